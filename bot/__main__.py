@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
 
-from bot.cli import people, skills
-from bot.cli.options import EXIT_CONFIG, ConfigFile, DataDir, LogLevel, read, running_folder, settings_of, source_of
+from bot.cli import operating, people, service, setup, skills
+from bot.cli.options import (
+    EXIT_CONFIG,
+    AsJson,
+    ConfigFile,
+    DataDir,
+    LogLevel,
+    read,
+    running_folder,
+    settings_of,
+    source_of,
+)
 
 EXIT_USAGE = 2
 
@@ -22,14 +34,35 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+SERVING, PEOPLE, SETTING_UP, KEEPING = "Serve", "Chats and people", "Set up", "Data and versions"
+"""The groups in which `antler --help` lists the commands."""
+
 accounts = typer.Typer(help="The accounts of this data folder.", no_args_is_help=True)
-app.add_typer(accounts, name="account")
-app.add_typer(people.access, name="access")
-app.add_typer(people.memory, name="memory")
-app.add_typer(skills.app, name="skills")
+app.add_typer(service.app, name="service", rich_help_panel=SERVING)
+app.add_typer(people.access, name="access", rich_help_panel=PEOPLE)
+app.add_typer(people.memory, name="memory", rich_help_panel=PEOPLE)
+app.add_typer(skills.app, name="skills", rich_help_panel=SETTING_UP)
+app.add_typer(accounts, name="account", rich_help_panel=SETTING_UP)
+app.add_typer(setup.config, name="config", rich_help_panel=SETTING_UP)
+app.command("init", rich_help_panel=SETTING_UP)(setup.init)
 
 
-@app.command()
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"antler {installed_version('antler')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(rich_help_panel=SERVING)
 def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel = None) -> None:
     """Start the gateway and serve until SIGTERM or Ctrl-C; a second Ctrl-C does not wait."""
     from bot.process import gc_tuning
@@ -42,7 +75,7 @@ def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel
     raise typer.Exit(serve(settings, source))
 
 
-@app.command()
+@app.command(rich_help_panel=SERVING)
 def console(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Talk to the agent in this terminal, through the running gateway if there is one."""
     source = source_of(config, data_dir)
@@ -52,20 +85,22 @@ def console(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     raise typer.Exit(talk(settings, source))
 
 
-@app.command()
+@app.command(rich_help_panel=SERVING)
 def status(
     config: ConfigFile = None,
     data_dir: DataDir = None,
     check: Annotated[bool, typer.Option("--check", help="Print nothing; exit 0 if healthy, else 1.")] = False,
+    as_json: AsJson = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Print it every two seconds, until Ctrl-C.")] = False,
 ) -> None:
     """Show what the running gateway is doing."""
     folder = running_folder(source_of(config, data_dir))
-    from bot.control.server import status as report
+    from bot.control import server
 
-    raise typer.Exit(report(folder, check=check))
+    raise typer.Exit(server.watch(folder) if watch else server.status(folder, check=check, as_json=as_json))
 
 
-@app.command()
+@app.command(rich_help_panel=SERVING)
 def reload(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Let the running gateway read its config now; it also does so by itself when the file is written."""
     settings = read(source_of(config, data_dir), "nothing was changed")
@@ -74,31 +109,49 @@ def reload(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     raise typer.Exit(ask_for_it(settings))
 
 
-@app.command("check-config")
+@app.command("check-config", rich_help_panel=SETTING_UP)
 def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Check the configuration, build its models and try the sandbox, without starting the gateway; print a summary, or
     every problem found (exit code 78)."""
     settings, path = settings_of(config, data_dir)
-    from bot.cli import config_trials
+    from bot.doctor import config as checks
+    from bot.doctor.parts import server_facts
     from bot.files.sandboxes import probe
+    from bot.settings.load import exposed
     from bot.settings.summary import describe
     from bot.skills import tool
 
     typer.echo(f"config    {path or 'none: the built-in default'}")
     typer.echo(describe(settings))
-    for warning in config_trials.written_secrets(settings, path):
+    for warning in (*checks.written_secrets(settings, path), *filter(None, [exposed(path)])):
         typer.echo(f"warning   {warning}")
-    if problems := [*config_trials.models(settings), *config_trials.programs(settings)]:
-        typer.echo("\n".join(problems), err=True)
+    if problems := [*asyncio.run(checks.unbuilt_models(settings)), *checks.programs(settings)]:
+        typer.echo("\n".join(f"{problem.what}: {problem.says}" for problem in problems), err=True)
         raise typer.Exit(EXIT_CONFIG)
-    typer.echo(f"sandbox   {probe(settings)}")
+    typer.echo(f"sandbox   {asyncio.run(probe(settings))}")
     typer.echo(f"skills    {tool.summary(settings)}")
-    for server in config_trials.probe(settings):
+    for server in asyncio.run(server_facts(settings, settings.mcp_servers)):
         typer.echo(f"mcp       {server}")
     typer.echo("OK")
 
 
-@app.command()
+@app.command(rich_help_panel=SETTING_UP)
+def doctor(
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Repair what is safe to repair, and say what was.")] = False,
+    online: Annotated[bool, typer.Option("--online", help="Ask platforms, models and other servers too.")] = False,
+) -> None:
+    """Say what is wrong with this installation, and what to do about it. Exit codes: 0 nothing worse than notes,
+    3 warnings, 1 errors, 78 a configuration that cannot be used."""
+    source = source_of(config, data_dir)
+    from bot.doctor.doctor import run as examine
+
+    raise typer.Exit(examine(source, as_json=as_json, fix=fix, ask=online))
+
+
+@app.command(rich_help_panel=SETTING_UP)
 def prompt(
     chat: Annotated[
         str | None, typer.Option("--chat", help="A conversation, account:chat, with its stored choices.")
@@ -114,7 +167,7 @@ def prompt(
     raise typer.Exit(show(settings, chat, agent))
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def pair(
     code: Annotated[str | None, typer.Argument(help="The code that the person got from the bot.")] = None,
     claim: Annotated[
@@ -128,12 +181,15 @@ def pair(
     if (code is None) is not claim:
         raise typer.BadParameter("give either CODE or --claim")
     settings, _ = settings_of(config, data_dir)
+    from bot.access.pairing import draws
     from bot.access.tool import run as do
 
-    raise typer.Exit(do(settings, "claim") if code is None else do(settings, "pair", code=code))
+    raise typer.Exit(
+        do(settings, "claim", drawn=draws(sys.stdout)) if code is None else do(settings, "pair", code=code)
+    )
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def forget(
     person: Annotated[str, typer.Argument(help="account:id, as `antler access list` shows it.")],
     config: ConfigFile = None,
@@ -144,6 +200,24 @@ def forget(
     from bot.forgetting.tool import run as do
 
     raise typer.Exit(do(settings, person))
+
+
+app.command(rich_help_panel=PEOPLE)(operating.send)
+
+
+@app.command(rich_help_panel=SERVING)
+def why(
+    message: Annotated[
+        str, typer.Argument(metavar="EVENT|LINK", help="A number or run id of the log, or a message's link.")
+    ],
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what was decided about a message: who was let in by which rule, the queue, the model, what it waited for."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.operations.why import run as tell
+
+    raise typer.Exit(tell(settings, message))
 
 
 @accounts.command("rename")
@@ -160,7 +234,7 @@ def rename_account(
     raise typer.Exit(rename(settings, old, new))
 
 
-@app.command()
+@app.command(rich_help_panel=SETTING_UP)
 def manifest(
     platform: Annotated[str, typer.Argument(help="The platform's name, as in the config.")],
     name: Annotated[str, typer.Option("--name", help="The name of the app there.")] = "Antler",
@@ -176,10 +250,14 @@ def manifest(
         raise typer.Exit(EXIT_USAGE) from None
 
 
-@app.command()
+app.command(rich_help_panel=KEEPING)(operating.backup)
+app.command(rich_help_panel=KEEPING)(operating.restore)
+
+
+@app.command(rich_help_panel=KEEPING)
 def version() -> None:
-    """Print the version."""
-    typer.echo(f"antler {installed_version('antler')}")
+    """Print the version, as --version does."""
+    _print_version(True)
 
 
 def main() -> None:

@@ -17,11 +17,11 @@ from channels.message import Unparsed
 from channels.text.sanitize import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from channels.base import BotIdentity, ChannelPorts, Command, LiveReply, Sink
+    from channels.base import About, BotIdentity, ChannelPorts, ChatLink, Command, LiveReply, Sink
     from channels.message import Address, Button, InboundEvent
 
 
@@ -68,8 +68,16 @@ class Adapter:
     def recall(self, known: Iterable[tuple[str, str]]) -> None:
         """Most platforms need no such bounds for `find`."""
 
-    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
+    async def publish_commands(
+        self, commands: Sequence[Command], locale: str | None, address: Address | None = None
+    ) -> None:
         """Most platforms have no menu that a program can fill."""
+
+    async def describe(self, about: Mapping[str | None, About]) -> None:
+        """Most platforms leave this to their own pages."""
+
+    def chat_link(self, text: str) -> ChatLink | None:
+        return None
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         raise Rejected("this platform has no append-only streams")

@@ -7,11 +7,13 @@ line in `registry.py` and one parameter in the contract test.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from urllib.parse import urlsplit
 
+from channels.errors import ChannelError, Fatal, NotAllowed
 from channels.message import InboundEvent
 
 if TYPE_CHECKING:
@@ -66,6 +68,23 @@ class Command:
     description: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatLink:
+    """A link that opens a private chat with the bot. says: following it also sends the text that it was made for."""
+
+    url: str
+    says: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a bot says of itself. description: in the empty chat, up to 500 characters; summary: on its profile and in
+    links to it, up to 120."""
+
+    description: str
+    summary: str
+
+
 class ConnectionState(StrEnum):
     CONNECTING = "connecting"
     CONNECTED = "connected"
@@ -95,6 +114,44 @@ class Route:
 
     proxy: str | None = None
     ca_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A fault of an account as its platform tells it. what: one line without secrets. remedy: what to change.
+
+    fatal: nothing works until it is changed.
+    """
+
+    what: str
+    remedy: str
+    fatal: bool = True
+
+    @classmethod
+    def of(cls, error: ChannelError, url: str) -> Problem:
+        """What a failed call means for an operator. url: of the server that was asked; only its host is told."""
+        if isinstance(error, Fatal | NotAllowed):
+            return cls(what=str(error), remedy=error.hint, fatal=isinstance(error, Fatal))
+        host = urlsplit(url).hostname or url
+        what = f"{host} could not be asked ({error})"
+        return cls(what=what, remedy=f"see whether this machine reaches {host}, and what network.proxy says")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountReport:
+    """What a platform says about the settings of an account, asked without receiving or sending anything.
+
+    identity: None when the platform did not say who the bot is. place: the workspace that it is in, "" where there is
+    no such thing. seconds: until the first call was answered. missing_scopes: rights that it lacks, by the platform's
+    names; `problems` tells what does not work without them. notes: what is no fault and good to know.
+    """
+
+    identity: BotIdentity | None = None
+    place: str = ""
+    seconds: float | None = None
+    missing_scopes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Clock(Protocol):
@@ -246,8 +303,19 @@ class Channel(Protocol):
     def command(self, name: str, address: Address) -> str:
         """How people type one of our commands in that chat, without its arguments: "/new"."""
 
-    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
-        """Register the command menu (locale None: the default one)."""
+    async def publish_commands(
+        self, commands: Sequence[Command], locale: str | None, address: Address | None = None
+    ) -> None:
+        """Register the command menu (locale None: the default one). address: in that chat only, instead of the
+        general one."""
+
+    async def describe(self, about: Mapping[str | None, About]) -> None:
+        """Set what people read of the bot before they write to it, by locale (None: all others), unless there is a
+        text already: then the operator wrote it, or it is this one."""
+
+    def chat_link(self, text: str) -> ChatLink | None:
+        """A link into a private chat with the bot, made for a text of up to 64 letters, digits, - and _; None where
+        the platform has no such links, or before the first hello."""
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         """Start an append-only stream. Only called where `capabilities.append_only_stream`.

@@ -5,16 +5,19 @@ The adapter is imported only when an account of it is enabled, so that an SDK no
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from channels.base import AccountReport
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from pydantic import BaseModel
 
-    from channels.base import Channel, ChannelPorts
+    from channels.base import Channel, ChannelPorts, Clock, Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,33 +25,67 @@ class Platform:
     """config: "module:Class" of its pydantic settings; channel: "module:Class" called as (account, config, ports).
 
     manifest: "module:function" that makes the text (app name -> text) with which an app is created on the platform, ""
-    where there is no such thing. name: what people call it.
+    where there is no such thing. probe: "module:function", called as `probe` below without the platform; "" where there
+    is nobody to ask. name: what people call it.
     """
 
     config: str
     channel: str
     manifest: str = ""
+    probe: str = ""
     name: str = ""
 
 
 PLATFORMS = {
     "telegram": Platform(
-        "channels.telegram.config:TelegramConfig", "channels.telegram.channel:TelegramChannel", name="Telegram"
+        "channels.telegram.config:TelegramConfig",
+        "channels.telegram.channel:TelegramChannel",
+        probe="channels.telegram.probe:probe",
+        name="Telegram",
     ),
     "slack": Platform(
         "channels.slack.config:SlackConfig",
         "channels.slack.channel:SlackChannel",
         manifest="channels.slack.config:manifest",
+        probe="channels.slack.probe:probe",
         name="Slack",
     ),
     "feishu": Platform(
-        "channels.feishu.config:FeishuConfig", "channels.feishu.channel:FeishuChannel", name="Feishu (Lark)"
+        "channels.feishu.config:FeishuConfig",
+        "channels.feishu.channel:FeishuChannel",
+        probe="channels.feishu.probe:probe",
+        name="Feishu (Lark)",
     ),
-    "wecom": Platform("channels.wecom.config:WecomConfig", "channels.wecom.channel:WecomChannel", name="WeCom"),
+    "wecom": Platform(
+        "channels.wecom.config:WecomConfig",
+        "channels.wecom.channel:WecomChannel",
+        probe="channels.wecom.probe:probe",
+        name="WeCom",
+    ),
     "console": Platform(
         "channels.console.config:ConsoleConfig", "channels.console.channel:ConsoleChannel", name="the terminal"
     ),
 }
+
+
+_LINKS = (
+    ("telegram", re.compile(r"https://t\.me/c/(?P<chat>\d+)/(?:\d+/)?(?P<id>\d+)(?:\?.*)?")),
+    ("slack", re.compile(r"https://[\w.-]+\.slack\.com/archives/(?P<chat>\w+)/p(?P<id>\d{16})(?:\?.*)?")),
+)
+
+
+def message_of_link(link: str) -> tuple[str, str, str] | None:
+    """Platform, chat and message id of a link that an app copies.
+
+    None where the link does not tell them: of a chat with a public name, and on platforms whose messages have no link.
+    """
+    for platform, form in _LINKS:
+        if (found := form.fullmatch(link.strip())) is None:
+            continue
+        if platform == "telegram":  # "dialog ids" of supergroups (core.telegram.org/api/bots/ids)
+            return platform, f"-100{found['chat']}", found["id"]
+        return platform, found["chat"], f"{found['id'][:10]}.{found['id'][10:]}"
+    return None
 
 
 class UnknownPlatform(LookupError):
@@ -84,6 +121,25 @@ def channel_class(platform: str) -> Callable[[str, Any, ChannelPorts], Channel]:
     """The adapter of a platform; imports its SDK. Raises UnknownPlatform."""
     found: Any = _load(_platform(platform).channel)
     return found  # type: ignore[no-any-return]  # as above
+
+
+async def probe(
+    platform: str, account: str, config: Any, route: Callable[[str], Route], clock: Clock, *, alone: bool
+) -> AccountReport:
+    """Ask a platform about an account's settings: who the bot is, which rights it lacks, what else is wrong.
+
+    config: an instance of `config_class`. route: the network settings for a URL, as in ChannelPorts. alone: no gateway
+    of this installation serves the account now, so that what one program at a time may hold is tried as well; where a
+    platform allows only one (WeCom), that throws out another program, and so does a start of the gateway.
+
+    Takes no messages away and sends none; takes seconds. Never raises ChannelError. An empty report for the terminal.
+    Raises UnknownPlatform.
+    """
+    path = _platform(platform).probe
+    if not path:
+        return AccountReport()
+    ask: Callable[..., Awaitable[AccountReport]] = _load(path)
+    return await ask(account, config, route, clock, alone=alone)
 
 
 def name_of(platform: str) -> str:

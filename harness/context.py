@@ -45,7 +45,7 @@ class RunContext:
 
     model: a name of the config's list. schedule: the id of the one that started this turn, "" where a person did.
     skills_off: those that were turned off for the conversation. intermediate: which of the run's messages people are
-    shown; progress: how much of what it does.
+    shown; progress: how much of what it does; heading: what stands above its answer from the beginning on, in Markdown.
     """
 
     thread_id: str
@@ -64,6 +64,7 @@ class RunContext:
     place: Place = Place()
     intermediate: Literal["all", "last"] = "all"
     progress: Progress = "short"
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

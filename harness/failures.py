@@ -129,10 +129,10 @@ def _kind(error: Exception) -> Kind | None:
     if names & TIMEOUT_NAMES:
         return Kind.TIMEOUT
     if names & CUT_NAMES:
-        return Kind.CUT
+        return by_text or Kind.CUT
     if names & TRANSPORT_NAMES or isinstance(error, OSError):
         return Kind.CONNECTION
-    if names & API_NAMES:  # an error event in the middle of a stream has no status
+    if names & API_NAMES:  # an error event in a stream that has told nothing yet; it has no status
         return by_text or Kind.UNAVAILABLE
     return Kind.BAD_RESPONSE if isinstance(error, GARBAGE) else None
 

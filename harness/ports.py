@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from langgraph.checkpoint.base import CheckpointTuple
@@ -198,7 +199,7 @@ class Harness(Protocol):
 
     async def compact(self, thread_id: str, model: str) -> Usage | None:
         """Summarise the thread's history now, by this model and no other; returns what that cost, of no run, where the
-        provider told it. Raises ModelFailure for a model that cannot be had."""
+        provider told it. Raises ModelFailure where that model gives no summary: then nothing has changed."""
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
         """What was said, oldest first; after a summarization only what is still kept verbatim."""
@@ -288,3 +289,20 @@ class MemorySteering:
         heard = self.heard.setdefault(ctx.run_id, [])
         heard += self.waiting.pop(ctx.run_id, [])
         return tuple(heard)
+
+
+class TracedCall(Protocol):
+    """A call of a model or a tool that is being made. said: gives what came of it, asked only where words are sent."""
+
+    def answered(
+        self, said: Callable[[], str], *, input_tokens: int = 0, output_tokens: int = 0, failed: bool = False
+    ) -> None: ...
+
+
+class Tracing(Protocol):
+    """Who traces runs. The block that `call` surrounds is the call; what raises in it has failed. given: gives what is
+    sent to the model or the tool, asked only where words are sent."""
+
+    def call(
+        self, run_id: str, kind: Literal["chat", "execute_tool"], name: str, given: Callable[[], str]
+    ) -> AbstractContextManager[TracedCall]: ...

@@ -16,7 +16,7 @@ from langchain_core.messages import HumanMessage
 from harness.context import COMMANDS as COMMANDS_TOLD
 from harness.files.images import UnreadableImage, upload_data_url
 from harness.graph.calls import OWN_TOOLS
-from harness.graph.messages import CHOSEN_SKILL, SCHEDULED, TEXT_LENGTH, VOICE_LINE
+from harness.graph.messages import CHOSEN_SKILL, MEANWHILE, SCHEDULED, TEXT_LENGTH, VOICE_LINE
 from harness.text.frames import CONTEXT, FILES, MEMORY, OUTSIDE, QUOTED, SAID_BY_OTHERS, as_data, framed
 from sandbox.base import OUTPUTS, UPLOADS, WORKSPACE
 
@@ -311,11 +311,6 @@ def place_section(place: Place, *, is_group: bool, tools: Collection[str], skill
         more = "".join(" " + words.format(**typed) for name, words in TYPED_MORE if there[name])
         commands = TYPED.format(more=more, **typed)
     return PLACE.format(where=(GROUP if is_group else PRIVATE).format(platform=platform), commands=commands)
-
-
-MEANWHILE = """\
-occasion: written while you were at work on what was asked before. It belongs to that: go on with it, as far as this
-message does not say otherwise, and heed both in your answer."""
 
 
 class UserTurn(NamedTuple):

@@ -29,6 +29,7 @@ SLOW = (
     # What starts processes by the dozen, waits for limits to bite, or tries every pattern on texts of every length.
     "bot/cli/test_command_line.py",
     "bot/delivery/test_crash.py",
+    "bot/doctor/test_online.py",
     "channels/feishu/test_sdk.py",
     "flow",
     "harness/mcp/test_http.py",

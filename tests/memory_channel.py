@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from channels.adapter import own
-from channels.base import BotIdentity, ConnectionState, Health, Part
+from channels.base import BotIdentity, ChatLink, ConnectionState, Health, Part
 from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import AttachmentFailed, ChannelError, EditRefused, MessageGone, OutcomeUnknown, Rejected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from channels.base import ChannelPorts, Command, Hello, LiveReply, Probe, Sink
+    from channels.base import About, ChannelPorts, Command, Hello, LiveReply, Probe, Sink
     from channels.errors import ChannelError
     from channels.message import Address, Attachment, Button, ButtonPressed, InboundEvent, OutboundFile, OutboundMessage
 
@@ -188,6 +188,8 @@ class MemoryChannel:
         self.calls: deque[Call] = deque(maxlen=KEPT)
         self.acknowledged: deque[tuple[str, str]] = deque(maxlen=KEPT)
         self.commands: dict[str | None, tuple[Command, ...]] = {}
+        self.chat_commands: dict[tuple[str, str | None], tuple[Command, ...]] = {}
+        self.about: dict[str | None, About] = {}
         self.files: dict[str, bytes] = {}
         self._taken: OrderedDict[tuple[str, str], Bubble] = OrderedDict()
         self._ports = ports
@@ -320,8 +322,19 @@ class MemoryChannel:
     def command(self, name: str, address: Address) -> str:
         return f"/{name}"
 
-    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
-        self.commands[locale] = tuple(commands)
+    async def publish_commands(
+        self, commands: Sequence[Command], locale: str | None, address: Address | None = None
+    ) -> None:
+        if address is None:
+            self.commands[locale] = tuple(commands)
+        else:
+            self.chat_commands[address.chat, locale] = tuple(commands)
+
+    async def describe(self, about: Mapping[str | None, About]) -> None:
+        self.about = dict(about)
+
+    def chat_link(self, text: str) -> ChatLink | None:
+        return ChatLink(url=f"memory://{self.account}?say={text}", says=True)
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         fault = await self._begin("open_stream", address)

@@ -24,7 +24,8 @@ PINS = dict(
     line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")
 )
 GROUPS = PROJECT["dependency-groups"]
-DEPENDENCIES = [*PROJECT["project"]["dependencies"], *GROUPS["dev"], *GROUPS["real-model"]]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+DEPENDENCIES = [*PROJECT["project"]["dependencies"], *EXTRAS["tracing"], *GROUPS["dev"], *GROUPS["real-model"]]
 
 
 @pytest.mark.parametrize("name", ["constraints.txt", "constraints-sandbox.txt"])
@@ -71,6 +72,7 @@ def test_the_image_is_given_the_sources_only() -> None:
         "pyproject.toml",
         "constraints.txt",
         "constraints-sandbox.txt",
+        "config.yaml.example",
         "README.md",
         "LICENSE",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,10 +13,13 @@ from bot.delivery.buttons import question, row_of
 from bot.store import conversations, prompts
 from bot.store.identity import conversation_key, direct_address
 from bot.texts import texts_for
+from bot.texts.commands import unmarked
+from channels.base import Command
+from channels.errors import ChannelError
 from channels.message import Address, OutboundMessage, Sender
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sqlalchemy import Connection
 
@@ -24,8 +28,11 @@ if TYPE_CHECKING:
     from bot.store.access import AccessRow
     from bot.store.retrying import RetryingStore
     from bot.store.rows import PromptRow
+    from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
+    from channels.base import Channel
 
+log = logging.getLogger(__name__)
 REQUEST = "request"
 """The kind of prompt behind the buttons of a request to be let in: the first lets in, the second refuses."""
 
@@ -102,6 +109,14 @@ class Admins:
             if admin not in self._addresses:
                 await self._address(admin)
 
+    async def addresses(self, account: str) -> dict[str, Address]:
+        """Where each admin of the account is told, of whom that is known."""
+        found = {admin: await self._address(admin) for admin in self._book.admins(account)}
+        return {admin: address for admin, address in found.items() if address is not None}
+
+    def language(self, admin: str) -> str:
+        return self._book.language(admin)
+
     def _message(self, admin: str, text: Callable[[Texts], str]) -> OutboundMessage:
         return OutboundMessage(text=text(texts_for(self._book.language(admin))), final=True)
 
@@ -119,3 +134,34 @@ class Admins:
             return Address(account=row.account, chat=row.chat)
         known = await self._store.read(lambda tx: conversations.direct(tx, admin))
         return direct_address(known.key) if known is not None else None
+
+
+class AdminMenus:
+    """The command menu of each administrator's private chat, in which their own commands stand as well."""
+
+    def __init__(self, admins: Admins, channels: Mapping[str, Channel], tasks: Tasks) -> None:
+        self._admins = admins
+        self._channels = channels
+        self._tasks = tasks
+        self._shown: dict[str, dict[str, Address]] = {}
+
+    def publish_soon(self, account: str) -> None:
+        """Show them to who administers the account now, and take them from who did so before."""
+        if account in self._channels:
+            self._tasks.spawn(f"admin menus {account}", self._publish(account, self._channels[account]))
+
+    async def _publish(self, account: str, channel: Channel) -> None:
+        before, now = self._shown.get(account, {}), await self._admins.addresses(account)
+        self._shown[account] = now
+        for admin, address in (before | now).items():
+            texts = texts_for(self._admins.language(admin))
+            commands = {**texts.command_menu, **(texts.admin_menu if admin in now else {})}
+            try:
+                await channel.publish_commands(menu(commands), None, address)
+            except ChannelError as error:
+                log.warning("%s: no command menu for %s: %s", account, admin, error)
+
+
+def menu(commands: Mapping[str, str]) -> list[Command]:
+    """Commands with what they do, as a platform's menu takes them."""
+    return [Command(name=name, description=unmarked(text)) for name, text in commands.items()]

@@ -6,6 +6,7 @@ What it decides is a Change: SQL for the caller's own unit, and what follows onc
 
 from __future__ import annotations
 
+import logging
 import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from channels.message import Message
 
 
+log = logging.getLogger(__name__)
 NAME_LENGTH = 60
 GROUP_LIFE = timedelta(days=1)
 """How long a group's request can be answered by its buttons."""
@@ -351,6 +353,8 @@ class AccessEditor:
         def committed() -> None:
             self.book.adopt(row)
             self._posted(told)
+            if row.state is not AccessState.PENDING:
+                _log(row)
 
         return Change(row, write, committed)
 
@@ -387,3 +391,19 @@ class AccessEditor:
     def _posted(self, posts: Sequence[Post]) -> None:
         for post in posts:
             self._delivery.finished(post.key, post.address, None, post.message)
+
+
+def _log(row: AccessRow) -> None:
+    """What was decided on somebody's access; a new administrator is to be seen at every level."""
+    log.log(
+        logging.WARNING if row.state is AccessState.ADMIN else logging.INFO,
+        "access: %s is %s now, by %s",
+        *(row.subject, row.state, row.decided_by),
+        extra={
+            "event": "access",
+            "account": row.account,
+            "person": row.subject,
+            "state": str(row.state),
+            "by": row.decided_by,
+        },
+    )

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import io
 import logging
 import re
 import secrets
 import sys
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from bot.access.store import AccessStore
-    from channels.base import Clock
+    from channels.base import ChatLink, Clock
 
 
 ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
@@ -37,16 +39,21 @@ log = logging.getLogger(__name__)
 MINUTES = round(CLAIM_LIFE.total_seconds() / 60)
 
 
-def show(book: AccessStore, claims: Claims, log_format: Literal["text", "json"]) -> None:
-    """Make a code for each account without an administrator and print it to stderr, past the log.
+Link = Callable[[str, str], "ChatLink | None"]
+"""The link into the private chat with an account's bot that is made for a code: (account, code)."""
+
+
+def show(book: AccessStore, claims: Claims, account: str, log_format: Literal["text", "json"], link: Link) -> None:
+    """Make a code for an account without an administrator and print it to stderr, past the log; once in a process.
 
     Where the log is JSON, a machine reads and keeps stderr: there only the command that prints a code is named.
     """
-    accounts = unclaimed(book)
-    if accounts and log_format == "json":
-        log.warning("no administrator yet on %s: run `antler pair --claim` for a code", ", ".join(accounts))
-    elif accounts:
-        print(frame([(account, claims.make(account)) for account in accounts]), file=sys.stderr, flush=True)
+    if account not in unclaimed(book) or not claims.first(account):
+        return
+    if log_format == "json":
+        log.warning("no administrator yet on %s: run `antler pair --claim` for a code", account)
+    else:
+        print(frame([(account, claims.make(account))], link, drawn=draws(sys.stderr)), file=sys.stderr, flush=True)
 
 
 def unclaimed(book: AccessStore) -> list[str]:
@@ -54,19 +61,36 @@ def unclaimed(book: AccessStore) -> list[str]:
     return [account for account in book.accounts if not book.has_admin(account)]
 
 
-def frame(codes: list[tuple[str, str]]) -> str:
-    """The codes as a person reads them; each of (account, code)."""
-    lines = [
-        "Antler has no administrator yet. To be the one, send the bot this code",
-        "in a private message, in the chat of the account:",
-        "",
-        *(f"    {account}:  {shown(code)}" for account, code in codes),
-        "",
-        f"Valid for one person and {MINUTES} minutes; `antler pair --claim` prints a new one.",
-    ]
+def frame(codes: list[tuple[str, str]], link: Link, *, drawn: bool) -> str:
+    """The codes as a person reads them, each of (account, code). drawn: with links as QR codes for a phone, too."""
+    lines = ["Antler has no administrator yet. To be the one, open the bot in a private chat"]
+    lines += ["and send it the code of its account:", ""]
+    pictures = []
+    for account, code in codes:
+        lines.append(f"    {account}:  {shown(code)}")
+        if (found := link(account, shown(code))) is not None:
+            how = "and press Start, which sends the code" if found.says else "and send the code there"
+            lines += [f"    open {found.url}", f"    {how}"]
+            pictures.append(f"{account}: {found.url}\n{qr_code(found.url)}" if drawn else "")
+        lines.append("")
+    lines.append(f"Valid for one person and {MINUTES} minutes; `antler pair --claim` prints a new one.")
     width = max(len(line) for line in lines)
     edge = "+" + "-" * (width + 4) + "+"
-    return "\n".join(["", edge, *(f"|  {line.ljust(width)}  |" for line in lines), edge, ""])
+    return "\n".join(["", edge, *(f"|  {line.ljust(width)}  |" for line in lines), edge, *filter(None, pictures), ""])
+
+
+def qr_code(text: str) -> str:
+    """A text as a QR code of half blocks, for terminals with a dark background."""
+    import segno  # used for a moment, once
+
+    drawing = io.StringIO()
+    segno.make(text, error="l").terminal(drawing, border=2, compact=True)
+    return drawing.getvalue()
+
+
+def draws(stream: TextIO) -> bool:
+    """Whether somebody sees what is drawn on a stream: it is a terminal that has block characters."""
+    return stream.isatty() and "utf" in (stream.encoding or "").lower()
 
 
 def new_code() -> str:
@@ -153,6 +177,14 @@ class Claims:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._open: dict[str, _Claim] = {}
+        self._told: set[str] = set()
+
+    def first(self, account: str) -> bool:
+        """Whether an account is asked about for the first time."""
+        if account in self._told:
+            return False
+        self._told.add(account)
+        return True
 
     def make(self, account: str) -> str:
         """A new code; an earlier one of the account is void."""

@@ -44,6 +44,8 @@ ONCE_AN_HOUR = 3600.0
 ONCE_A_MINUTE = 60.0
 TIDY_SECONDS = 15.0
 CLAIM = "claim"
+SHORT_LINE = 60
+"""Characters of a line that says a code and hardly anything else: "my code is ABCD-EFGH-JKLM"."""
 TAKES_CODES = frozenset({CLAIM, "pair", "start"})
 """Commands with which people send a code that makes them the administrator."""
 Kind = Literal["direct messages", "groups", "buttons", "invitations"]
@@ -117,8 +119,10 @@ class AccessService:
         """Handle a message that is about a code outside the commands: a claim, or a code that everybody can read."""
         if message.address.kind != "dm":
             return await self._burn(event_id, message, decision)
-        if message.sender.kind != "user" or self._book.has_admin(message.account):
+        if message.sender.kind != "user":
             return False
+        if self._book.has_admin(message.account):
+            return line is None and await self._lets_in(event_id, message)
         if self._claims.matches(message.account, pairing.offered(message.text)):
             await self._claimed(event_id, message)
         elif _means_a_code(message, line, known=decision.verdict is Verdict.ADMIT):
@@ -127,13 +131,27 @@ class AccessService:
             return False
         return True
 
+    async def _lets_in(self, event_id: int, message: Message) -> bool:
+        """An administrator wrote the code of somebody who waits, in a short line and without a command."""
+        account, person = message.account, person_id(message.account, message.sender.id)
+        if len(message.text) > SHORT_LINE or not self._book.policy(account).access.is_admin(person):
+            return False
+        found = [self._editor.applicant(code, account) for code in pairing.all_in(message.text)]
+        applicant = next(filter(None, found), None)
+        if applicant is None:
+            return False
+        change = self._editor.approval(applicant, person)
+        name = applicant.name or applicant.subject
+        text = self._texts(message).paired.format(name=name, person=applicant.subject)
+        await self._responder.say(event_id, message, text, "paired", also=change.write)
+        change.committed()
+        return True
+
     async def _claimed(self, event_id: int, message: Message) -> None:
-        person = person_id(message.account, message.sender.id)
         self._claims.close(message.account)
         change = self._editor.claim(message, self._language(message))
         await self._responder.say(event_id, message, self._texts(message).claimed, "claimed", also=change.write)
         change.committed()
-        log.warning("%s: %s claimed it and is now its administrator", message.account, person)
 
     async def _wrong_code(self, event_id: int, message: Message) -> None:
         """Told only so often. A code is compared before this: wrong ones of strangers lock nobody out."""
@@ -230,7 +248,10 @@ class AccessService:
 
     async def _too_many(self, request: AccessRow) -> None:
         """An administrator is asked about a few, and told now and then that there are more."""
-        log.info("%s asks to be let in; of so many the administrators are not told one by one", request.subject)
+        about = {"event": "pairing", "account": request.account, "person": request.subject}
+        log.info(
+            "%s asks to be let in; of so many the administrators are not told one by one", request.subject, extra=about
+        )
         if self._overrun.first(request.account):
             key = f"requests:{request.account}:{int(self._clock.now().timestamp() // ONCE_AN_HOUR)}"
             await self.admins.tell(request.account, key, lambda texts: texts.requests_many)
@@ -238,7 +259,8 @@ class AccessService:
     async def _asked(self, change: Change, text: Callable[[Texts], str]) -> Change:
         """The change that is somebody's request, together with the question to each administrator."""
         questions = await self.admins.questions(change.row, text)
-        log.info("%s asks to be let in; administrators told of it: %d", change.row.subject, len(questions))
+        about = {"event": "pairing", "account": change.row.account, "person": change.row.subject}
+        log.info("%s asks to be let in; administrators told of it: %d", change.row.subject, len(questions), extra=about)
 
         def write(tx: Connection) -> None:
             change.write(tx)

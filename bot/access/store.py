@@ -10,17 +10,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.access.admission import AccessRules, AccountPolicy, ConfigKeys
+from bot.access.admission import ANYONE, AccessRules, AccountPolicy, ConfigKeys
 from bot.settings.busy_policies import Busy, TurnRules
 from bot.store.access import AccessState
+from bot.store.identity import chat_id, person_id
 from bot.texts import language_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from bot.settings import Settings
     from bot.store.access import AccessRow, SubjectKind
+    from channels.message import Message
 
 Subject = tuple["SubjectKind", str]
 
@@ -35,6 +37,8 @@ class AccessStore:
         self._rows: dict[Subject, AccessRow] | None = None
         self._waiting: dict[Subject, AccessRow] = {}
         self._merged: dict[str, tuple[AccountPolicy, AccountPolicy]] = {}
+        self.on_admins: Callable[[str], None] = lambda account: None
+        """Called with an account whose administrators have changed."""
 
     @property
     def accounts(self) -> tuple[str, ...]:
@@ -85,6 +89,25 @@ class AccessStore:
             return keys.admins
         return keys.allow if subject in rules.allow else None
 
+    def rule(self, message: Message) -> str:
+        """The rule that lets a message in: a key of the config or a state of access, of its sender, in a group of the
+        group too; there also how the bot was addressed."""
+        address, person = message.address, person_id(message.account, message.sender.id)
+        rules, keys = self.policy(message.account).access, self._configured[message.account].keys
+        if rules.operator:
+            return "terminal"
+        sender = self._own_rule("person", person, f"{keys.allow}: *" if ANYONE in rules.allow else "access.dm: open")
+        if address.kind == "dm":
+            return sender
+        how = "mentioned" if message.mention else "thread goes on" if message.continues else f"answer: {rules.answer}"
+        group = self._own_rule("group", chat_id(address), f"{keys.groups}: *")
+        members = sender if rules.members == "listed" else "members: any"
+        return f"{group}, {members}, {how}"
+
+    def _own_rule(self, kind: SubjectKind, subject: str, otherwise: str) -> str:
+        row = self.row(kind, subject)
+        return self.config_key(kind, subject) or (str(row.state) if row and row.state in LET_IN else otherwise)
+
     def listed(self, account: str) -> list[tuple[SubjectKind, str, AccessState, str]]:
         """What the config lists for an account: kind, subject, state and key."""
         base = self._configured[account]
@@ -116,12 +139,14 @@ class AccessStore:
         if self._rows is not None:
             # Put at the end: what is known of a subject is as old as its newest row.
             subject = row.kind, row.subject
-            self._rows.pop(subject, None)
+            known = self._rows.pop(subject, None)
             self._waiting.pop(subject, None)
             self._rows[subject] = row
             if row.state is AccessState.PENDING and row.code_hash is not None:
                 self._waiting[subject] = row
             self._merged.pop(row.account, None)
+            if AccessState.ADMIN in (row.state, known.state if known is not None else None):
+                self.on_admins(row.account)
 
     def drop(self, row: AccessRow) -> None:
         """A row was removed, unless another has taken its place."""
@@ -129,6 +154,8 @@ class AccessStore:
             del self._rows[row.kind, row.subject]
             self._waiting.pop((row.kind, row.subject), None)
             self._merged.pop(row.account, None)
+            if row.state is AccessState.ADMIN:
+                self.on_admins(row.account)
 
     def _merge(self, base: AccountPolicy, rows: list[AccessRow]) -> AccountPolicy:
         rules = base.access

@@ -6,7 +6,7 @@ The list of everything that is known about who may use the bot is that of /acces
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from bot.access import pairing
@@ -103,6 +103,12 @@ def _is_nothing(book: AccessStore, row: AccessRow, now: datetime) -> bool:
     return over or (row.state is AccessState.BLOCKED and book.config_key(row.kind, row.subject) is not None)
 
 
+def _facts(entry: Entry) -> dict[str, Any]:
+    """The entry as JSON types; times in ISO 8601, left in seconds."""
+    since = entry.since.isoformat(timespec="seconds") if entry.since is not None else None
+    return asdict(entry) | {"state": str(entry.state), "since": since}
+
+
 def _cells(entry: Entry) -> tuple[str, ...]:
     state = str(entry.state)
     if entry.left is not None:
@@ -114,18 +120,27 @@ def _cells(entry: Entry) -> tuple[str, ...]:
 
 
 class AccessTool:
-    """claims: of the running gateway, None while it is stopped."""
+    """claims, link: of the running gateway, None while it is stopped."""
 
     def __init__(
-        self, editor: AccessEditor, store: RetryingStore | Store, clock: Clock, claims: Claims | None = None
+        self,
+        editor: AccessEditor,
+        store: RetryingStore | Store,
+        clock: Clock,
+        claims: Claims | None = None,
+        link: pairing.Link = lambda account, code: None,
     ) -> None:
         self._editor = editor
         self._store = store
         self._clock = clock
         self._claims = claims
+        self._link = link
 
     async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """An operation of the control socket: {"do": ..., ...} to {"text": ..., "done": ...}."""
+        """An operation of the control socket: {"do": ..., ...} to {"text", "done"}, of a list "data" too."""
+        if request.get("do") == "list":
+            known = entries(self._editor.book, self._clock.now())
+            return {"text": table(known), "data": [_facts(entry) for entry in known], "done": True}
         try:
             text, done = await self._answer(request)
         except AccessRefused as refused:
@@ -138,9 +153,7 @@ class AccessTool:
             case "pair":
                 return await self._pair(str(request.get("code", "")))
             case "claim":
-                return self._claim()
-            case "list":
-                return table(entries(self._editor.book, self._clock.now())), True
+                return self._claim(drawn=request.get("drawn") is True)
             case "allow":
                 kind, admin = _kind(request), request.get("admin") is True
                 await self._make(self._editor.allow(subject, BY, kind=kind, admin=admin))
@@ -158,22 +171,25 @@ class AccessTool:
         await self._make(self._editor.approval(applicant, BY))
         return f"{applicant.name or 'somebody without a name'} ({applicant.subject}) now has access", True
 
-    def _claim(self) -> Answer:
+    def _claim(self, *, drawn: bool) -> Answer:
         if self._claims is None:
             return STOPPED, False
         accounts = pairing.unclaimed(self._editor.book)
         if not accounts:
             return "every account has an administrator: they let in others with /pair, or you with `antler pair`", False
-        return pairing.frame([(account, self._claims.make(account)) for account in accounts]), True
+        codes = [(account, self._claims.make(account)) for account in accounts]
+        return pairing.frame(codes, self._link, drawn=drawn), True
 
     async def _make(self, change: Change) -> None:
         await self._store.write(change.write)
         change.committed()
 
 
-def run(settings: Settings, do: Literal["pair", "claim", "list", "allow", "revoke"], **more: Any) -> int:
+def run(
+    settings: Settings, do: Literal["pair", "claim", "list", "allow", "revoke"], *, as_json: bool = False, **more: Any
+) -> int:
     """The command line: do it wherever the data is held now, print the answer; returns the exit code."""
-    return do_there_or_here(settings, "access", {"do": do, **more}, _do_it_here)
+    return do_there_or_here(settings, "access", {"do": do, **more}, _do_it_here, as_json=as_json)
 
 
 async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:

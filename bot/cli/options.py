@@ -28,6 +28,8 @@ LogLevel = Annotated[
     typer.Option("--log-level", help="debug, info, warning or error; overrides log.level.", show_default=False),
 ]
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
 
 def settings_of(config: Path | None, data_dir: Path | None) -> tuple[Settings, Path | None]:
     """The settings and the file they came from; prints all problems and leaves with 78 when there are any."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.options import ConfigFile, DataDir, settings_of
+from bot.cli.options import AsJson, ConfigFile, DataDir, settings_of
 
 access = typer.Typer(help="Who may use the bot, in addition to those in the config.", no_args_is_help=True)
 memory = typer.Typer(help="What is remembered about people and groups.", no_args_is_help=True)
@@ -15,12 +15,12 @@ Remembered = Annotated[str, typer.Argument(metavar="KEY", help="As the list show
 
 
 @access.command("list")
-def list_access(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+def list_access(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Show who has access, who waits for it and who was shut out."""
     settings, _ = settings_of(config, data_dir)
     from bot.access.tool import run as do
 
-    raise typer.Exit(do(settings, "list"))
+    raise typer.Exit(do(settings, "list", as_json=as_json))
 
 
 Subject = Annotated[str, typer.Argument(metavar="ID", help="A person or a group: account:id, as the list shows it.")]
@@ -56,12 +56,12 @@ def revoke_access(
 
 
 @memory.command("list")
-def list_memories(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+def list_memories(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Show of how many persons and groups something is remembered: hashed keys, sizes, dates, and nothing else."""
     settings, _ = settings_of(config, data_dir)
     from bot.memory.tool import run as do
 
-    raise typer.Exit(do(settings, "list"))
+    raise typer.Exit(do(settings, "list", as_json=as_json))
 
 
 @memory.command("show")

@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.options import ConfigFile, DataDir, settings_of
+from bot.cli.options import AsJson, ConfigFile, DataDir, settings_of
 
 app = typer.Typer(help="The skills of this installation.", no_args_is_help=True)
 
 
 @app.command("list")
-def list_skills(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+def list_skills(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Show the skills that everybody has, and what is wrong with others."""
     settings, _ = settings_of(config, data_dir)
     from bot.skills import tool
 
-    raise typer.Exit(tool.list_skills(settings))
+    raise typer.Exit(tool.list_skills(settings, as_json=as_json))
 
 
 @app.command("validate")
@@ -58,12 +58,12 @@ def install_skill(
 
 
 @app.command("waiting")
-def waiting_skills(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+def waiting_skills(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """List the skills that are off until an administrator approves them, with the reasons."""
     settings, _ = settings_of(config, data_dir)
     from bot.skills.tool import list_waiting
 
-    raise typer.Exit(list_waiting(settings))
+    raise typer.Exit(list_waiting(settings, as_json=as_json))
 
 
 @app.command("on")

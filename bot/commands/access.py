@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from bot.access.tool import entries
 from bot.commands.group import ButtonKind
 from bot.delivery.buttons import question, row_of
 from bot.store import prompts
+from bot.store.access import AccessState
 from bot.store.identity import chat_id
 from bot.texts.markdown import inline
 from channels.message import OutboundMessage
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from bot.access.tool import Entry
     from bot.commands.group import Answers, CommandHandler
     from bot.conversations.actor import Conversation
-    from bot.store.access import SubjectKind
+    from bot.store.access import AccessRow, SubjectKind
     from bot.store.rows import PromptRow
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call, Press
     from channels.base import Clock
 
-log = logging.getLogger(__name__)
 PROMPT_LIFE = timedelta(hours=1)
 GROUP_PROMPT = "open group"
+LET_IN = (AccessState.PAIRED, AccessState.ALLOWED, AccessState.ADMIN)
 ALLOW, CANCEL = 0, 1
 LISTED = 40
 """Entries that /access shows; `antler access list` shows all."""
@@ -158,10 +158,9 @@ class AccessCommands:
         change = self._editor.answer(about["kind"], about["subject"], about["request"], press.person, let_in=let_in)
         if change is None:
             await self._answers.nothing(press.event_id, "button too late")
-            return press.texts.pressed["over"]
+            return _too_late(self._book.row(about["kind"], about["subject"]), press.texts)
         await self._answers.nothing(press.event_id, "let in" if let_in else "refused", also=change.write)
         change.committed()
-        log.info("%s: %s, by %s", about["subject"], "let in" if let_in else "refused", press.person)
         name = change.row.name or change.row.subject
         return press.texts.request_answers["in" if let_in else "out"].format(name=name)
 
@@ -210,6 +209,14 @@ class AccessCommands:
         if len(known) > LISTED:
             lines.append(texts.access_more.format(count=len(known) - LISTED))
         return "\n".join([texts.access_head, "", *lines, "", texts.access_hint])
+
+
+def _too_late(row: AccessRow | None, texts: Texts) -> str:
+    """What a late press is told; where a card cannot be changed (WeCom), that is all that its reader learns of it."""
+    if row is None or row.state not in (*LET_IN, AccessState.REFUSED):
+        return texts.pressed["over"]
+    answer = texts.request_answers["in" if row.state in LET_IN else "out"].format(name=row.name or row.subject)
+    return texts.pressed["decided"].format(answer=answer)
 
 
 def _line(entry: Entry, texts: Texts) -> str:

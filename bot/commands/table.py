@@ -6,6 +6,7 @@ import difflib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.access import pairing
 from bot.commands.access import AccessCommands
 from bot.commands.approvals import ApprovalCommands, QuestionCommands
 from bot.commands.choosing import TimezoneCommands, VerboseCommands, agent_commands, model_commands
@@ -14,7 +15,7 @@ from bot.commands.group import Answers
 from bot.commands.memory import MemoryCommands
 from bot.commands.reminders import ReminderCommands
 from bot.commands.skills import SkillCommands
-from bot.commands.talk import TalkCommands, UndoCommands, UsageCommands
+from bot.commands.talk import TalkCommands, UndoCommands, UsageCommands, WhyCommands
 from bot.commands.threads import ThreadCommands
 from bot.commands.waiting import WaitingCommands
 from bot.texts.commands import command
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from bot.forgetting.service import Forgetting
     from bot.memory.keeper import MemoryKeeper
     from bot.operations.status import StatusPage
+    from bot.operations.why import WhyPage
     from bot.schedule.service import ScheduleService
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Call, Press
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 ALIASES = {"cancel": "stop", "clear": "new", "reset": "new", "commands": "help", "menu": "help"}
 """What other bots call some of our commands. No list shows them."""
-WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help", "pair", "start", "whoami"})
+WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help", "pair", "start", "whoami", "why"})
 """Commands that act on no conversation, so that they mean something where there is none."""
 
 
@@ -52,17 +54,19 @@ def make_commands(
     pictures: Presented,
     forgetting: Callable[[], Forgetting],
     memory: MemoryKeeper,
+    abilities: Callable[[], Sequence[str]],
+    why: WhyPage,
 ) -> Commands:
     """Make every command that acts on the conversations with these ports.
 
-    pictures: keeps those of /usage, and the files of /memory export.
+    pictures: keeps those of /usage, and the files of /memory export. abilities: keys of Texts.abilities.
     """
     store, agents, clock, answers = ports.store, ports.agents, ports.store.clock, Answers(ports.responder)
     deleting = DeletingCommands(answers, forgetting, clock)
     return Commands(
         answers,
         [
-            TalkCommands(answers, store, status, agents, clock),
+            TalkCommands(answers, store, status, agents, clock, abilities),
             WaitingCommands(answers, clock),
             UndoCommands(answers, store, ports.runs, spending.budgets, agents),
             deleting,
@@ -78,6 +82,7 @@ def make_commands(
             VerboseCommands(answers),
             ReminderCommands(answers, schedules, clock, spending.days),
             AccessCommands(answers, editor, clock),
+            WhyCommands(answers, why),
         ],
     )
 
@@ -100,7 +105,10 @@ class Commands:
 
     async def handle(self, conversation: Conversation, call: Call, placed: bool = True) -> None:
         """placed: it was typed in a conversation; else only what needs none is done."""
-        call = replace(call, line=replace(call.line, name=ALIASES.get(call.line.name, call.line.name)))
+        name = ALIASES.get(call.line.name, call.line.name)
+        if name == "start" and call.is_admin and pairing.read(call.line.arguments) is not None:
+            name = "pair"  # what a link with a code in it makes the client send
+        call = replace(call, line=replace(call.line, name=name))
         if not placed and self.knows(call.line.name) and call.line.name not in WITHOUT_CONVERSATION:
             text = call.texts.which_thread.format(command=call.line.name)
             return await self._answers.say(call, text, "typed outside of threads")

@@ -16,10 +16,10 @@ from bot.texts.markdown import inline
 from bot.usage.budgets import Payer
 from bot.usage.report import Asking, label_of, short
 from channels.message import INBOUND_EVENT, OutboundMessage
-from harness.errors import HarnessError
+from harness.errors import HarnessError, ModelFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bot.conversations.actor import Conversation
     from bot.delivery.presented import Presented
     from bot.operations.status import StatusPage
+    from bot.operations.why import WhyPage
     from bot.runs.manager import RunManager
     from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
@@ -86,6 +87,10 @@ class UndoCommands:
             return await self._answers.say(call, refused[1], "/compact")
         try:
             gone = await self._runs.compact(payer, self._agents.model_of(row))
+        except ModelFailure as failure:
+            trouble = texts.troubles.get(failure.kind)
+            text = texts.compact["not_now"].format(trouble=trouble) if trouble else texts.compact["failed"]
+            return await self._answers.say(call, text, "/compact")
         except HarnessError:
             return await self._answers.say(call, texts.compact["failed"], "/compact")
         text = texts.compact["done"].format(count=gone) if gone else texts.compact["nothing"]
@@ -98,7 +103,8 @@ def _first_words(run: RunRow) -> str:
 
 
 class TalkCommands:
-    """agents: what answers in a conversation."""
+    """agents: what answers in a conversation. abilities: what people are told that the bot can do, keys of
+    Texts.abilities."""
 
     def __init__(
         self,
@@ -107,10 +113,12 @@ class TalkCommands:
         status: StatusPage,
         agents: AgentChoices,
         clock: Clock,
+        abilities: Callable[[], Sequence[str]],
     ) -> None:
         self._answers = answers
         self._store = store
         self._status = status
+        self._abilities = abilities
         self._agents = agents
         self._clock = clock
         self.commands: Mapping[str, CommandHandler] = {
@@ -167,8 +175,9 @@ class TalkCommands:
         await self._answers.say(call, text, "/whoami")
 
     async def _start(self, conversation: Conversation, call: Call) -> None:
-        """What Telegram's clients send first."""
-        await self._answers.say(call, call.texts.started, "/start")
+        """What Telegram's clients send first: a welcome with what the bot can do."""
+        able = "\n".join(f"- {call.texts.abilities[ability]}" for ability in self._abilities())
+        await self._answers.say(call, call.texts.started.format(abilities=able), "/start")
 
     async def _help(self, conversation: Conversation, call: Call) -> None:
         texts = call.texts
@@ -235,3 +244,25 @@ def _picture(facts: UsageFacts) -> bytes:
     for day, spent in facts.days:
         bars.append(Bar(label_of(day), spent.tokens, short(spent.tokens), part=spent.totals.cached))
     return bars_picture(bars)
+
+
+class WhyCommands:
+    """/why: the decisions of a message, for administrators."""
+
+    def __init__(self, answers: Answers, page: WhyPage) -> None:
+        self._answers = answers
+        self._page = page
+        self.commands: Mapping[str, CommandHandler] = {"why": self._why}
+        self.buttons: Mapping[str, ButtonKind] = {}
+
+    async def _why(self, conversation: Conversation, call: Call) -> None:
+        """Tell of the message that it is a reply to, else of what is named."""
+        if not call.is_admin:
+            return await self._answers.say(call, call.texts.not_allowed, "not allowed")
+        message, named = call.message, call.line.arguments
+        if message.reply_to is not None and not named:
+            replied = message.reply_to.message_id
+            text = await self._page.of_message(message.account, message.address.chat, replied, call.texts)
+        else:
+            text = await self._page.of(named, call.texts)
+        await self._answers.say(call, text, "/why")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,23 @@ class DataDirInUse(Exception):
         who = f"process {pid}" if pid else "another process"
         super().__init__(f"{data_dir} is in use by {who}: stop it, or give this one another data_dir")
         self.pid = pid
+
+
+def holder(data_dir: Path) -> int | None:
+    """The process that holds the folder: its id, 0 when that is not known; None when nobody does. Changes nothing."""
+    try:
+        fd = os.open(data_dir / FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # let go at once, so that a start hardly ever meets it
+    except BlockingIOError:
+        text = os.read(fd, 32).decode("ascii", "replace").strip()
+        return int(text) if text.isdecimal() else 0
+    else:
+        return None
+    finally:
+        os.close(fd)
 
 
 class DataDirLock:
@@ -63,9 +81,14 @@ class DataDirLock:
             self._fd = None
 
 
-def do_there_or_here(settings: Settings, operation: str, request: Mapping[str, Any], here: Here) -> int:
-    """Print the answer; returns the exit code. here: does it while nothing runs, with the data folder locked; like the
-    running process it answers with "text" and whether it is "done"."""
+def do_there_or_here(
+    settings: Settings, operation: str, request: Mapping[str, Any], here: Here, *, as_json: bool = False
+) -> int:
+    """Print the answer; returns the exit code.
+
+    here: does it while nothing runs, with the data folder locked; like the running process it answers with "text" and
+    whether it is "done", and with "data" where the same can be said as JSON. as_json: print that.
+    """
     try:
         answer = asyncio.run(_ask(settings, operation, request))
     except Refused as error:
@@ -80,7 +103,9 @@ def do_there_or_here(settings: Settings, operation: str, request: Mapping[str, A
             return _fail(Redactor(settings.secrets())(str(error)))
     if not answer.get("done"):
         return _fail(str(answer.get("text")))
-    print(answer.get("text"))
+    if as_json and "data" not in answer:
+        return _fail("the running antler has an older version, which gives no JSON: restart it")
+    print(json.dumps(answer["data"], ensure_ascii=False, indent=2) if as_json else answer.get("text"))
     return 0
 
 

@@ -12,8 +12,9 @@ import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ VERSION = 1
 SOCKET = "control.sock"
 ANSWER_SECONDS = 5.0
 RELOAD_SECONDS = 60.0
+WATCH_SECONDS = 2.0
+"""Between two looks of `antler status --watch`."""
+CLEAR = "\x1b[H\x1b[2J"
+"""Clears a terminal."""
+GIGABYTE = 1_000_000_000
 _LONGEST_LINE = 4 * 1024 * 1024
 
 
@@ -56,7 +62,7 @@ class ControlServer:
     def __init__(
         self,
         data_dir: Path,
-        status: Callable[[], dict[str, Any]],
+        status: Callable[[], Awaitable[dict[str, Any]]],
         terminal: Callable[[], TakeOver | None] = lambda: None,
         operations: Mapping[str, Operation] | None = None,
     ) -> None:
@@ -105,7 +111,7 @@ class ControlServer:
             if not isinstance(request, dict) or request.get("v") != VERSION:
                 await _send(writer, {"ok": False, "error": f"this process speaks version {VERSION}; update the other"})
             elif request.get("op") == "status":
-                await _send(writer, {"ok": True, "data": self._status()})
+                await _send(writer, {"ok": True, "data": await self._status()})
             elif request.get("op") == "console" and (take_over := self._terminal()) is None:
                 await _send(writer, {"ok": False, "error": NO_CONSOLE})
             elif request.get("op") == "console" and take_over is not None:
@@ -198,33 +204,70 @@ def describe(status: dict[str, Any]) -> str:
         age = "no sign of life yet" if silence is None else f"last sign of life {silence:.0f} s ago"
         detail = f" ({connection_['detail']})" if connection_["detail"] else ""
         lines.append(f"  {connection_['account']}: {connection_['state']}, {age}{detail}")
+    lines += [f"  model {_model(model)}" for model in status.get("models", ())]
+    lines += _waiting(status)
     lines += [f"  {_told(condition)}" for condition in status.get("conditions", ()) if _is_told(condition)]
     if sandbox := status.get("sandbox"):
         lines.append(f"  sandbox {sandbox}")
     lines += [f"  mcp {server['text']}" for server in status.get("mcp", ())]
     if unreadable := status.get("unreadable"):
         lines.append(f"  {unreadable} events could not be read since the start: the log names them")
+    if (free := status.get("disk_free")) is not None:
+        lines.append(f"  disk {free / GIGABYTE:.1f} GB free")
     if config := status.get("config"):
         lines.append(f"  config {config}")
+    lines += [f"  error {line}" for line in status.get("errors", ())]
     return "\n".join(lines)
 
 
+def _model(model: Mapping[str, Any]) -> str:
+    if model["works"] is None:
+        return f"{model['name']}: not asked yet"
+    age = f"{model['age']:.0f} s" if model["age"] < 60 else f"{model['age'] / 60:.0f} min"
+    return f"{model['name']}: {'works' if model['works'] else 'does not work'}, last asked {age} ago"
+
+
+def _waiting(status: Mapping[str, Any]) -> list[str]:
+    """Lines on what waits for its turn or for a person, and on what is left of the day's budgets."""
+    lines = []
+    if age := status.get("queue_age"):
+        lines.append(f"  queue: the oldest message has waited for {age:.0f} s")
+    for what, command in (("approvals", "decided in their chats"), ("pairings", "antler access list")):
+        if count := status.get(what):
+            lines.append(f"  {count} {what if count > 1 else what[:-1]} waiting ({command})")
+    return [*lines, *(f"  budgets.{each['key']}: {each['share']:.0%} used today" for each in status.get("budgets", ()))]
+
+
 def _is_told(condition: Mapping[str, Any]) -> bool:
-    """Whether status prints the condition: trouble, or a detail; connections have lines of their own."""
-    return not condition["healthy"] or (bool(condition["detail"]) and condition["part"] != "receiving")
+    """Whether status prints the condition: trouble, or a detail; connections and models have lines of their own."""
+    return not condition["healthy"] or (bool(condition["detail"]) and condition["part"] not in ("receiving", "model"))
 
 
 def _told(condition: Mapping[str, Any]) -> str:
     """A part that does not work, or of which more is known than that it does, in one line."""
-    what = f"{condition['part']} {condition['name']}".rstrip()
+    what = f"{condition['part']} {condition['told_name']}".rstrip()
     if condition["healthy"]:
         return f"{what}: {condition['detail']}"
     detail = f" ({condition['detail']})" if condition["detail"] else ""
     return f"NOT WELL {what}: {condition['problem'].replace('_', ' ')} for {condition['age']:.0f} s{detail}"
 
 
-def status(data_dir: Path, *, check: bool) -> int:
-    """`antler status`: print what the running process tells; 0 when all of it is well, else 1."""
+def watch(data_dir: Path) -> int:
+    """`antler status --watch`: print what the running process tells, again and again, until Ctrl-C."""
+    start = CLEAR if sys.stdout.isatty() else ""
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            try:
+                text = describe(asyncio.run(read_status(data_dir)))
+            except NotRunning as error:
+                text = f"antler: {error}"
+            print(f"{start}{datetime.now().astimezone():%Y-%m-%d %H:%M:%S%z}  {text}", flush=True)
+            time.sleep(WATCH_SECONDS)
+    return 0
+
+
+def status(data_dir: Path, *, check: bool, as_json: bool = False) -> int:
+    """`antler status`: print what the running process tells; 0 when all of it is well, else 1. check: print nothing."""
     try:
         found = asyncio.run(read_status(data_dir))
     except NotRunning as error:
@@ -232,7 +275,7 @@ def status(data_dir: Path, *, check: bool) -> int:
             print(f"antler: {error}", file=sys.stderr)
         return 1
     if not check:
-        print(describe(found))
+        print(json.dumps(found, ensure_ascii=False, indent=2) if as_json else describe(found))
     return 0 if found["healthy"] else 1
 
 

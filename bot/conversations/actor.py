@@ -108,6 +108,7 @@ class Conversation:
         self._on_idle = on_idle
         self._mailbox: deque[Item] = deque()
         self._working = False
+        self._resting = asyncio.Event()
         self._row: ConversationRow | None = None
         self._arrivals = Arrivals(ports, self.row, lambda turn: self.post(_Arrived(turn)))
         self._refused: _Refused | None = None
@@ -119,6 +120,7 @@ class Conversation:
     def post(self, item: Item) -> None:
         """Add an event; returns at once."""
         self._mailbox.append(item)
+        self._resting.clear()
         if not self._working:
             self._working = True
             self._ports.tasks.spawn(self.key, self._work())
@@ -145,8 +147,14 @@ class Conversation:
         while self._mailbox:
             await self._handle(self._mailbox.popleft())
         self._working = False
+        if not self.busy or (self.active is not None and self.approvals.rests(self.active)):
+            self._resting.set()
         if not self.busy:
             self._on_idle(self)
+
+    async def rest(self) -> None:
+        """Wait until everything that was posted is dealt with, or goes on only when a person decides something."""
+        await self._resting.wait()
 
     async def _handle(self, item: Item) -> None:
         try:
@@ -184,7 +192,9 @@ class Conversation:
     async def hear(self, spoken: Spoken) -> None:
         """A message for the agent. Only within the conversation's own order."""
         ports = self._ports
-        if self.active is not None and await self._gives_reason(self.active.run_id, spoken):
+        in_thread = spoken.message.address.topic is not None
+        run_id = self.active.run_id if self.active is not None else ""
+        if (run_id or in_thread) and await self._gives_reason(run_id, spoken):
             return
         if self._arrivals.joins(spoken):
             return
@@ -219,6 +229,9 @@ class Conversation:
 
     async def _refuse(self, spoken: Spoken, why: Refusal, limit: int) -> None:
         """Say that a message is not taken: once, in one reply whose count grows. limit: the number behind it."""
+        if spoken.heading:  # a reminder that nothing is done about still reminds
+            text = f"{spoken.heading}\n\n{texts_for(spoken.language).refusals[why].format(count=1, limit=limit)}"
+            return await self._ports.responder.say(spoken.id, spoken.message, text, REASONS[why])
         if self._refused is None or self._refused.why is not why:
             self._refused = _Refused(why, f"event:{spoken.id}")
         self._refused.count += 1

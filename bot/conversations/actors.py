@@ -38,6 +38,11 @@ class Conversations:
         """Messages that wait for their turn, in all of them."""
         return sum(conversation.load for conversation in self._by_key.values())
 
+    async def rest(self, key: str = "") -> None:
+        """Wait until nothing is to be done any more without a person's decision, in one conversation or in all."""
+        for conversation in [each for name, each in self._by_key.items() if key in ("", name)]:
+            await conversation.rest()
+
     def move(self, account: str, old_chat: str, new_chat: str) -> None:
         """A chat has a new id: each actor goes on under its new key, or two would work in one thread at once."""
         for key, conversation in list(self._by_key.items()):

@@ -98,7 +98,7 @@ class Openings:
         return hears and can_steer(running, turn)
 
     async def _add(self, turn: Turn, notice: OutboundMessage | None, *, waits: bool, heard: bool = False) -> None:
-        run = await self._run_of(turn)
+        run = await self._run_of(turn, len(self._line) + waits)
         run = as_steering(run) if heard else run
         questions = [waiting_question(run, run.created_at)] if waits else []
         answered: list[Answered] = []
@@ -128,7 +128,7 @@ class Openings:
 
     async def _replace(self, running: RunRow, turn: Turn, notice: OutboundMessage | None, reason: StopReason) -> None:
         """Stop what runs; the turn is the next."""
-        run = replace(await self._run_of(turn), ahead=self._line.next_ahead)
+        run = replace(await self._run_of(turn, 1), ahead=self._line.next_ahead)
 
         def unit(tx: Connection) -> None:
             open_once(tx, run)
@@ -150,13 +150,14 @@ class Openings:
         self._line.remove(waiting)
         return joined
 
-    async def _run_of(self, turn: Turn) -> RunRow:
+    async def _run_of(self, turn: Turn, before: int) -> RunRow:
+        """before: how many runs stand before it."""
         ports, record = self._ports, await self._record(turn.first)
         agent, first = ports.agents.agent_of(record), turn.first
         people: tuple[str, ...] = ()
         if first.address.kind != "dm":
             people = await ports.store.read(lambda tx: runs.others_who_spoke(tx, record.key, turn.person))
-        return run_of(
+        run = run_of(
             turn,
             record,
             model=ports.agents.model_of(record),
@@ -169,6 +170,7 @@ class Openings:
             epoch=ports.store.epoch,
             timezone=ports.timezone(),
         )
+        return replace(run, rule=turn.parts[0].rule, place=before)
 
     async def _commit(self, turn: Turn, notice: OutboundMessage | None, unit: Callable[[Connection], object]) -> None:
         """What becomes of a turn, together with what there is to tell about its files."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bot.delivery.buttons import waiting_buttons
 from bot.runs.approval_cards import first
 from bot.runs.inputs import edited_run
+from bot.runs.render import below
 from bot.store import inbox
 from bot.texts import texts_for
 from channels.message import OutboundMessage
@@ -152,7 +153,8 @@ class WaitingLine:
         renumber, edits = now >= self._renumber_at, 0
         behind = [each for each in self if blocking is not None and each.row.speaker == blocking.requester]
         for number, waiting in enumerate(behind):
-            waiting.quiet = number > 0 and (waiting.quiet or waiting.reply is None)
+            heard_of = waiting.reply is not None or bool(waiting.context.heading)
+            waiting.quiet = number > 0 and (waiting.quiet or not heard_of)
         for place, waiting in enumerate(self, 1):
             if waiting.quiet:
                 continue
@@ -203,8 +205,9 @@ class WaitingLine:
             waiting.reply = await self._store.until_available(
                 lambda: delivery.open(row.reply_key, row.address, row.reply_to)
             )
+            waiting.reply.previews = not row.context.heading
             waiting.reply.goes_on = texts_for(waiting.context.locale).goes_on_below
-        waiting.reply.show(message)
+        waiting.reply.show(below(row.context.heading, message))
         waiting.shown = message
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bot.clock import Durations
 from bot.delivery.budget import Priority
-from bot.delivery.failures import Failures, pause
+from bot.delivery.failures import Failures, outcome_of, pause
 from bot.delivery.plan import FIRST_TRIAL, LONGEST_TRIAL, Edit
 from bot.delivery.reply import Outcome, Reply
 from bot.delivery.scheduler import Made, Places, Scheduler
@@ -63,6 +65,7 @@ class AccountSnapshot:
     used_calls of allowed_calls in the last second; oldest_wait: seconds that a final has waited.
     overdue: the same without pauses that the platform asked for. limited: seconds that such a pause lasts yet for a
     final, 0 for none. stopped: why nothing is sent ("" while it works). proven: a call has passed since the start.
+    calls: since the start, by how they went: done, limited (429), unknown, refused. waits: of the finals, until shown.
     """
 
     account: str
@@ -75,6 +78,8 @@ class AccountSnapshot:
     limited: float
     stopped: str
     proven: bool
+    calls: Counter[str]
+    waits: Durations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +92,7 @@ class Shared:
     lease_valid: Callable[[], bool]
     moved: Callable[[str, str, str], None]
     progressed: Callable[[], None]
+    shown: Callable[[str, str, float], None]
     say: Say
     texts: Callable[[str, str], Texts]
     tasks: Tasks
@@ -115,6 +121,8 @@ class Account:
         self._trial_pause = 0.0
         self._rearmed_at = -math.inf
         self._watch: asyncio.Task[None] | None = None
+        self._calls: Counter[str] = Counter()
+        self._waits = Durations()
 
     @property
     def unfinished(self) -> bool:
@@ -201,6 +209,10 @@ class Account:
 
     def forget(self, reply: Reply) -> None:
         """It is settled."""
+        if reply.final:
+            waited = self._shared.clock.monotonic() - reply.final_since
+            self._waits.add(waited)
+            self._shared.shown(reply.key, self.name, waited)
         self._streaming.discard(reply)
         if self.replies.get(reply.key) is reply:
             del self.replies[reply.key]
@@ -224,6 +236,8 @@ class Account:
             limited=max(0.0, max((limited - now for _, limited in finals), default=0.0)),
             stopped=self.stopped,
             proven=math.isfinite(self._worked_at),
+            calls=self._calls,
+            waits=self._waits,
         )
 
     def _limited_until(self, reply: Reply) -> float:
@@ -245,17 +259,19 @@ class Account:
         assert self._sender is not None
         assert self._caps is not None
         began = self._shared.clock.monotonic()
-        previews = self._caps.preview_dm and not reply.group and not line.preview_refused
+        previews = self._caps.preview_dm and reply.previews and not reply.group and not line.preview_refused
         try:
             if priority is Priority.TYPING:
                 made = await self._sender.show_typing(reply)
             else:
                 made = await self._sender.advance(reply, previews)
             if made:
+                self._calls["done"] += 1
                 line.budget.ease()
                 self._worked(reply)
         except ChannelError as error:
             made = Made.EDIT if isinstance(reply.doing, Edit) else Made.CALL
+            self._calls[outcome_of(error)] += 1
             await self._failed(reply, line, error)
             if isinstance(error, Fatal) and began < self._rearmed_at:
                 self.rearm()  # it was under way when the credential was accepted

@@ -241,3 +241,10 @@ class Failures:
     def _words(self, reply: Reply) -> Mapping[str, str]:
         message = reply.wanted
         return self._texts(reply.address.account, "" if message is None else message.text).platform_refused
+
+
+def outcome_of(error: ChannelError) -> str:
+    """How a call went that was not done: limited (the platform's 429), unknown or refused."""
+    if isinstance(error, RateLimited):
+        return "limited"
+    return "unknown" if isinstance(error, OutcomeUnknown) else "refused"

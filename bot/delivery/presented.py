@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import mimetypes
 import os
 import shutil
 from contextlib import asynccontextmanager
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
     from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
     from channels.capabilities import Capabilities
+    from channels.message import AttachmentKind
     from harness.events import ReadyFile
 
 log = logging.getLogger(__name__)
 
 MEBIBYTE = 1024 * 1024
 """What platforms count their limits in."""
+PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,15 @@ class Presented:
                 files.append(OutboundFile(path=path, name=name, mime_type=types[name], instead=instead))
                 instead = ""
             yield tuple(files)
+
+    @asynccontextmanager
+    async def copied(self, reply_key: str, name: str, source: Path, *, instead: str) -> AsyncIterator[OutboundFile]:
+        """A copy of a file of this machine, as drawn; a picture where its name says so. Raises OSError."""
+        mime_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        async with self._held(reply_key):
+            path = await asyncio.to_thread(self._keep, reply_key, name, source.read_bytes)
+            kind: AttachmentKind = "image" if mime_type in PICTURES else "file"
+            yield OutboundFile(path=path, name=name, mime_type=mime_type, kind=kind, instead=instead)
 
     @asynccontextmanager
     async def _held(self, reply_key: str) -> AsyncIterator[None]:

@@ -115,6 +115,8 @@ class Reply:
         self.words_at: float | None = None
         """When the first words came that are not shown yet."""
         self.urgency = 0
+        self.previews = True
+        """It may grow in a preview, where the platform has one: that calls nobody before it is final."""
         self.previewed: Part | None = None
         self.asked: Buttons = ()
         """The buttons that are known to be shown: another text above them is a draft like any other."""
@@ -436,7 +438,7 @@ class Reply:
         """When the first message is to come; inf while it would hold nothing worth one."""
         if self.begins_unseen(caps) and not (wanted.text or wanted.status or wanted.buttons):
             return math.inf
-        calls = caps.notifies and not (caps.preview_dm and not self.group)
+        calls = caps.notifies and not (caps.preview_dm and self.previews and not self.group)
         if not calls or wanted.buttons or self.suspended or worth_a_call(wanted.text):
             return self.opened_at
         if tells(wanted.text):

@@ -56,7 +56,8 @@ class Delivery:
     """Shows replies through the registered channels.
 
     redact: takes secrets out of everything shown. lease_valid: whether this process may act outside; without it nothing
-    is sent. on_moved: told (account, old chat, new chat) when a platform gave a chat a new id. texts: the sentences to
+    is sent. on_shown: told (reply key, account, seconds) of a final that is settled, so long after it was decided.
+    on_moved: told (account, old chat, new chat) when a platform gave a chat a new id. texts: the sentences to
     say for (account, text): in the account's language, or in that of the text.
     """
 
@@ -68,6 +69,7 @@ class Delivery:
         lease_valid: Callable[[], bool] = lambda: True,
         on_moved: Callable[[str, str, str], None] = lambda account, old, new: None,
         texts: Callable[[str, str], Texts] = lambda account, text: texts_for(language_of("auto", None, text)),
+        on_shown: Callable[[str, str, float], None] = lambda key, account, seconds: None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -81,6 +83,7 @@ class Delivery:
             lease_valid=lease_valid,
             moved=on_moved,
             progressed=self._progressed,
+            shown=on_shown,
             say=self.say,
             texts=texts,
             tasks=self._tasks,
@@ -205,9 +208,10 @@ class Delivery:
             return False
         return True
 
-    async def drained(self) -> None:
-        """Wait until every final is shown or given up, or the delivery is closed; not for accounts that cannot send."""
-        while not self._closed and self._undelivered():
+    async def drained(self, account: str = "") -> None:
+        """Wait until every final is shown or given up, or the delivery is closed; not for accounts that cannot send.
+        account: only of this one."""
+        while not self._closed and self._undelivered(account):
             self._progress.clear()
             await self._progress.wait()
 
@@ -238,8 +242,8 @@ class Delivery:
         """Something is left that could be shown now."""
         return any(account.unfinished for account in self._accounts.values())
 
-    def _undelivered(self) -> bool:
-        able = (account for account in self._accounts.values() if not account.stopped)
+    def _undelivered(self, only: str) -> bool:
+        able = (each for name, each in self._accounts.items() if not each.stopped and only in ("", name))
         return any(reply.final for account in able for reply in account.replies.values())
 
     def _replies(self) -> list[Reply]:

@@ -1,6 +1,6 @@
 """The sandboxes of this process: started with the agent, lent to conversions, ended at the stop.
 
-`antler check-config` probes with the same code.
+`antler check-config` and `antler doctor` probe with the same code.
 """
 
 from __future__ import annotations
@@ -236,17 +236,13 @@ class Sandboxes:
             log.warning("the sandbox did not end as it should: %s %s", error, error.hint)
 
 
-def probe(settings: Settings) -> SandboxFacts:
+async def probe(settings: Settings) -> SandboxFacts:
     """Try the sandbox that the settings ask for, on the file system of the data folder, and end it again."""
     existing = next(path for path in (settings.data_dir, *settings.data_dir.parents) if path.is_dir())
     with tempfile.TemporaryDirectory(prefix=".antler-probe-", dir=existing) as folder:
-        return asyncio.run(_probe(settings, Path(folder)))
-
-
-async def _probe(settings: Settings, folder: Path) -> SandboxFacts:
-    sandboxes = Sandboxes(settings.sandbox, folder, settings.network_route)
-    try:
-        await sandboxes.start()
-        return sandboxes.facts
-    finally:
-        await sandboxes.shutdown(START_SECONDS)
+        sandboxes = Sandboxes(settings.sandbox, Path(folder), settings.network_route)
+        try:
+            await sandboxes.start()
+            return sandboxes.facts
+        finally:
+            await sandboxes.shutdown(START_SECONDS)

@@ -31,12 +31,12 @@ WORKS = frozenset({ConnectionState.CONNECTED, ConnectionState.RETRYING})
 class Serving:
     """What the gateway wants to know of its accounts.
 
-    connected: called at each accepted connection.
+    connected: called at each accepted connection, with the account.
     ended: called where a source of messages has ended for good (a terminal's input).
     none_left: called when no account works any more; says whether another program has taken over the last one.
     """
 
-    connected: Callable[[], None]
+    connected: Callable[[str], None]
     ended: Callable[[], Awaitable[None]]
     none_left: Callable[[bool], None]
 
@@ -136,7 +136,7 @@ class Accounts:
 
     async def _receive(self, account: str, serving: Serving) -> None:
         def said_hello() -> None:
-            serving.connected()
+            serving.connected(account)
             self._delivery.rearm(account)
             self._outages.connected(account)
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -68,6 +69,9 @@ class MessageBus:
         self._accepting: set[asyncio.Task[None]] = set()
         self.unreadable = 0
         """Events that could not be read, since the start."""
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """Events since the start, by account and by what became of them: accepted, duplicate, unreadable, or passed_by
+        (said to others, or too much of strangers)."""
 
     async def publish(self, events: Sequence[InboundEvent]) -> None:
         """Returns when all events are committed; a known one is dropped here. Raises StoreError.
@@ -76,7 +80,12 @@ class MessageBus:
         same, for when the platform sends it again it is a duplicate.
         """
         await self._learn(events)
-        kept = [(_kept(event), decision) for event in events if (decision := self._decide(event)) is not None]
+        kept = []
+        for event in events:
+            if (decision := self._decide(event)) is not None:
+                kept.append((_kept(event), decision))
+            else:
+                self.counts[event.account, "passed_by"] += 1
         accepting = asyncio.create_task(self._accept(kept), name="bus:accept")
         self._accepting.add(accepting)
         accepting.add_done_callback(self._accepting.discard)
@@ -98,9 +107,12 @@ class MessageBus:
     async def _accept(self, kept: Sequence[tuple[InboundEvent, Decision]]) -> None:
         rows = await self._store.add(inbox.ADD_EVENTS, [event for event, _ in kept])
         for row, (event, decision) in zip(rows, kept, strict=True):
-            if row is not None and row.state is InboxState.NEW:
+            if row is None:
+                self.counts[event.account, "duplicate"] += 1
+            elif row.state is InboxState.NEW:
+                self.counts[event.account, "accepted"] += 1
                 await self._waiting.put(Inbound(row.id, event, decision))
-            elif row is not None:
+            else:
                 self._dead(row)
 
     async def replay(self, *accounts: str) -> None:
@@ -120,6 +132,7 @@ class MessageBus:
 
     def _dead(self, row: InboxRow) -> None:
         self.unreadable += 1
+        self.counts[row.account, "unreadable"] += 1
         log.error("event %d of %s cannot be read and is set aside as dead", row.id, row.account)
 
     async def inbound(self) -> AsyncIterator[Inbound]:

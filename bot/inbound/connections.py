@@ -10,11 +10,12 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from bot.access.admins import menu
 from bot.access.store import policy_of
 from bot.store import accounts, inbox
-from bot.texts import LANGUAGES
+from bot.texts import DEFAULT, LANGUAGES
 from bot.texts.commands import unmarked
-from channels.base import ChannelPorts, Command, ConnectionState, Health, Newest, Route
+from channels.base import About, ChannelPorts, ConnectionState, Health, Newest, Route
 from channels.errors import Fatal, TakenOver
 from channels.registry import channel_class
 from channels.supervision import Backoff
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.store.retrying import RetryingStore
     from bot.tasks import Tasks
-    from channels.base import BotIdentity, Channel, Clock, Publish
+    from channels.base import BotIdentity, Channel, ChatLink, Clock, Publish
     from channels.capabilities import Capabilities
 
     Load = Callable[[str], Callable[[str, Any, ChannelPorts], Channel]]
@@ -237,6 +238,10 @@ class Connections:
         """What the account's platform can do; None where its channel could not be built."""
         return self.channels[account].capabilities if account in self.channels else None
 
+    def chat_link(self, account: str, text: str) -> ChatLink | None:
+        """The link into a private chat with the account's bot, for that text; None where there is none."""
+        return self.channels[account].chat_link(text) if account in self.channels else None
+
     def can_edit(self, account: str) -> bool:
         """Whether the account's platform changes sent messages."""
         return account in self.channels and self.channels[account].capabilities.edits
@@ -259,9 +264,14 @@ class Connections:
         log.info("%s is connected as @%s (%s)", account, identity.username, identity.platform)
 
     async def _publish_menu(self, channel: Channel) -> None:
+        about: dict[str | None, About] = {}
+        fixed = self.policies[channel.account].locale
         for language, texts in LANGUAGES.items():
-            menu = [Command(name=name, description=unmarked(text)) for name, text in texts.command_menu.items()]
-            await channel.publish_commands(menu, None if language == "en" else language)
+            locale = None if language == DEFAULT else language
+            await channel.publish_commands(menu(texts.command_menu), locale)
+            told = About(description=unmarked(texts.about["description"]), summary=texts.about["summary"])
+            about |= {None: told} if fixed == language else {locale: told} if fixed not in LANGUAGES else {}
+        await channel.describe(about)
 
     async def _newest(self, account: str, policy: Callable[[str], AccountPolicy]) -> Sequence[Newest]:
         """See ChannelPorts.newest."""

@@ -14,7 +14,7 @@ from bot.store.identity import chat_id, person_id
 from bot.store.schedules import ScheduleState
 from bot.texts import texts_for
 from bot.texts.markdown import plain
-from channels.message import Message, OutboundMessage
+from channels.message import Message, Quote
 from harness.scheduling.when import local
 
 if TYPE_CHECKING:
@@ -75,15 +75,15 @@ class DueSchedules:
             log.info("%d schedule(s) were cancelled: the bot is no longer in %s", ended, chat_id(address))
 
     async def _begin(self, actor: Conversation, event_id: int, due: ScheduleDue) -> None:
-        """Show it now, whatever is running; the answer comes in its turn. One that was deleted while this was on its
-        way is neither shown nor asked."""
+        """Ask it in its person's name. It stands above its answer and is shown at once, whatever is running. One that
+        was deleted while this was on its way is neither shown nor asked."""
         if await self._ports.store.read(lambda tx: schedules.load(tx, due.schedule_id)) is None:
             return await self._ports.responder.settle([event_id], "deleted")
-        shown = OutboundMessage(text=reminder(due, texts_for(due.language)), final=True)
-        await self._ports.responder.tell(f"due:{event_id}", due.address, due.reply_to, shown)
         rules = self._book.policy(due.account).access
         is_admin = rules.is_admin(person_id(due.account, due.sender.id))
-        await actor.hear(Spoken(event_id, _as_message(due), due.language, is_admin, schedule=due.schedule_id))
+        heading = reminder(due, texts_for(due.language))
+        message = _as_message(due)
+        await actor.hear(Spoken(event_id, message, due.language, is_admin, schedule=due.schedule_id, heading=heading))
 
     async def _end(self, event_id: int, due: ScheduleDue) -> None:
         """Its person was let out: it never fires again. Who wrote it is not told, as they are told nothing else."""
@@ -116,7 +116,8 @@ def reminder(due: ScheduleDue, texts: Texts) -> str:
 
 
 def _as_message(due: ScheduleDue) -> Message:
-    """What its person would have written now; no message of the platform's, so nothing can answer it."""
+    """What its person would have written now; no message of the platform's, so its answer stands below another one of
+    its topic."""
     return Message(
         account=due.account,
         dedupe_keys=due.dedupe_keys,
@@ -126,5 +127,6 @@ def _as_message(due: ScheduleDue) -> Message:
         platform_message_id="",
         sender=due.sender,
         text=due.text,
+        reply_to=None if due.reply_to is None else Quote(message_id=due.reply_to, text="", author="", from_bot=True),
         mention=True,
     )

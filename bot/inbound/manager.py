@@ -138,6 +138,10 @@ class ChannelManager:
         """Let something happen in a conversation's own order."""
         self._conversations.of(key).post(Task(do))
 
+    async def rest(self, key: str = "") -> None:
+        """See Conversations.rest."""
+        await self._conversations.rest(key)
+
     @property
     def idle(self) -> bool:
         return not self._conversations
@@ -178,7 +182,8 @@ class ChannelManager:
         elif admitted and line is not None:
             self._command_called(event_id, message, line, language)
         elif (admitted or unsure) and not message.unread:
-            spoken = Spoken(event_id, message, language, policy.access.is_admin(person), policy.turns)
+            is_admin, rule = policy.access.is_admin(person), self._editor.book.rule(message)
+            spoken = Spoken(event_id, message, language, is_admin, policy.turns, rule=rule)
             self._spoken(spoken, sure=not unsure)
         elif decision.verdict is Verdict.GREET:
             await self._access_service.greet(event_id, message, decision)
@@ -250,7 +255,8 @@ class ChannelManager:
                 await actor.row(message)
             known = self._commands.knows(line.name)
             if not known and await actor.calls_skill(message):
-                spoken = Spoken(event_id, message, language, call.is_admin, turns)
+                rule = self._editor.book.rule(message)
+                spoken = Spoken(event_id, message, language, call.is_admin, turns, rule=rule)
                 await self._said(actor, spoken)
             elif not known and line.bot is None and not message.mention:
                 # A skill of this name is off here: what was said to nobody may have been meant for another bot.

@@ -36,20 +36,20 @@ class MemoryTool:
         self._book = book
 
     async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """An operation of the control socket: {"do": ..., "key": ...} to {"text": ..., "done": ...}."""
+        """An operation of the control socket: {"do", "key"} to {"text", "done"}, of the list "data" too."""
         try:
+            if request.get("do") == "list":
+                known = sorted(await self._book.owners(), key=lambda each: folder_name(each.owner))
+                return {"text": _table(known), "data": [_facts(stored) for stored in known], "done": True}
             text, done = await self._answer(str(request.get("do")), str(request.get("key", "")))
         except MemoryUnavailable as error:
             text, done = str(error), False
         return {"text": text, "done": done}
 
     async def _answer(self, do: str, key: str) -> Answer:
-        known = await self._book.owners()
-        if do == "list":
-            return _table(known), True
         if do not in ("show", "export", "forget"):
             return "the running antler has another version: restart it", False
-        found = [stored for stored in known if _is_key(key, stored.owner)]
+        found = [stored for stored in await self._book.owners() if _is_key(key, stored.owner)]
         if len(found) != 1:
             return f"{key} is the key of {len(found) or 'no'} {'memories' if found else 'memory'}", False
         owner = found[0].owner
@@ -62,9 +62,11 @@ class MemoryTool:
         return unmarked(as_markdown(memory, owner, texts_for(DEFAULT)).rstrip()), True
 
 
-def run(settings: Settings, do: Literal["list", "show", "export", "forget"], key: str = "") -> int:
+def run(
+    settings: Settings, do: Literal["list", "show", "export", "forget"], key: str = "", *, as_json: bool = False
+) -> int:
     """The command line: do it wherever the data is held now, print the answer; returns the exit code."""
-    return do_there_or_here(settings, "memory", {"do": do, "key": key}, _do_it_here)
+    return do_there_or_here(settings, "memory", {"do": do, "key": key}, _do_it_here, as_json=as_json)
 
 
 async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,11 +82,17 @@ def _is_key(key: str, owner: str) -> bool:
     return key == owner or (len(key) >= KEY and folder_name(owner).startswith(key.lower()))
 
 
+def _facts(stored: StoredMemory) -> dict[str, Any]:
+    """size: bytes. updated_at: ISO 8601, None when not known."""
+    at = stored.updated_at.isoformat(timespec="seconds") if stored.updated_at is not None else None
+    return {"key": folder_name(stored.owner)[:KEY], "size": stored.size, "updated_at": at}
+
+
 def _table(known: list[StoredMemory]) -> str:
     if not known:
         return "nobody is remembered"
     lines = [f"{'key':<{KEY}}  {'bytes':>8}  updated"]
-    for stored in sorted(known, key=lambda each: folder_name(each.owner)):
+    for stored in known:
         at = stored.updated_at.strftime("%Y-%m-%d %H:%M") if stored.updated_at is not None else "unknown"
         lines.append(f"{folder_name(stored.owner)[:KEY]:<{KEY}}  {stored.size:>8}  {at}")
     return "\n".join(lines)

@@ -147,6 +147,10 @@ class HealthService:
         """Whether what is written now is kept soon."""
         return self._of_store(self._clock.monotonic()).healthy
 
+    def full_name(self, model: str) -> str:
+        """What administrators read of a model: its alias, and the provider's name of it."""
+        return self._models.full_name(model)
+
     def machine(self) -> dict[str, Any]:
         """The state as JSON types, for the control socket."""
         now, conditions = self._clock.monotonic(), self.conditions()
@@ -157,6 +161,7 @@ class HealthService:
                 {
                     "part": str(each.part),
                     "name": each.name,
+                    "told_name": each.told_name,
                     "healthy": each.healthy,
                     "problem": str(each.problem or ""),
                     "detail": each.detail,
@@ -164,7 +169,24 @@ class HealthService:
                 }
                 for each in conditions
             ],
+            "models": [
+                {
+                    "name": self._models.full_name(name),
+                    "works": None if state is None else state.works,
+                    "age": None if state is None else round(now - state.asked, 1),
+                }
+                for name, state in self._models.known().items()
+            ],
+            "disk_free": self.disk_free(),
         }
+
+    def disk_free(self) -> int | None:
+        """Free bytes of the data folder's disk; None where it cannot be read."""
+        try:
+            disk = os.statvfs(self._folder)
+        except OSError:
+            return None
+        return disk.f_bavail * disk.f_frsize
 
     def _dated(self, condition: Condition, now: float) -> Condition:
         """since: as its source says, else when it was first seen so."""
@@ -240,11 +262,8 @@ class HealthService:
         return Condition(part=Part.STORE, since=now)
 
     def _of_disk(self, now: float) -> Condition:
-        try:
-            disk = os.statvfs(self._folder)
-        except OSError as error:
-            return Condition(part=Part.DISK, problem=Problem.DISK_LOW, detail=error.strerror or "unreadable", since=now)
-        free = disk.f_bavail * disk.f_frsize
-        if free >= DISK_LOW:
+        free = self.disk_free()
+        if free is not None and free >= DISK_LOW:
             return Condition(part=Part.DISK, since=now)
-        return Condition(part=Part.DISK, problem=Problem.DISK_LOW, detail=f"{free // 1_000_000} MB free", since=now)
+        detail = "unreadable" if free is None else f"{free // 1_000_000} MB free"
+        return Condition(part=Part.DISK, problem=Problem.DISK_LOW, detail=detail, since=now)

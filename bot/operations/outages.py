@@ -232,7 +232,8 @@ class Outages:
             outage = self._open[condition.key] = _Outage(condition.since, number)
         if problem not in outage.told and self._is_news(condition, outage, now):
             outage.told.add(problem)
-            log.warning("failing: %s (%s)", _named(condition), condition.detail or problem)
+            about = {"event": "outage", "part": str(condition.part), "problem": str(problem)}
+            log.warning("failing: %s (%s)", _named(condition), condition.detail or problem, extra=about)
             self._notices.append(_Notice(condition, self._key(condition, outage), condition.since, outage.number))
 
     def _is_news(self, condition: Condition, outage: _Outage, now: float) -> bool:
@@ -252,7 +253,8 @@ class Outages:
             return
         del self._open[condition.key]
         lasted = now - outage.began
-        log.warning("works again: %s, after %.0f s", _named(condition), lasted)
+        about = {"event": "outage_over", "part": str(condition.part), "seconds": round(lasted)}
+        log.warning("works again: %s, after %.0f s", _named(condition), lasted, extra=about)
         # What was not told while it lasted is no news any more, but for how long it lasted.
         same = condition.key
         self._notices = [each for each in self._notices if each.telling or each.condition.key != same]

@@ -185,6 +185,8 @@ class Reloader:
         self._clock = clock
         self._retry = retry
         self._one = asyncio.Lock()
+        self.told: Callable[[bool], None] = lambda under_way: None
+        """Told when the config is being read, and when it has been."""
         self.last = Outcome()
 
     async def serve(self) -> None:
@@ -204,7 +206,11 @@ class Reloader:
     async def reload(self) -> Outcome:
         """Read the config and make it hold, at once."""
         async with self._one:
-            self.last = await self._reloaded()
+            self.told(True)
+            try:
+                self.last = await self._reloaded()
+            finally:
+                self.told(False)
         self._retry()
         level = logging.INFO if self.last.complete and not self.last.restart else logging.WARNING
         log.log(level, "%s", self.last)

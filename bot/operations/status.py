@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import asyncio
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from bot.operations.health import Part
 from bot.operations.outages import outage_text
-from bot.store import conversations, usage
+from bot.store import conversations, inbox, runs, usage
 from bot.texts.markdown import plain
 from channels.base import ConnectionState
 from harness.agents.profiles import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from bot.conversations.actor import Conversation
     from bot.files.sandboxes import SandboxFacts
@@ -23,52 +24,93 @@ if TYPE_CHECKING:
     from bot.store.retrying import RetryingStore
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
+    from bot.usage.budgets import BudgetAccount
     from harness.mcp.pool import ServerFacts
+
+
+STORE_SECONDS = 2.0
+"""That the status waits for what only the store knows; without it the rest is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the status asks other parts for.
+
+    waiting: messages that wait for their turn. unreadable: events. pairings: persons who wait to be let in. budgets: of
+    all together, for today. errors: the newest lines of the log that are errors.
+    """
+
+    waiting: Callable[[], int]
+    sandbox: Callable[[], SandboxFacts]
+    servers: Callable[[], Sequence[ServerFacts]]
+    config: Callable[[], Outcome | None]
+    unreadable: Callable[[], int]
+    pairings: Callable[[], int]
+    budgets: Callable[[], Awaitable[Sequence[BudgetAccount]]]
+    errors: Callable[[], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFacts:
+    """What only the store knows. queue_age: seconds since the oldest message came that no run has begun to answer, 0
+    for none. budgets: as `Asked.budgets`."""
+
+    queue_age: float
+    budgets: Sequence[BudgetAccount]
 
 
 class StatusPage:
     def __init__(
-        self,
-        *,
-        version: str,
-        store: RetryingStore,
-        runs: RunManager,
-        health: HealthService,
-        waiting: Callable[[], int],
-        sandbox: Callable[[], SandboxFacts],
-        servers: Callable[[], Sequence[ServerFacts]],
-        config: Callable[[], Outcome | None],
-        unreadable: Callable[[], int],
+        self, *, version: str, store: RetryingStore, runs: RunManager, health: HealthService, asked: Asked
     ) -> None:
-        self._version = version
+        self.version = version
         self._store = store
         self._runs = runs
-        self._health = health
+        self.health = health
+        self.asked = asked
         self._clock = clock = store.clock
-        self._waiting = waiting
-        self._sandbox = sandbox
-        self._servers = servers
-        self._config = config
-        self._unreadable = unreadable
         self._began = clock.monotonic()
 
-    def machine(self) -> dict[str, Any]:
+    async def machine(self) -> dict[str, Any]:
         """The whole process, as JSON types, for the control socket."""
+        asked, stored = self.asked, await self.stored()
         return {
-            "version": self._version,
+            "version": self.version,
             "uptime": round(self._clock.monotonic() - self._began, 1),
             "running": len(self._runs.active),
-            "waiting": self._waiting(),
-            "unreadable": self._unreadable(),
-            **self._health.machine(),
-            "sandbox": str(self._sandbox()),
-            "mcp": [asdict(facts) | {"text": str(facts)} for facts in self._servers()],
+            "waiting": asked.waiting(),
+            "queue_age": None if stored is None else round(stored.queue_age, 1),
+            "approvals": self.approvals,
+            "pairings": asked.pairings(),
+            "unreadable": asked.unreadable(),
+            **self.health.machine(),
+            "sandbox": str(asked.sandbox()),
+            "mcp": [asdict(facts) | {"text": str(facts)} for facts in asked.servers()],
+            "budgets": [{"key": each.key, "share": round(each.share, 3)} for each in stored.budgets] if stored else [],
             "config": self._config_told(),
+            "errors": list(asked.errors()),
         }
+
+    @property
+    def approvals(self) -> int:
+        """Tool calls that wait for a person's decision."""
+        return sum(len(active.asking) for active in self._runs.active.values())
+
+    async def stored(self) -> StoredFacts | None:
+        """What only the store knows; None where it does not answer now."""
+        try:
+            async with asyncio.timeout(STORE_SECONDS):
+                oldest = await self._store.read(lambda tx: (inbox.oldest_new(tx), runs.oldest_pending(tx)))
+                budgets = await self.asked.budgets()
+        except TimeoutError:
+            return None
+        came = min(filter(None, oldest), default=None)
+        age = 0.0 if came is None else (self._clock.now() - came).total_seconds()
+        return StoredFacts(max(0.0, age), budgets)
 
     def _config_told(self) -> str:
         """What of the config on disk does not hold here, "" when all does."""
-        outcome = self._config()
+        outcome = self.asked.config()
         return str(outcome) if outcome is not None and (outcome.restart or not outcome.complete) else ""
 
     async def for_chat(
@@ -81,12 +123,13 @@ class StatusPage:
         is_admin: bool,
         agent: str = DEFAULT,
     ) -> str:
-        """Markdown for one conversation: its own connection, its model, its thread. For admins also why something does
-        not work, the other connections in a word each, and what the sandbox lacks on this machine."""
+        """Markdown for one conversation: its own connection, its model, its thread. For admins also the provider's name
+        of the model, why something does not work, the other connections in a word each, and what the sandbox lacks on
+        this machine."""
         say = texts.status
         uptime = texts.duration(self._clock.monotonic() - self._began)
-        lines = [say["title"].format(version=self._version, uptime=uptime)]
-        connections, ill = self._health.connections(), [each for each in self._health.conditions() if each.problem]
+        lines = [say["title"].format(version=self.version, uptime=uptime)]
+        connections, ill = self.health.connections(), [each for each in self.health.conditions() if each.problem]
         own = next((c for c in connections if c.account == row.account), None)
         if own is not None:
             lines.append(self._connection_line(own, texts, in_full=is_admin))
@@ -94,7 +137,8 @@ class StatusPage:
             lines.append(say["not_sending"])
         lines += [say["agent"].format(agent=agent)] if agent != DEFAULT else []
         works = all(each.key != (Part.MODEL, model) for each in ill)
-        lines.append(say["model" if works else "model_down"].format(model=model))
+        named = self.health.full_name(model) if is_admin else model
+        lines.append(say["model" if works else "model_down"].format(model=named))
         lines.append(await self._thread_line(row, texts))
         lines.append(self._run_line(conversation, texts))
         lines.append(say["queue"].format(count=conversation.load))
@@ -120,13 +164,13 @@ class StatusPage:
         return line + (f" ({plain(own.detail)})" if own.detail and in_full else "")
 
     def _sandbox_lines(self, texts: Texts, *, in_full: bool) -> list[str]:
-        facts = self._sandbox()
+        facts = self.asked.sandbox()
         line = texts.status["sandbox"].format(provider=facts.provider, state=texts.sandbox_state[facts.state])
         return [line, *(f"  {plain(shortfall)}" for shortfall in facts.shortfalls if in_full)]
 
     def _server_lines(self, texts: Texts, *, in_full: bool) -> list[str]:
         """The MCP servers in one line; for admins also why one is not ready, or what of it was refused."""
-        servers = self._servers()
+        servers = self.asked.servers()
         if not servers:
             return []
         words = [f"{facts.name} {texts.server_state[facts.state]}" for facts in servers]

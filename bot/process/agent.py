@@ -76,6 +76,10 @@ class Agent:
         """Those of now."""
         return self._servers
 
+    @property
+    def is_built(self) -> bool:
+        return self._harness.done() and not self._harness.exception()
+
     async def build(self) -> str | None:
         """Import and build it, once; returns why that cannot be done, for operators."""
         try:
@@ -132,7 +136,7 @@ class Agent:
         """Give back what it holds, if it was built; its runs must have ended."""
         await self._tasks.drain()
         await self._servers.close()
-        if self._harness.done() and not self._harness.exception():
+        if self.is_built:
             await self._harness.result().close()
 
     async def _made_by(

@@ -23,8 +23,12 @@ from bot.process import logs, terminal
 from bot.process.gateway import CONFIG_ERROR, FAILURE, OK, Gateway
 from bot.redaction import Redactor
 from bot.settings import ChannelSettings
+from bot.settings.load import exposed
 from bot.store import Store
 from bot.store.errors import StoreBusy, StoreError
+from bot.texts import language_of
+from channels.console.transcript import locale_of
+from harness.models.tour_texts import first_screen
 
 if TYPE_CHECKING:
     from bot.settings import Settings
@@ -32,13 +36,12 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
-NO_CONFIG = (
-    "antler: there is no config.yaml, so this is the terminal with the built-in demo model.\n"
-    "For a real model and chats: cp config.yaml.example config.yaml, edit it, and start again."
-)
 TAKE_OVER_SECONDS = 35.0
 """A little longer than the store's lease."""
 TAKE_OVER_RETRY_SECONDS = 2.0
+
+LOG = "antler.log"
+"""A file below the data folder, while a person sits at this process's terminal."""
 
 HANDLES = Path("/proc/self/fd")
 LONGEST = 20
@@ -124,16 +127,29 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True) -
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold every secret
     redact = Redactor(settings.secrets())
-    # Between the lines of a conversation only what needs attention is shown.
-    level = "warning" if _only_terminal(settings) and settings.log.level == "info" else settings.log.level
-    logs.configure(level, settings.log.format, redact)
+    at_terminal = terminal.is_interactive() and any(each.type == "console" for each in settings.channels.values())
+    # Between the lines of a pipe's conversation only what needs attention is shown.
+    quiet = _only_terminal(settings) and not at_terminal and settings.log.level == "info"
+    logs.configure("warning" if quiet else settings.log.level, settings.log.format, redact)
     if config_path is not None and settings.models[0].use == "demo":
-        log.warning("no model is configured, so the built-in demo model answers; see `models` in config.yaml.example")
+        log.warning("no model is configured, so the built-in demo model answers; antler init adds one")
+    if (warning := exposed(config_path)) is not None:
+        log.warning("%s", warning)
     try:
         with DataDirLock(settings.data_dir):
             if config_path is None:
-                print(NO_CONFIG, file=sys.stderr)
-            return asyncio.run(_serve(settings, redact, source if watched and config_path is not None else None))
+                print(first_screen(language_of("auto", locale_of(os.environ), "")), file=sys.stderr)
+            elif settings.models[0].use == "demo":
+                log.warning(
+                    "no model is configured, so the built-in demo model answers; see `models` in config.yaml.example"
+                )
+            if at_terminal:
+                print(f"Log: {settings.data_dir / LOG}", file=sys.stderr)
+                logs.to_file(settings.data_dir / LOG)
+            code = asyncio.run(_serve(settings, redact, source if watched and config_path is not None else None))
+            if code != OK and at_terminal:
+                print(f"antler: it stopped; {settings.data_dir / LOG} says why", file=sys.stderr)
+            return code
     except DataDirInUse as error:
         print(f"antler: {error}", file=sys.stderr)
         return CONFIG_ERROR

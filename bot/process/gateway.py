@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,17 @@ from bot.access import pairing
 from bot.control.server import ControlServer
 from bot.inbound.accounts import Serving
 from bot.operations import upkeep
+from bot.operations.sending import SendTool
 from bot.process import gc_tuning, terminal
+from bot.process.systemd import Supervisor
 from bot.process.wiring import Wiring
+from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
 
 if TYPE_CHECKING:
     from bot.clock import SystemClock
     from bot.control.server import TakeOver
+    from bot.http.server import HttpServer
     from bot.redaction import Redactor
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
@@ -61,15 +66,21 @@ class Gateway:
         self._code = OK
         self._connected = asyncio.Event()
         self._terminal: asyncio.Task[None] | None = None
+        self._http: HttpServer | None = None
+        self._serving = False
+        self._last = terminal.LastResort()
+        self._supervisor = Supervisor.of(os.environ)
 
         self._parts = Wiring(settings, store, clock, redact, source=source, on_dead_letter=self._dead_letter)
         self._tasks = self._parts.tasks
 
     async def run(self) -> int:
         """Serve until a signal or the end of the terminal's input; returns the exit code."""
-        terminal.on_stop(self._stop.set)
+        # Where the config can be read again a hang-up asks for that.
+        terminal.on_stop(self._stop.set, self._last, hangs_up=self._parts.reloader is None)
         try:
             await self._start()
+            self._tasks.spawn("supervisor", self._supervisor.serve(self._in_a_line))
             await self._stop.wait()
         finally:
             await self._shut_down()
@@ -85,14 +96,16 @@ class Gateway:
     async def _start(self) -> None:
         parts = self._parts
         await parts.open()
-        pairing.show(parts.editor.book, parts.claims, self._settings.log.format)
+        if self._settings.http.listen is not None and not self._listen():
+            return
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
         await parts.recover()
-        parts.accounts.serve(Serving(self._connected.set, self._source_ended, self._none_left))
+        parts.accounts.serve(Serving(self._said_hello, self._source_ended, self._none_left))
         self._tasks.spawn("schedules", parts.timer.serve())
         self._tasks.spawn("agent", self._warm_up())
         if parts.reloader is not None:
+            parts.reloader.told = self._supervisor.reloading
             self._tasks.spawn("config", parts.reloader.serve())
         self._tasks.spawn("pairing", parts.access_service.tidy())
 
@@ -107,6 +120,39 @@ class Gateway:
         self._tasks.spawn("outages", parts.outages.serve())
         self._tasks.spawn("admins", parts.outages.know_admins())
         self._tasks.spawn("fence", self._watch_fence())
+        self._serving = True
+
+    def _listen(self) -> bool:
+        """Open the HTTP listener, before anything that could be seen of this process; False where that fails."""
+        from bot.http.health import health_router  # with FastAPI, which most gateways need not import
+        from bot.http.metrics import Watched, metrics_router
+        from bot.http.server import HttpServer, HttpUnavailable
+
+        parts, settings = self._parts, self._settings
+        watched = Watched(
+            platforms={account: channel.type for account, channel in settings.channels.items()},
+            status=parts.status,
+            bus=parts.bus,
+            runs=parts.runs,
+            delivery=parts.delivery,
+            models=parts.models,
+            totals=parts.spending.meter.totals,
+        )
+        try:
+            self._http = HttpServer(
+                settings.http, [health_router(self._is_ready), metrics_router(watched, settings.http)]
+            )
+        except HttpUnavailable as error:
+            self._fail(str(error))
+            return False
+        self._http.start()
+        log.info("HTTP: listening on %s", settings.http.listen)
+        return True
+
+    def _is_ready(self) -> bool:
+        """What people write is answered: of one account at least it arrives, there is an agent, the store works."""
+        arrives = any(each.state is ConnectionState.CONNECTED for each in self._parts.health.connections())
+        return self._serving and arrives and self._parts.agent.is_built and self._parts.health.store_works
 
     @property
     def _consoles(self) -> list[ConsoleChannel]:
@@ -116,11 +162,17 @@ class Gateway:
         """This process's own terminal. Where it is the only account, its end of input is the end of the process."""
         only = len(self._consoles) == len(self._parts.connections.channels)
         if self._consoles and (only or terminal.is_interactive()):
-            self._terminal = terminal.attach_own(self._consoles[0], owner=only)
+            self._terminal = terminal.attach_own(self._consoles[0], self._idle, self._settings.data_dir, owner=only)
 
     async def _source_ended(self) -> None:
         await self._idle()
         self._stop.set()
+
+    def _said_hello(self, account: str) -> None:
+        parts = self._parts
+        self._connected.set()
+        pairing.show(parts.editor.book, parts.claims, account, self._settings.log.format, parts.connections.chat_link)
+        parts.menus.publish_soon(account)
 
     def _none_left(self, taken_over: bool) -> None:
         self._fail("no working account is left", TAKEN_OVER if taken_over else FAILURE)
@@ -147,11 +199,18 @@ class Gateway:
             "access": parts.access_tool.do,
             "forget": parts.forgetter.do,
             "memory": parts.memory.tool.do,
+            "send": SendTool(self._settings, self._store, parts.delivery, parts.presented).do,
+            "why": parts.why.do,
         }
         if parts.reloader is not None:
             operations["reload"] = parts.reloader.operation
         async with ControlServer(self._settings.data_dir, parts.status.machine, take_over, operations):
             await asyncio.Event().wait()
+
+    def _in_a_line(self) -> str:
+        states = [connection.state for connection in self._parts.connections.health.values()]
+        connected, at_work = states.count(ConnectionState.CONNECTED), len(self._parts.runs.active)
+        return f"{connected} of {len(states)} accounts connected, {at_work} answers at work"
 
     async def _watch_fence(self) -> None:
         await upkeep.until_fenced(self._store, self._clock)
@@ -169,17 +228,20 @@ class Gateway:
 
     # Stop.
 
-    async def _idle(self) -> None:
-        """Everything that was accepted is answered."""
+    async def _idle(self, conversation: str = "") -> None:
+        """Everything that was accepted is answered, or waits for a person's decision. conversation: only what was said
+        there."""
         await self._parts.bus.handled()
-        await self._parts.conversation_tasks.drain()
-        await self._parts.delivery.drained()
+        await self._parts.manager.rest(conversation)
+        await self._parts.delivery.drained(conversation.partition(":")[0])
 
     async def _shut_down(self) -> None:
         """Runs pause and go on at the next start; what is final is still delivered, within the grace."""
+        self._supervisor.stopping()
         parts = self._parts
         grace = parts.settings.shutdown_grace_seconds
-        terminal.end_after(grace + LAST_SECONDS)
+        terminal.end_after(grace + LAST_SECONDS, self._last)
+        self._serving = False
         began = self._clock.monotonic()
         parts.runs.suspend()
         with contextlib.suppress(TimeoutError):
@@ -193,5 +255,9 @@ class Gateway:
         if self._terminal is not None:
             await self._terminal
         await parts.agent.close()
+        if self._http is not None:
+            await self._http.close()
+        if parts.tracing is not None:
+            await asyncio.to_thread(parts.tracing.close)
         left = grace - (self._clock.monotonic() - began)
         await parts.sandboxes.shutdown(max(SANDBOX_SECONDS, left))

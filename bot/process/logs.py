@@ -14,8 +14,11 @@ import os
 import sys
 import threading
 import traceback
+from collections import deque
 from dataclasses import asdict
+from datetime import datetime
 from itertools import pairwise
+from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
@@ -24,7 +27,7 @@ from sqlalchemy.exc import DBAPIError
 from bot.redaction import RedactingFormatter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -160,6 +163,11 @@ def _lines(error: BaseException, seen: set[int]) -> list[str]:
     return lines
 
 
+def _local(record: logging.LogRecord) -> datetime:
+    """When it was logged, in the time zone of this machine."""
+    return datetime.fromtimestamp(record.created).astimezone()
+
+
 def _argument(value: object) -> object:
     """An exception that a record was given is shown as `described`: ours as they say it themselves."""
     if not isinstance(value, BaseException):
@@ -187,26 +195,40 @@ class _Wordless(logging.Formatter):
         return super().format(record)
 
 
+FIELDS = (
+    *("event", "account", "conversation", "run", "person", "model", "state", "tokens", "seconds", "first_words"),
+    *("tool", "by", "part", "problem"),
+)
+"""What a record may say of itself besides its text, as `extra`; `event` is the kind of what happened. Never words of
+people."""
+
+
 class JsonFormatter(_Wordless):
-    """One JSON object a line, so that a newline in a message cannot forge a second record."""
+    """One JSON object a line, so that a newline in a message cannot forge a second record; with the record's FIELDS."""
 
     def formatted(self, record: logging.LogRecord) -> str:
         entry = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "time": _local(record).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
+        known = vars(record)
+        entry |= {name: known[name] for name in FIELDS if known.get(name) not in (None, "")}
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
         return json.dumps(entry, ensure_ascii=False)
 
 
 class TextFormatter(_Wordless):
-    """`12:00:01 info bot.process.app: ...`, control characters of foreign text escaped; only records start a line."""
+    """`2026-11-23 09:05:01+01:00 INFO bot.process.app: ...`, control characters of foreign text escaped; only records
+    start a line."""
 
     def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        return _local(record).isoformat(" ", timespec="seconds")
 
     def formatted(self, record: logging.LogRecord) -> str:
         text = super().formatted(record)
@@ -216,12 +238,34 @@ class TextFormatter(_Wordless):
         return text.replace("\n", "\n    ")
 
 
+class RecentErrors(logging.Handler):
+    """Keeps the first lines of the newest errors, for `antler status`."""
+
+    KEPT = 5
+    LONGEST = 300
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.lines: deque[str] = deque(maxlen=self.KEPT)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record).partition("\n")[0][: self.LONGEST])
+
+
+def recent_errors() -> Sequence[str]:
+    """The newest errors of this process's log, oldest first."""
+    kept = (handler for handler in logging.getLogger().handlers if isinstance(handler, RecentErrors))
+    return [line for handler in kept for line in handler.lines]
+
+
 def configure(level: str, format_name: Literal["text", "json"], redact: Redactor) -> None:
     """Replace the root handler. Libraries log from WARNING on: at INFO httpx prints URLs, which hold tokens."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RedactingFormatter(JsonFormatter() if format_name == "json" else TextFormatter(), redact))
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    errors = RecentErrors()
+    errors.setFormatter(RedactingFormatter(TextFormatter(), redact))
+    root.handlers[:] = [handler, errors]
     sys.excepthook = _unexpected_end
     threading.excepthook = _thread_ended
     root.setLevel(logging.WARNING)
@@ -229,9 +273,21 @@ def configure(level: str, format_name: Literal["text", "json"], redact: Redactor
         logging.getLogger(name).setLevel(level.upper())
 
 
+def to_file(path: Path) -> None:
+    """From now on write to this file, 0600, instead: what a person types would be torn apart by the lines. Two more
+    files are kept where it grows."""
+    root = logging.getLogger()
+    file = RotatingFileHandler(path, maxBytes=MOST_BYTES, backupCount=2, encoding="utf-8", errors="backslashreplace")
+    file.setFormatter(root.handlers[0].formatter)
+    root.handlers[:] = [file]
+
+
 def _unexpected_end(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
     if isinstance(error, Exception):
         logging.getLogger("bot").critical("antler ends for an unexpected reason", exc_info=error)
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, logging.FileHandler):
+                print(f"antler ends for an unexpected reason; {handler.baseFilename} has it", file=sys.stderr)
 
 
 def _thread_ended(what: threading.ExceptHookArgs) -> None:

@@ -7,28 +7,48 @@ import contextlib
 import os
 import signal
 import sys
+import termios
 import threading
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from bot.control import server
 from channels.console.link import SocketConsoleLink, SocketTerminalLink, link_pair
 from channels.console.terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from pathlib import Path
 
-    from channels.console.channel import ConsoleChannel
+    from channels.console.channel import ConsoleChannel, Idle
 
 
 STAYS = "antler keeps serving its other accounts; Ctrl-C stops it."
 
 FORCED = 1
+HISTORY = "console_history"
+"""A file below the data folder: what was typed at the terminal."""
 
 
-def on_stop(stop: Callable[[], None]) -> None:
-    """Call `stop` at the first signal. A kill at any point loses nothing, so the second one is just that."""
+class LastResort:
+    """Ends the process by force. Made while the terminal is as the shell left it, which is how it is given back."""
+
+    def __init__(self) -> None:
+        self._attributes = termios.tcgetattr(sys.stdin) if is_interactive() else None
+
+    def end(self, why: str) -> NoReturn:
+        with contextlib.suppress(OSError, termios.error):  # the window may be gone
+            if self._attributes is not None:
+                termios.tcsetattr(sys.stdin, termios.TCSANOW, self._attributes)
+            print(f"antler: {why}", file=sys.stderr, flush=True)
+        os._exit(FORCED)
+
+
+def on_stop(stop: Callable[[], None], last: LastResort, *, hangs_up: bool) -> None:
+    """Call `stop` at the first signal. A kill at any point loses nothing, so the second one is just that.
+
+    hangs_up: a closed window is such a signal too; else a hang-up has another meaning, or none.
+    """
     loop = asyncio.get_running_loop()
     received = 0
 
@@ -36,12 +56,13 @@ def on_stop(stop: Callable[[], None]) -> None:
         nonlocal received
         received += 1
         if received > 1:
-            print("antler: forced to stop; unfinished answers continue at the next start", file=sys.stderr, flush=True)
-            os._exit(FORCED)
+            last.end("forced to stop; unfinished answers continue at the next start")
         stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, receive)
+    if hangs_up:
+        loop.add_signal_handler(signal.SIGHUP, stop)
 
 
 def interrupt() -> None:
@@ -49,37 +70,33 @@ def interrupt() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def end_after(seconds: float) -> None:
+def end_after(seconds: float, last: LastResort) -> None:
     """End the process after this time, even if something hangs (a name look-up, a dead connection); that loses nothing
     either."""
-
-    def end() -> None:
-        print(f"antler: still stopping after {seconds:.0f} s, ended", file=sys.stderr, flush=True)
-        os._exit(FORCED)
-
-    timer = threading.Timer(seconds, end)
+    timer = threading.Timer(seconds, last.end, [f"still stopping after {seconds:.0f} s, ended"])
     timer.daemon = True
     timer.start()
 
 
-def attach_own(channel: ConsoleChannel, *, owner: bool) -> asyncio.Task[None]:
+def attach_own(channel: ConsoleChannel, idle: Idle, data_dir: Path, *, owner: bool) -> asyncio.Task[None]:
     """Attach this process's terminal; the task ends when the channel has closed it. owner: its end ends the process.
 
     A Ctrl-C there is the process's own, as it would be without a prompt, and so is the closing of its window.
     """
     gateway_end, terminal_end = link_pair()
-    channel.attach(gateway_end, owner=owner)
-    own = Terminal(terminal_end, interrupt, "" if owner else STAYS)
+    channel.attach(gateway_end, owner=owner, idle=idle)
+    own = Terminal(terminal_end, interrupt, "" if owner else STAYS, data_dir / HISTORY)
     return asyncio.create_task(own.run(), name="terminal")
 
 
-def take_over(channel: ConsoleChannel, idle: Callable[[], Awaitable[None]]) -> server.TakeOver:
-    """The socket's take-over operation: serve an attached terminal; after its end of input, until all is answered."""
+def take_over(channel: ConsoleChannel, idle: Idle) -> server.TakeOver:
+    """The socket's take-over operation: serve an attached terminal; after its end of input, until all of it is
+    answered."""
 
     async def serve(session: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        attached = channel.attach(SocketConsoleLink(session or uuid.uuid4().hex, reader, writer))
+        attached = channel.attach(SocketConsoleLink(session or uuid.uuid4().hex, reader, writer), idle=idle)
         await attached.ended.wait()
-        await idle()
+        await idle(channel.conversation(attached))
         attached.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
@@ -91,7 +108,7 @@ async def talk(data_dir: Path) -> None:
     """`antler console` on a running gateway. Raises control.NotRunning."""
     async with server.connection(data_dir) as (reader, writer):
         await server.ask(reader, writer, "console", session=uuid.uuid4().hex)
-        await Terminal(SocketTerminalLink(reader, writer)).run()
+        await Terminal(SocketTerminalLink(reader, writer), history=data_dir / HISTORY).run()
 
 
 def is_interactive() -> bool:

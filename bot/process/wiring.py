@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from bot.access.admins import Admins
+from bot.access.admins import AdminMenus, Admins
 from bot.access.admission import Background, FloodGate
 from bot.access.editor import AccessEditor
 from bot.access.pairing import Claims
@@ -33,12 +33,14 @@ from bot.memory.service import MemoryParts
 from bot.operations.health import HealthService
 from bot.operations.outages import Outages
 from bot.operations.reload import Adoption, Reloader
-from bot.operations.status import StatusPage
+from bot.operations.status import Asked, StatusPage
+from bot.operations.why import why_page
 from bot.process.agent import Agent, load_harness
 from bot.process.logs import NAME as AUDIT_LOG
-from bot.process.logs import AuditFile
+from bot.process.logs import AuditFile, recent_errors
 from bot.runs.active import RunLimits
 from bot.runs.approvals import StoreApprovals
+from bot.runs.endings import NO_AFTERMATH, Aftermath
 from bot.runs.manager import RunManager
 from bot.runs.titles import Titles
 from bot.schedule.service import ScheduleService, scheduling
@@ -50,10 +52,12 @@ from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
+from bot.usage.budgets import NOBODY, Scope
 from bot.usage.report import make_spending
 from bot.voice.speech_to_text import CurrentSpeechToText, make_speech_to_text
 from channels.registry import channel_class
 from harness.agents.parts import ExtraSettings, Parts
+from harness.errors import SetupError
 from harness.files.spool import Spool, SpoolSettings
 from harness.guardrails.rules import load_guardrails
 from harness.mcp.pool import McpPool
@@ -64,7 +68,9 @@ if TYPE_CHECKING:
 
     from bot.inbound.connections import Load
     from bot.process.agent import MakeHarness
+    from bot.process.tracing import OtlpTracing
     from bot.redaction import Redactor
+    from bot.runs.endings import Ending
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
     from bot.store import Store
@@ -127,6 +133,7 @@ class Wiring:
         self._clock = clock
         self.tasks, self.conversation_tasks = Tasks("gateway"), Tasks("conversation")
         self._on_dead_letter = on_dead_letter
+        self.tracing: OtlpTracing | None = None
 
         patient = RetryingStore(store, clock)
         self.models = ModelHealth(clock.monotonic)
@@ -136,7 +143,13 @@ class Wiring:
         self._make_agent(patient, outside)
         self.connections = Connections(settings, patient, clock, self.tasks, load=outside.channel)
         self.delivery = Delivery(
-            store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved, texts=self._texts
+            store,
+            clock,
+            redact,
+            lease_valid=store.lease_valid,
+            on_moved=self._chat_moved,
+            texts=self._texts,
+            on_shown=self._shown,
         )
         responder = Responder(patient, self.delivery, self.conversation_tasks)
         self._make_access(patient, responder)
@@ -145,6 +158,7 @@ class Wiring:
         self.hearing = CurrentSpeechToText(settings, lambda now: outside.hearing(now, self.sandboxes, clock))
         self.runs = self._make_runs(patient)
         self.status = self._make_status(patient)
+        self.why = why_page(settings, patient)
         self._make_forgetting(patient, responder)
         self.uploads = Uploads(UploadLimits.of(settings.uploads), clock, self.sandboxes.owner)
         self.converter = Converter(self.sandboxes, wanted=settings.uploads.convert)
@@ -166,6 +180,7 @@ class Wiring:
         """Build the channels, none of which connects yet, learn who may use them, and take over what is undelivered."""
         await self.connections.open(self.bus.publish, self.editor.book.policy)
         self.editor.book.load(await self._store.read(access.everything))
+        self.editor.book.on_admins = self.menus.publish_soon
         for channel in self.connections.channels.values():
             self.delivery.register(channel)
         # Before the control socket opens: what is said by its operations is not to be taken for an earlier process's.
@@ -187,6 +202,25 @@ class Wiring:
         self.connections.retry()
         for account in self.connections.channels:
             self.delivery.rearm(account)
+
+    def _shown(self, reply_key: str, account: str, seconds: float) -> None:
+        if self.tracing is not None:
+            self.tracing.shown(reply_key, account, seconds)
+
+    def _traced(self, row: RunRow, ending: Ending, text: str) -> Aftermath:
+        tracing = self.tracing
+        return NO_AFTERMATH if tracing is None else Aftermath(committed=lambda: tracing.ended(row, ending))
+
+    def _make_tracing(self) -> OtlpTracing | None:
+        """None where nothing is traced. Raises SetupError where what it needs is not installed."""
+        settings = self._settings
+        if not settings.tracing.is_on:
+            return None
+        try:
+            from bot.process.tracing import OtlpTracing
+        except ImportError as error:
+            raise SetupError(f"tracing: {error.name} is not installed; pip install 'antler[tracing]'") from error
+        return OtlpTracing(settings.tracing, version("antler"), self._redact, settings.network_route)
 
     def _texts(self, account: str, text: str) -> Texts:
         """The sentences of a chat in which `text` is said."""
@@ -233,6 +267,7 @@ class Wiring:
     def _agent_parts(self, settings: Settings, store: RetryingStore, audit: AuditFile, spool: Spool) -> Parts:
         """What agents are made of by these settings, which may be newer than the ones of the start."""
         budgets, skills = self.spending.budgets, self.skills.source()
+        self.tracing = self.tracing or self._make_tracing()
         return Parts(
             models=settings.models,
             summarization=settings.summarization,
@@ -257,6 +292,7 @@ class Wiring:
             remembering=self.memory.remembering,
             steering=self.runs.active,
             health=self.models,
+            tracing=self.tracing,
         )
 
     def _make_access(self, store: RetryingStore, responder: Responder) -> None:
@@ -269,7 +305,8 @@ class Wiring:
         self.access_service = AccessService(
             editor=self.editor, store=store, responder=responder, admins=self.admins, claims=self.claims, clock=clock
         )
-        self.access_tool = AccessTool(self.editor, store, clock, self.claims)
+        self.access_tool = AccessTool(self.editor, store, clock, self.claims, self.connections.chat_link)
+        self.menus = AdminMenus(self.admins, self.connections.channels, self.tasks)
 
     def _make_health(self) -> None:
         self.health = HealthService(
@@ -286,7 +323,14 @@ class Wiring:
         settings, clock, harness = self._settings, self._clock, self.agent.harness
         spending = self.spending
         self.titles = Titles(
-            settings.title, store, harness, clock, self.tasks, prices=spending.prices, budgets=spending.budgets
+            settings.title,
+            store,
+            harness,
+            clock,
+            self.tasks,
+            prices=spending.prices,
+            budgets=spending.budgets,
+            totals=spending.meter.totals,
         )
         return RunManager(
             store=store,
@@ -297,7 +341,7 @@ class Wiring:
             spending=spending,
             hearing=self.hearing,
             owners=self.owners,
-            on_end=(self.memory.after, self.titles.after),
+            on_end=(self.memory.after, self.titles.after, self._traced),
             on_dead_letter=self._on_dead_letter,
         )
 
@@ -307,11 +351,16 @@ class Wiring:
             store=store,
             runs=self.runs,
             health=self.health,
-            waiting=lambda: self.manager.waiting,
-            sandbox=lambda: self.sandboxes.facts,
-            servers=lambda: self.agent.servers.facts,
-            config=lambda: self.reloader.last if self.reloader is not None else None,
-            unreadable=lambda: self.bus.unreadable,
+            asked=Asked(
+                waiting=lambda: self.manager.waiting,
+                sandbox=lambda: self.sandboxes.facts,
+                servers=lambda: self.agent.servers.facts,
+                config=lambda: self.reloader.last if self.reloader is not None else None,
+                unreadable=lambda: self.bus.unreadable,
+                pairings=lambda: len(self.editor.book.pending(self._clock.now())),
+                budgets=lambda: self.spending.budgets.purses(NOBODY, (Scope.GATEWAY,)),
+                errors=recent_errors,
+            ),
         )
 
     def _make_forgetting(self, store: RetryingStore, responder: Responder) -> None:
@@ -361,6 +410,8 @@ class Wiring:
                 pictures=self.presented,
                 forgetting=lambda: self.forgetting,
                 memory=self.memory.book,
+                abilities=self._abilities,
+                why=self.why,
             ),
             editor=editor,
             access_service=self.access_service,
@@ -368,6 +419,21 @@ class Wiring:
             store=self._store,
             moved=self.memory.book.chat_moved,
         )
+
+    def _abilities(self) -> list[str]:
+        """What the bot can do for people here, by its settings and this machine; keys of Texts.abilities."""
+        settings, sandbox = self.adoption.settings, self.sandboxes.facts.state
+        has = {
+            "talk": True,
+            "files": self.sandboxes.has_files,
+            "commands": sandbox in ("full", "restricted", "none"),
+            "search": settings.web.search.provider != "none",
+            "pages": settings.web.fetch.enabled,
+            "voice": settings.transcription is not None,
+            "reminders": settings.schedules.enabled,
+            "memory": settings.memory.enabled,
+        }
+        return [ability for ability, there in has.items() if there]
 
     def _names_group(self, account: str, native_id: str) -> bool | None:
         """See Settings; of an account that is gone nothing is known."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bot.runs.render import RunView
+from bot.clock import Durations
+from bot.runs.render import RunView, below
+from bot.store.runs import Waits
+from harness.events import TextDelta, ToolEnded, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from bot.usage.meter import EventRecord
     from channels.base import Clock
     from harness.context import RunContext, RunInput
+    from harness.ports import AnyRunEvent
 
 
 SIGNS_EVERY = 7.5
@@ -45,7 +50,8 @@ class ActiveRun:
     asking_changed: called when `asking` has changed. take_in: makes what was said meanwhile a part of `row`. reply:
     None until it is opened. keeping: writes the text so far. worked: seconds of its time that are used up; waiting for
     a person is not counted. asking: what it waits for a person to decide; decided: set when something of that was.
-    held: it is to begin again as soon as this is set.
+    held: it is to begin again as soon as this is set. slot_wait, first_words: seconds that it waited for a slot, and
+    from its beginning until its answer had words; None before. tokens: read and written in this process.
     """
 
     row: RunRow
@@ -65,6 +71,13 @@ class ActiveRun:
     asking: tuple[ApprovalRow, ...] = ()
     decided: asyncio.Event = field(default_factory=asyncio.Event)
     held: asyncio.Event | None = None
+    slot_wait: float | None = None
+    first_words: float | None = None
+    tokens: int = 0
+
+    @property
+    def waits(self) -> Waits:
+        return Waits(_milliseconds(self.slot_wait), _milliseconds(self.first_words))
 
     @property
     def unseen(self) -> bool:
@@ -78,7 +91,8 @@ class ActiveRun:
         if status is not None:
             self.view.status = status
         if self.reply is not None:
-            self.reply.show(self.view.draft(self.texts, self.clock.monotonic()))
+            draft = self.view.draft(self.texts, self.clock.monotonic())
+            self.reply.show(below(self.context.heading, draft))
 
     async def show_signs(self) -> None:
         """Keep the age of what stands still up to date, until cancelled. What waits for a person needs none."""
@@ -88,8 +102,44 @@ class ActiveRun:
                 self.show()
 
 
+def _milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)
+
+
+TOOLS_APART = 200
+"""Tools that are counted each by itself: a model may call what there is not, and names are not to grow without end."""
+
+
+@dataclass(slots=True)
+class RunCounts:
+    """What runs did since the start. endings: by account and state. tools: calls that ended, by tool and "ok" or
+    "failed"."""
+
+    endings: Counter[tuple[str, str]] = field(default_factory=Counter)
+    tools: Counter[tuple[str, str]] = field(default_factory=Counter)
+    first_words: Durations = field(default_factory=Durations)
+    slot_waits: Durations = field(default_factory=Durations)
+
+    def saw(self, active: ActiveRun, event: AnyRunEvent) -> None:
+        """Count what the run told."""
+        match event:
+            case TextDelta() if active.first_words is None and active.row.attempt <= 1:
+                active.first_words = active.clock.monotonic() - active.began
+                self.first_words.add(active.first_words)
+            case Usage():
+                active.tokens += event.input_tokens + event.output_tokens
+            case ToolEnded():
+                called = (event.tool, "ok" if event.ok else "failed")
+                known = called in self.tools or len(self.tools) < TOOLS_APART
+                self.tools[called if known else ("other", called[1])] += 1
+
+
 class ActiveRuns(dict[str, ActiveRun]):
     """The active runs, by id. Tells the agent what is said to a run that works: it is the harness's `Steering`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts = RunCounts()
 
     async def said(self, ctx: RunContext) -> Sequence[RunInput]:
         """Everything that the run has heard, what waits for it included. It is kept in the run's row, so that a resumed

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 APPROVAL = "approval"
 ONCE, CHAT, DENY, WHY, STOP = OPTIONS = ("once", "chat", "deny", "why", "stop")
+WHY_SUFFIX = ":why"
 HASH_SHOWN = 12
 ABOUT = 60
 _TICKS = re.compile(r"`+")
@@ -59,7 +60,12 @@ def asked(row: ApprovalRow, run: RunRow) -> OutboundMessage:
 
 def why_key(prompt_id: str) -> str:
     """The reply that asks why a request is denied."""
-    return f"{prompt_id}:why"
+    return prompt_id + WHY_SUFFIX
+
+
+def request_of(reply_key: str) -> str:
+    """The request whose card that reply is, or the question why it is denied."""
+    return reply_key.removesuffix(WHY_SUFFIX)
 
 
 def why(row: ApprovalRow, run: RunRow) -> OutboundMessage:

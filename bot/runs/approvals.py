@@ -8,6 +8,7 @@ After a crash the run asks the same again, which is known, and a decision that c
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from harness.context import RunContext
     from harness.events import ApprovalRequested
     from harness.guardrails.approvals import Approval, CallKey
+
+log = logging.getLogger(__name__)
 
 LONGEST_REASON = 300
 REASON_TIME = timedelta(minutes=2)
@@ -84,7 +87,10 @@ class ApprovalService:
                     self._finalize(tx, _open_request(row, run))
             return [_open_request(row, run) for row in rows if prompts.load_approval(tx, row.prompt_id)]
 
-        self._show(await self._store.write(unit))
+        asked = await self._store.write(unit)
+        self._show(asked)
+        for change in asked:
+            _log(change)
 
     async def wait(self, active: ActiveRun) -> None:
         """Until all that the run asked for is decided, by people or by time."""
@@ -196,7 +202,8 @@ class ApprovalService:
         """Whether a message is the reason that a run waits for; then it is denied with it, and `also` happened.
 
         Another message of that person's denies without a reason, and is a request: so is what is in doubt, and what is
-        too long to be kept whole as a reason.
+        too long to be kept whole as a reason. run_id: of the run that works where it was said, "" for none; what is
+        said in a thread below the question answers that, also where the thread is a conversation of its own.
         """
         awaited, replied = await self._store.read(lambda tx: _awaited(tx, run_id, person, message))
         if awaited is None:
@@ -223,6 +230,11 @@ class ApprovalService:
         active = self._active.get(run.run_id) if run is not None else None
         return active.asking[0] if active is not None and active.asking else None
 
+    def rests(self, run: RunRow) -> bool:
+        """Whether a run does nothing until a person decides something; False from the moment of their decision."""
+        active = self._active.get(run.run_id)
+        return active is not None and bool(active.asking) and not active.decided.is_set()
+
     def _wake(self, run_id: str) -> None:
         active = self._active.get(run_id)
         if active is not None:
@@ -242,6 +254,8 @@ class ApprovalService:
     def _show(self, changes: Sequence[Change]) -> None:
         for change in changes:
             self._finished(change)
+            if change.row.decision is not None:
+                _log(change)
 
     def _finished(self, change: Change) -> None:
         run = change.run
@@ -268,14 +282,42 @@ class StoreApprovals:
         return max(0, min(MOST_OF_A_RUN - of_run, MOST_OF_A_CHAT - of_chat))
 
 
+def _log(change: Change) -> None:
+    row, by = change.row, change.row.decided_by or "nobody"
+    told = "asked of a person" if row.decision is None else f"{row.decision}, by {by}"
+    about = {
+        "event": "approval",
+        "account": change.run.address.account,
+        "conversation": row.conversation,
+        "run": row.run_id,
+        "person": row.requester,
+        "tool": row.tool,
+        "state": row.decision or "asked",
+        "by": row.decided_by,
+    }
+    log.info("approval of %s in run %s: %s", row.tool, row.run_id, told, extra=about)
+
+
 def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tuple[ApprovalRow | None, bool]:
     """The request of which the person may say why they deny it, and whether the message is a reply to it."""
+    if (below := _asked_above(tx, person, message)) is not None:
+        return below, True
     awaited = [row for row in prompts.open_approvals(tx, run_id) if row.reason_from == person]
     if not awaited or message.reply_to is None:
         return next(iter(awaited), None), False
     key = outbox.reply_of(tx, message.account, message.address.chat, message.reply_to.message_id)
     meant = next((row for row in awaited if key in (row.prompt_id, approval_cards.why_key(row.prompt_id))), None)
     return meant or awaited[0], meant is not None
+
+
+def _asked_above(tx: Connection, person: str, message: Message) -> ApprovalRow | None:
+    """The request, if the message stands in a direct message's thread below its card or below the question why."""
+    address = message.address
+    if address.kind != "dm" or address.topic is None:
+        return None
+    key = outbox.reply_of(tx, address.account, address.chat, address.topic) or ""
+    row = prompts.load_approval(tx, approval_cards.request_of(key))
+    return row if row is not None and row.decision is None and row.reason_from == person else None
 
 
 def _may_be_reason(message: Message) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.delivery.presented import Presented
-    from bot.runs.active import ActiveRun
+    from bot.runs.active import ActiveRun, RunCounts
     from bot.runs.approvals import ApprovalService
     from bot.runs.endings import Ending
     from bot.store.retrying import RetryingStore
@@ -162,9 +162,11 @@ class Driver:
         presented: Presented,
         budgets: Budgets,
         approvals: ApprovalService,
+        counts: RunCounts,
     ) -> None:
         self._store = store
         self._harness = harness
+        self._counts = counts
         self._clock = clock
         self._seconds = seconds
         self._presented = presented
@@ -221,6 +223,7 @@ class Driver:
             async for event in events:
                 active.view.apply(event, active.texts)
                 active.record.add(event)
+                self._counts.saw(active, event)
                 active.show()
                 if active.record.due:
                     self._keep_text(active)
@@ -260,7 +263,7 @@ class Driver:
         files = last.files if isinstance(last, Finished) else ()
         outgoing = self._presented.outgoing(files, active.row.address.account, active.texts)
         active.view.notices += outgoing.sentences
-        ending = endings.told(active.row.run_id, active.context.model, last, active.view, active.texts)
+        ending = endings.told(active.context.model, last, active.view, active.texts)
         return replace(ending, message=replace(ending.message, files=outgoing.files))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bot.delivery.buttons import clarify_buttons, clarify_question, retry_buttons, retry_question
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from bot.runs.active import ActiveRun
     from bot.runs.render import RunView
     from bot.store.rows import PromptRow, RunRow
+    from bot.store.runs import Waits
     from bot.texts.catalogue import Texts
     from channels.message import Button
     from harness.events import Question
@@ -32,13 +34,16 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a run ended: its state, what the chat shows, and a word for the log and the run row. retry: a button offers
-    to try again. question: what the answer asks the person."""
+    to try again. question: what the answer asks the person. cause: for the log, of a failure. waits: of the
+    run that ended."""
 
     state: RunState
     message: OutboundMessage
     detail: str = ""
     retry: bool = False
     question: Question | None = None
+    cause: str = ""
+    waits: Waits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,6 @@ def gave_up(deaths: int, view: RunView, texts: Texts) -> Ending:
 
 def refused(budget: str, sentence: str) -> Ending:
     """The ending of a run that was not begun, because a budget is used up."""
-    log.info("a run was refused: budgets.%s is used up", budget)
     return Ending(RunState.LIMITED, OutboundMessage(text=sentence, final=True), f"budgets.{budget}")
 
 
@@ -83,22 +87,43 @@ def broken(detail: str, model: str, view: RunView, texts: Texts) -> Ending:
     return Ending(RunState.ERROR, view.ended(sentence, texts), detail, retry=True)
 
 
-def told(run_id: str, model: str, last: AnyRunEvent | None, view: RunView, texts: Texts) -> Ending:
+def told(model: str, last: AnyRunEvent | None, view: RunView, texts: Texts) -> Ending:
     """The ending that the agent's last event tells."""
     match last:
         case Finished():
             state = RunState.LIMITED if last.outcome is Outcome.LIMITED else RunState.SUCCESS
             return Ending(state, view.answer(last, texts), question=view.question)
         case Failed(kind=FailureKind.BUDGET):
-            log.info("run %s was stopped: budgets.%s is used up", run_id, last.detail_for_log)
             return Ending(RunState.LIMITED, view.failure(last, texts), f"budgets.{last.detail_for_log}")
         case Failed():
             model = last.full_name or last.model
-            log.error("run %s failed (%s, %s): %s", last.run_id, last.kind, model, last.detail_for_log)
-            return Ending(RunState.ERROR, view.failure(last, texts), str(last.kind), retry=True)
+            cause = f"failed ({last.kind}, {model}): {last.detail_for_log}"
+            return Ending(RunState.ERROR, view.failure(last, texts), str(last.kind), retry=True, cause=cause)
         case _:
-            log.error("run %s ended without a result", run_id)
-            return broken("no ending", model, view, texts)
+            return replace(broken("no ending", model, view, texts), cause="ended without a result")
+
+
+def log_end(active: ActiveRun, ending: Ending) -> None:
+    """One line for a run's end, whatever it was."""
+    row, seconds, calls = active.row, active.clock.monotonic() - active.began, active.view.model_calls
+    told = ending.cause or f"{ending.state}{f' ({ending.detail})' if ending.detail else ''}"
+    log.log(
+        logging.ERROR if ending.cause else logging.INFO,
+        "run %s %s; %.1f s, %d model calls, %s",
+        *(row.run_id, told, seconds, calls, row.conversation),
+        extra={
+            "event": "run_ended",
+            "account": row.address.account,
+            "conversation": row.conversation,
+            "run": row.run_id,
+            "person": row.speaker,
+            "model": active.context.model,
+            "state": str(ending.state),
+            "tokens": active.tokens,
+            "seconds": round(seconds, 2),
+            "first_words": None if active.first_words is None else round(active.first_words, 2),
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,12 +63,19 @@ def run_of(
         inbox_ids=turn.ids,
         reply_key=run_id,
         address=message.address,
-        reply_to=message.platform_message_id or None,
+        reply_to=_answered(message),
         context=context,
         input=run_input,
         epoch=epoch,
         created_at=now,
     )
+
+
+def _answered(message: Message) -> str | None:
+    """The message that the answer points to: the person's, or where a schedule speaks for them, one of its topic."""
+    if message.platform_message_id or message.reply_to is None:
+        return message.platform_message_id or None
+    return message.reply_to.message_id
 
 
 def _context_of(
@@ -96,6 +103,7 @@ def _context_of(
         timezone=timezone,
         intermediate=turn.rules.intermediate,
         progress=conversation.progress or turn.rules.progress,
+        heading=turn.heading,
     )
 
 
@@ -195,6 +203,7 @@ def run_again(
         skills_off=skills_off,
         timezone=timezone,
         progress=progress or run.context.progress,
+        heading="",  # what called the person stands above the answer that they ask for again
     )
     return RunRow(
         run_id=run_id,

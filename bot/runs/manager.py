@@ -15,7 +15,7 @@ from bot.runs.active import ActiveRun, ActiveRuns
 from bot.runs.approvals import ApprovalService
 from bot.runs.driving import Driver, Suspects, Transcriber
 from bot.runs.endings import Ending
-from bot.runs.render import RunView
+from bot.runs.render import RunView, below
 from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState, StopReason
@@ -92,7 +92,8 @@ class RunManager:
         self.budgets = budgets
         self.transcriber = Transcriber(store, hearing, budgets)
         self.approvals = ApprovalService(store, delivery, clock, self.active)
-        self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals)
+        counts = self.active.counts
+        self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals, counts)
 
     def limit(self, limits: RunLimits) -> None:
         """Change the limits. Runs that work go on, even if that is more of them than there may be."""
@@ -170,7 +171,7 @@ class RunManager:
         """Show that the run begins, before anything that waits behind it shows itself."""
         row = active.row
         reply = await self._store.until_available(lambda: self._delivery.open(row.reply_key, row.address, row.reply_to))
-        active.reply = reply
+        active.reply, reply.previews = reply, not row.context.heading
         if row.started_at is not None:
             await self._recall_text(active)
         texts = active.texts
@@ -260,7 +261,7 @@ class RunManager:
 
     async def compact(self, payer: Payer, model: str) -> int:
         """Make a summary of what is older in the payer's thread, in which nothing runs, by this model; returns how many
-        messages it replaces. Raises HarnessError."""
+        messages it replaces. Raises HarnessError, and ModelFailure when nothing has changed."""
         harness = await self._harness()
         thread_id = payer.thread_id
         before = len(await harness.history(thread_id))
@@ -360,7 +361,10 @@ class RunManager:
                 return endings.gave_up(len(active.row.deaths), active.view, active.texts)
             if not self._slots.free:
                 active.show(active.texts.no_slot.format(limit=self._slots.most))
+            asked = self._clock.monotonic()
             async with self._slots.slot(ANYONE):
+                active.slot_wait = self._clock.monotonic() - asked
+                self.active.counts.slot_waits.add(active.slot_wait)
                 if active.view.status:  # what held the run up is over
                     active.show("")
                 return await self._driver.drive(active)
@@ -377,7 +381,8 @@ class RunManager:
         return ending
 
     async def _pause(self, active: ActiveRun, reply: Reply) -> None:
-        reply.show(OutboundMessage(text=active.view.visible_text, status=active.texts.paused))
+        paused = OutboundMessage(text=active.view.visible_text, status=active.texts.paused)
+        reply.show(below(active.context.heading, paused))
         reply.suspend()
         await self._put_aside(active)
 
@@ -394,15 +399,8 @@ class RunManager:
 
     async def _end(self, active: ActiveRun, ending: Ending) -> None:
         active.record.flush()
-        log.info(
-            "run %s %s%s after %.1f s, %d model calls, %s",
-            active.row.run_id,
-            ending.state,
-            f" ({ending.detail})" if ending.detail else "",
-            self._clock.monotonic() - active.began,
-            active.view.model_calls,
-            active.row.conversation,
-        )
+        endings.log_end(active, ending)
+        ending = replace(ending, waits=active.waits)
         try:
             aftermaths = [ended(active.row, ending, active.view.text) for ended in self._on_end]
             await self._commit_end(active.row, ending, active.record, aftermaths)
@@ -417,12 +415,12 @@ class RunManager:
         self, row: RunRow, ending: Ending, record: EventRecord, aftermaths: Sequence[Aftermath] = ()
     ) -> None:
         now, asks = self._clock.now(), endings.asks_of(ending, row)
-        message = replace(ending.message, buttons=asks.buttons)
+        message = below(row.context.heading, replace(ending.message, buttons=asks.buttons))
         changes: list[Change] = []
 
         def unit(tx: Connection) -> None:
             changes.clear()
-            if not runs.end(tx, row.run_id, ending.state, now, ending.detail):
+            if not runs.end(tx, row.run_id, ending.state, now, ending.detail, ending.waits):
                 return  # tried again after a lost connection: it was committed the first time
             record.commit(tx, row, now)
             self._delivery.finalize(tx, row.reply_key, row.address, row.reply_to, message)
@@ -432,6 +430,7 @@ class RunManager:
                 aftermath.unit(tx)
 
         await self._store.write(unit)
+        self.active.counts.endings[row.address.account, str(ending.state)] += 1
         for aftermath in aftermaths:
             aftermath.committed()
         self.approvals.show(changes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from markdown_it import MarkdownIt
@@ -381,6 +381,11 @@ class RunView:
     def failure(self, event: Failed, texts: Texts) -> OutboundMessage:
         wait = texts.retry_in.format(duration=texts.duration(event.retry_after)) if event.retry_after else ""
         return self.ended(texts.failures[event.kind].format(model=event.model, wait=wait), texts)
+
+
+def below(heading: str, message: OutboundMessage) -> OutboundMessage:
+    """A state of an answer, with what stands above it in the same message."""
+    return replace(message, text=_paragraphs(heading, message.text)) if heading else message
 
 
 def _retrying(event: ModelRetrying, texts: Texts) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
     from bot.usage.budgets import Budgets
+    from bot.usage.meter import Totals
     from channels.base import Clock
     from harness.config import PriceSettings
     from harness.context import Titled
@@ -47,7 +48,7 @@ class Titles:
     """Names threads, each at most once and never over a person's own title; a failure leaves the message's first words.
 
     harness: as soon as it is built. prices: of the models that have one. budgets: who has used theirs up gets the
-    first words too.
+    first words too. totals: what titles cost is added there.
     settings: may be others later.
     """
 
@@ -61,6 +62,7 @@ class Titles:
         *,
         prices: Mapping[str, PriceSettings],
         budgets: Budgets,
+        totals: Totals,
     ) -> None:
         self.settings = settings
         self._store = store
@@ -69,6 +71,7 @@ class Titles:
         self._tasks = tasks
         self._prices = prices
         self._budgets = budgets
+        self._totals = totals
         self._known: LRUCache[str, None] = LRUCache(REMEMBERED)
 
     def after(self, row: RunRow, ending: Ending, text: str) -> Aftermath:
@@ -108,7 +111,7 @@ class Titles:
         return not any(purse.share >= 1 for purse in await self._budgets.purses(payer_of(row)))
 
     def _cost(self, made: Titled, model: str, row: RunRow) -> tuple[UsageRow, ...]:
-        record = EventRecord(self._prices)
+        record = EventRecord(self._prices, self._totals)
         read, written = made.input_tokens, made.output_tokens
         record.add(Usage(run_id=row.run_id, seq=0, model=model, input_tokens=read, output_tokens=written))
         return record.calls(row, self._clock.now())

@@ -31,7 +31,8 @@ WINDOWS = 5
 @dataclass(frozen=True, slots=True)
 class Spoken:
     """An admitted message. language: to answer in; is_admin: whether its sender is one; rules: its account's. schedule:
-    the id of the one that says it in its sender's name, "" for what they wrote just now."""
+    the id of the one that says it in its sender's name, "" for what they wrote just now. heading: what stands above the
+    answer. rule: by which it was let in."""
 
     id: int
     message: Message
@@ -39,6 +40,8 @@ class Spoken:
     is_admin: bool = False
     rules: TurnRules = QUEUED
     schedule: str = ""
+    heading: str = ""
+    rule: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +79,10 @@ class Turn:
     @property
     def schedule(self) -> str:
         return self.parts[0].schedule
+
+    @property
+    def heading(self) -> str:
+        return self.parts[0].heading
 
     @property
     def rules(self) -> TurnRules:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = re.compile(r"<[^<>]*>|.*replace-me.*", re.IGNORECASE | re.DOTALL)
 CLASS_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
-ONE_CALL = re.compile(r"(?<=[^/])/(chat/completions|completions|responses|embeddings|messages|models)/*$")
+ONE_CALL = re.compile(
+    r"(?<=[^/])/(chat/completions|audio/transcriptions|completions|responses|embeddings|messages|models)/*$"
+)
 """Where examples and dashboards show the address of a call, which is often pasted for that of the service."""
 THINKING = ("show_thinking", "return_thinking", "when_thinking_enabled", "when_thinking_disabled")
 
@@ -43,6 +45,7 @@ def check_tree(values: Mapping[str, Any]) -> list[Finding]:
         _groups,
         check_models,
         check_helpers,
+        _transcription,
         check_budgets,
         _tools,
         _subagents,
@@ -272,7 +275,7 @@ def check_models(values: Mapping[str, Any]) -> Iterator[Finding]:
         yield from _model_class(index, model)
         yield from _fallbacks(index, model, known)
         yield from _thinking(index, model)
-        yield from _service(index, model)
+        yield from _service(("models", index), model)
 
 
 def check_helpers(values: Mapping[str, Any]) -> Iterator[Finding]:
@@ -300,15 +303,19 @@ def _model_class(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(path, "its Python package is not installed", f"perhaps: {install_command(package_of(use))}")
 
 
-def _service(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
-    """The address and the key of its provider."""
-    if model.get("api_key") == "":
+def _service(place: Path, section: Mapping[str, Any]) -> Iterator[Finding]:
+    """The address and the key of a provider."""
+    if section.get("api_key") == "":
         hint = "put the provider's key there, or leave the line out for a server that wants none"
-        yield Finding(("models", index, "api_key"), "is empty", hint)
-    base_url = model.get("base_url")
+        yield Finding((*place, "api_key"), "is empty", hint)
+    base_url = section.get("base_url")
     if isinstance(base_url, str) and (call := ONE_CALL.search(base_url)):
         hint = f"leave out the /{call[1]} at its end: calls are added to it"
-        yield Finding(("models", index, "base_url"), "is the address of one call, not of the service", hint)
+        yield Finding((*place, "base_url"), "is the address of one call, not of the service", hint)
+
+
+def _transcription(values: Mapping[str, Any]) -> Iterator[Finding]:
+    yield from _service(("transcription",), _section(values, "transcription"))
 
 
 def _fallbacks(index: int, model: Mapping[str, Any], known: Sequence[str]) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from bot.settings.checks import check_tree
 from bot.settings.layers import SOURCES, Layer, Merged, blame, command_line, environment
-from bot.settings.model import Settings
+from bot.settings.model import BUILT_IN, Settings
 from bot.settings.problems import ConfigError, ConfigProblem, Finding
 from bot.settings.schema_errors import findings_of
 from bot.settings.yamlfile import YamlSyntaxError, read_yaml
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 _BUILT_IN = "built-in default"
 _RELATIVE_TO_FILE: tuple[TreePath, ...] = (
     *(("data_dir",), ("agents_dir",), ("network", "ca_file")),
-    ("skills", "custom"),
+    *(("http", "tls_cert"), ("http", "tls_key"), ("skills", "custom")),
 )
 
 
@@ -103,7 +104,7 @@ def _read(path: Path, env: Mapping[str, str]) -> tuple[Layer, list[Finding]]:
 
 
 def _built_in() -> Layer:
-    return Layer(Settings, _BUILT_IN, {"data_dir": str(Path("data").absolute()), "channels": {"console": {}}})
+    return Layer(Settings, _BUILT_IN, {"data_dir": str(Path("data").absolute()), **BUILT_IN})
 
 
 def _text(path: Path) -> str:
@@ -180,10 +181,46 @@ def _expand_text(text: str, env: Mapping[str, str], path: TreePath, findings: li
 def _unset(name: str, *, is_certain: bool, path: TreePath) -> Finding:
     # `pa$sword` is a password with a dollar sign rather than a variable: its second half must not be printed.
     subject = f"environment variable {name}" if is_certain else "the environment variable named after its $"
-    return Finding(path, f"{subject} is not set", f"set it, or {_DOLLAR}" if not is_certain else "")
+    return Finding(
+        path, f"{subject} is not set", f"set it, or {_DOLLAR}" if not is_certain else "set it where antler starts"
+    )
 
 
 # Where the settings come from, so that they can be read again while the gateway runs.
+
+ENV_FILE = ".env"
+"""Beside the config file: variables that the environment does not have, NAME=value lines as of python-dotenv."""
+
+
+def variables(path: Path | None, env: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment, and for what it lacks the .env file beside the config. Raises ConfigError for one that cannot be
+    read."""
+    file = _env_file(path)
+    if file is None:
+        return env
+    from dotenv import dotenv_values  # not at the top: most starts without a config need none
+
+    try:
+        found = dotenv_values(file, interpolate=False)
+    except (OSError, UnicodeDecodeError) as error:
+        why = os.strerror(error.errno or 0) if isinstance(error, OSError) else "is not UTF-8 text"
+        raise ConfigError([ConfigProblem(file=str(file), key="", message=f"cannot be read: {why}")]) from None
+    return {name: value for name, value in found.items() if value is not None} | dict(env)
+
+
+def exposed(path: Path | None) -> str | None:
+    """What to do about a .env file that other users of the machine can read; None when there is nothing."""
+    file = _env_file(path)
+    mode = 0 if file is None else stat.S_IMODE(file.stat().st_mode)
+    if not mode & 0o077:
+        return None
+    return f"{file} holds secrets and other users can read it (mode {mode:o}): chmod 600 {file}"
+
+
+def _env_file(path: Path | None) -> Path | None:
+    file = None if path is None else path.absolute().parent / ENV_FILE
+    return file if file is not None and file.is_file() else None
+
 
 Signature = tuple[tuple[str, int, int, int], ...]
 
@@ -199,13 +236,17 @@ class SettingsSource:
 
     def read(self) -> Settings:
         """The settings as they are now; raises ConfigError with every problem."""
-        settings = load(self.path, os.environ, self.options)
+        settings = load(self.path, variables(self.path, os.environ), self.options)
         self.seen = self.signature(settings.agents_dir)
         return settings
 
     def data_dir(self) -> Path | None:
         """Where everything is kept, of a config with faults too; None where that cannot be known."""
-        return data_dir_of(self.path, os.environ, self.options)
+        try:
+            env = variables(self.path, os.environ)
+        except ConfigError:
+            env = os.environ
+        return data_dir_of(self.path, env, self.options)
 
     def signature(self, agents_dir: Path) -> Signature:
         """Another one whenever the file, or one of the agents' folder, was written. Blocking, and quick."""
@@ -217,15 +258,16 @@ class SettingsSource:
     def _files(self, agents_dir: Path) -> Iterator[Path]:
         if self.path is not None:
             yield self.path
+            yield self.path.absolute().parent / ENV_FILE
             yield from sorted(agents_dir.glob("*/*"))
 
 
 def _signed(path: Path) -> tuple[str, int, int, int]:
     try:
-        stat = path.stat()
+        found = path.stat()
     except OSError:
         return str(path), 0, 0, 0
-    return str(path), stat.st_mtime_ns, stat.st_size, stat.st_ino
+    return str(path), found.st_mtime_ns, found.st_size, found.st_ino
 
 
 # The folder of agents that the settings point to.

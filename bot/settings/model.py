@@ -31,12 +31,14 @@ from bot.settings.sections import (
     ConversationSettings,
     DatabaseSettings,
     DataSettings,
+    HttpSettings,
     LimitSettings,
     LogSettings,
     NetworkSettings,
     ProxyUrl,
     ScheduleSettings,
     TitleSettings,
+    TracingSettings,
     TranscriptionSettings,
     UploadSettings,
     with_account,
@@ -65,6 +67,23 @@ _Section = TypeVar("_Section", bound=BaseModel)
 
 COMMON_KEYS = ("type", "access", "conversations", "locale", "agent", "proxy")
 """Keys of a channel that the gateway reads; all others belong to the platform's own config class."""
+
+
+BUILT_IN: Mapping[str, Any] = {
+    "channels": {"console": {}},
+    "guardrails": {
+        "rules": [
+            {
+                "tool": "write_file",
+                "arguments": {"path": r"order\.txt$"},
+                "decision": "ask",
+                "reason": "It is an order.",
+            }
+        ]
+    },
+}
+"""What stands in no file where there is none: the terminal, the demo model by default, and a rule that asks before the
+tour's order."""
 
 
 class ChannelSettings(Section):
@@ -115,6 +134,8 @@ class Settings(BaseSettings):
     data_dir: Path = Field(default=Path("data"), validate_default=True)
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
+    http: HttpSettings = HttpSettings()
+    tracing: TracingSettings = TracingSettings()
     locale: Locale = "auto"
     timezone: str = "UTC"
     shutdown_grace_seconds: float = Field(default=30.0, ge=0)
@@ -149,7 +170,7 @@ class Settings(BaseSettings):
     @classmethod
     def default(cls, data_dir: Path | None = None) -> Settings:
         """What runs without any configuration: the terminal and the demo model, data below the working directory."""
-        return cls.model_validate({"channels": {"console": {}}} | ({"data_dir": data_dir} if data_dir else {}))
+        return cls.model_validate({**BUILT_IN, **({"data_dir": data_dir} if data_dir else {})})
 
     @field_validator("data_dir", "agents_dir")
     @classmethod

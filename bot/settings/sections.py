@@ -190,6 +190,74 @@ class LogSettings(Section):
         return value.lower() if isinstance(value, str) else value
 
 
+def _host_and_port(value: str) -> tuple[str, int]:
+    """Raises ValueError."""
+    parts = urlsplit(f"//{value}")
+    if not parts.hostname or parts.port is None or parts.netloc != value or "@" in value:
+        raise ValueError(_LISTEN_FORM)
+    return parts.hostname, parts.port
+
+
+_LISTEN_FORM = "should be host:port, such as 127.0.0.1:8080"
+
+
+class HttpSettings(Section):
+    """The HTTP listener. listen: host:port; None: there is none. behind_proxy: a proxy that has TLS stands in front of
+    it. metrics_token: what /metrics is asked with, as `Authorization: Bearer ...`."""
+
+    listen: str | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    behind_proxy: bool = False
+    metrics_token: SecretStr | None = None
+
+    @field_validator("listen", mode="before")
+    @classmethod
+    def _usable(cls, value: Any) -> Any:
+        if value is None or value == "":
+            return None
+        if not isinstance(value, str):
+            raise ValueError(_LISTEN_FORM)
+        _host_and_port(value)
+        return value
+
+    @field_validator("metrics_token")
+    @classmethod
+    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value()) < 16:
+            raise ValueError("is shorter than 16 characters; `openssl rand -hex 32` makes one")
+        return value
+
+    @model_validator(mode="after")
+    def _encrypted_beyond_this_machine(self) -> Self:
+        if (self.tls_cert is None) is not (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key belong together: give both, or neither")
+        if self.listen is not None and not (self.is_local or self.tls_cert or self.behind_proxy):
+            raise ValueError(
+                "listen is reached from other machines: give tls_cert and tls_key, or say behind_proxy: true where a "
+                "proxy with TLS stands in front, or listen on 127.0.0.1"
+            )
+        return self
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port to listen on; only where `listen` is given."""
+        assert self.listen is not None
+        return _host_and_port(self.listen)
+
+    @property
+    def is_local(self) -> bool:
+        """Only this machine reaches the listener itself."""
+        host = self.address[0]
+        address = _address(host)
+        return host == "localhost" or (address is not None and address.is_loopback)
+
+    @property
+    def is_exposed(self) -> bool:
+        """Others than this machine may reach it, be it through a proxy."""
+        return self.behind_proxy or not self.is_local
+
+
 class GroupSettings(Section):
     """allow: groups as `account:chat id`. members: whom the bot hears there. answer: when it speaks."""
 
@@ -334,3 +402,35 @@ class TranscriptionSettings(Section):
     @classmethod
     def _none_is_empty(cls, value: Any) -> Any:
         return "" if value is None else value
+
+
+class OtlpSettings(Section):
+    """A collector of OpenTelemetry's. url: the whole address that spans are posted to."""
+
+    url: str = Field(pattern=r"^https?://\S+$")
+    headers: dict[str, SecretStr] = Field(default={})
+
+
+class LangfuseSettings(Section):
+    base_url: str = Field(default="https://cloud.langfuse.com", pattern=r"^https?://\S+$")
+    public_key: str = Field(min_length=1)
+    secret_key: SecretStr
+
+
+class LangsmithSettings(Section):
+    base_url: str = Field(default="https://api.smith.langchain.com", pattern=r"^https?://\S+$")
+    api_key: SecretStr
+    project: str = "antler"
+
+
+class TracingSettings(Section):
+    """Where traces of runs are sent to; nowhere by default. content: with what people, models and tools said."""
+
+    content: bool = False
+    otlp: OtlpSettings | None = None
+    langfuse: LangfuseSettings | None = None
+    langsmith: LangsmithSettings | None = None
+
+    @property
+    def is_on(self) -> bool:
+        return any((self.otlp, self.langfuse, self.langsmith))

@@ -124,7 +124,7 @@ class _Reader:
         try:
             node = self._loader.get_single_node()
             if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
-                raise YamlSyntaxError("is empty; config.yaml.example shows what belongs in it", None)
+                raise YamlSyntaxError("is empty; `antler config example` shows what belongs in it", None)
             if not isinstance(node, yaml.MappingNode):
                 raise YamlSyntaxError("should be a mapping (lines of `key: value`)", node.start_mark.line + 1)
             self._tree.values = self._mapping(node, ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -41,12 +42,25 @@ SHOWN = 12
 """Characters of a digest, and of an owner's key."""
 
 
-def list_skills(settings: Settings) -> int:
+def list_skills(settings: Settings, *, as_json: bool = False) -> int:
     """Print the skills that everybody has, and what is wrong with others."""
     if not settings.skills.enabled:
-        typer.echo("skills are turned off (skills.enabled)")
+        typer.echo("[]" if as_json else "skills are turned off (skills.enabled)")
         return 0
     view = _shared(settings)
+    if as_json:
+        facts = [
+            {
+                "name": skill.name,
+                "origin": skill.origin,
+                "on": skill.name not in settings.skills.disabled,
+                "description": skill.document.description,
+            }
+            for skill in view.skills
+        ]
+        typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        _tell(view.problems)
+        return 0
     for skill in view.skills:
         state = "off" if skill.name in settings.skills.disabled else "on"
         typer.echo(f"{skill.name:<32} {skill.origin:<7} {state:<4} {_short(skill.document.description)}")
@@ -58,12 +72,18 @@ def list_skills(settings: Settings) -> int:
 
 def summary(settings: Settings) -> str:
     """A summary of the skills in one line."""
+    counts, *wrong = standings(settings)
+    return "; ".join([counts, *wrong])
+
+
+def standings(settings: Settings) -> list[str]:
+    """How many skills there are, and then a sentence for each thing that is wrong with others."""
     if not settings.skills.enabled:
-        return "off"
+        return ["off"]
     view = _shared(settings)
     counts = [sum(skill.origin == origin for skill in view.skills) for origin in ("public", "custom")]
     wrong = [*(str(problem) for problem in view.problems), *_unknown_names(settings, view)]
-    return f"{counts[0]} public, {counts[1]} custom" + "".join(f"; {each}" for each in wrong)
+    return [f"{counts[0]} public, {counts[1]} custom", *wrong]
 
 
 def _unknown_names(settings: Settings, view: SkillView) -> Iterator[str]:
@@ -216,9 +236,27 @@ class WaitingSkill:
     waiting: Waiting
 
 
-def list_waiting(settings: Settings) -> int:
+def waiting_names(settings: Settings) -> list[str]:
+    """The skills that are off until an administrator agrees to them."""
+    return [each.name for each in _found(settings)]
+
+
+def list_waiting(settings: Settings, *, as_json: bool = False) -> int:
     """Print the skills that wait for an administrator, with the reasons and what `on` takes."""
     found = list(_found(settings))
+    if as_json:
+        facts = [
+            {
+                "name": each.name,
+                "digest": each.waiting.digest,
+                "whose": each.whose,
+                "folder": str(each.home.folder / each.name),
+                "reasons": list(each.waiting.reasons),
+            }
+            for each in found
+        ]
+        typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        return 0
     for each in found:
         typer.echo(f"{each.name} {each.waiting.digest[:SHOWN]}  ({each.whose}, in {each.home.folder / each.name})")
         for reason in each.waiting.reasons:

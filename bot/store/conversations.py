@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, func, select, union_all, update
 
 from bot.store.accounts import migrate_chat as migrate_chat
 from bot.store.errors import StoreError
+from bot.store.identity import chat_id, direct_address, is_in_chat
 from bot.store.rows import ConversationRow, ThreadRow, value_of
 from bot.store.sql import chunks, insert
-from bot.store.tables import conversations, runs, threads, usage
+from bot.store.tables import access, conversations, outbox, runs, threads, usage
+from channels.message import Address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,6 +58,26 @@ def direct(tx: Connection, person: str) -> ConversationRow | None:
     """The person's own conversation with the bot, None if they never wrote to it."""
     key = tx.scalar(select(conversations.c.key).where(conversations.c.owner == person).limit(1))
     return None if key is None else load(tx, key)
+
+
+def place_of(tx: Connection, chat: str) -> Address | None:
+    """Where a person's own conversation `account:native id`, or a chat `account:chat[/topic]`, is; None where nothing
+    is known to have been said there or asked for."""
+    own = direct(tx, chat)
+    account, _, native = chat.partition(":")
+    # As it is, for ids of platforms that hold the marks of a key; then as a key.
+    for place in (Address(account=account, chat=native), direct_address(own.key if own is not None else chat)):
+        there = [(each.c.account == account) & (each.c.chat == place.chat) for each in (outbox, runs)]
+        kinds = union_all(*(select(t.c.chat_kind).where(at) for t, at in zip((outbox, runs), there, strict=True)))
+        if (kind := tx.scalar(kinds.limit(1))) is not None:
+            return replace(place, kind=kind)
+    keys = tx.scalars(select(conversations.c.key).where(conversations.c.account == account))
+    if own is not None or any(is_in_chat(key, chat_id(place)) for key in keys):
+        return place
+    asked = tx.execute(select(access).where(access.c.subject_id == chat)).first()
+    if asked is None or (asked.subject_kind == "person" and asked.chat is None):
+        return None
+    return replace(place, kind="group") if asked.subject_kind == "group" else replace(place, chat=asked.chat)
 
 
 def ensure(tx: Connection, key: str, account: str, owner: str, now: datetime) -> ConversationRow:

@@ -131,7 +131,7 @@ def without_others(run_input: RunInput, whose: Whose, *, met: bool) -> RunInput:
 
 
 def blank_context(context: RunContext) -> RunContext:
-    return replace(context, speaker=replace(context.speaker, display_name=""))
+    return replace(context, speaker=replace(context.speaker, display_name=""), heading="")
 
 
 def _blank_file(file: InputFile) -> InputFile:

@@ -94,6 +94,12 @@ def unsettled(tx: Connection) -> list[InboxRow]:
     return [_row(row) for row in tx.execute(query)]
 
 
+def oldest_new(tx: Connection) -> datetime | None:
+    """When the oldest event came that nobody has decided on."""
+    query = select(inbox.c.received_at).where(inbox.c.state == InboxState.NEW).order_by(inbox.c.id).limit(1)
+    return tx.scalar(query)
+
+
 def still_new(tx: Connection, event: AnyEvent) -> InboxRow | None:
     """The row of an event that is stored and that nobody has decided on yet; None for any other."""
     known = _known(tx, {(event.account, storable(key)) for key in event.dedupe_keys})

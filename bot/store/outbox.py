@@ -155,6 +155,11 @@ def open_keys(tx: Connection) -> set[str]:
     return set(tx.scalars(unfinished))
 
 
+def keys_below(tx: Connection, stem: str) -> set[str]:
+    """The keys of the replies that begin with `stem:`."""
+    return set(tx.scalars(select(outbox.c.reply_key).where(outbox.c.reply_key.between(f"{stem}:", f"{stem};"))))
+
+
 def delivered(tx: Connection, reply_key: str, now: datetime, rev: int | None = None) -> None:
     """The whole reply is on the platform in its last state; nothing when that is newer than `rev`, which is shown."""
     if rev is None:

@@ -133,7 +133,8 @@ class RunRow:
     inbox_ids: the messages that it answers. reply_key: its reply in the outbox. head: the newest checkpoint when the
     run was last started; attempt counts starts without a new checkpoint. epoch: of the process that runs it.
     stop: why it is being ended, as soon as somebody wants that. ahead: the greatest of those that wait goes first.
-    deaths: the epochs of the processes that died while it was at work.
+    deaths: the epochs of the processes that died while it was at work. rule: by which its first message was let in.
+    place: how many runs of its conversation stood before it, as far as is known.
     """
 
     run_id: str
@@ -158,6 +159,8 @@ class RunRow:
     stop: str | None = None
     ahead: int | None = None
     deaths: tuple[int, ...] = ()
+    rule: str = ""
+    place: int | None = None
 
     @property
     def is_readable(self) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, and_, bindparam, delete, or_, select, type_coerce, update
+from sqlalchemy import Text, and_, bindparam, delete, func, or_, select, type_coerce, update
 
 from bot.store import inbox, memories
 from bot.store.errors import StoreError
@@ -44,7 +44,14 @@ START = (
 END = (
     update(runs)
     .where(THIS_RUN, or_(*(runs.c.state == state for state in OPEN_STATES)))
-    .values(state=bindparam("ending"), ended_at=bindparam("at"), detail=bindparam("why"), suspended=False)
+    .values(
+        state=bindparam("ending"),
+        ended_at=bindparam("at"),
+        detail=bindparam("why"),
+        suspended=False,
+        slot_wait=bindparam("slot"),
+        first_words=bindparam("words"),
+    )
 )
 END_MESSAGES = (
     update(inbox_table)
@@ -129,11 +136,23 @@ def put_ahead(tx: Connection, run_id: str, ahead: int) -> None:
     tx.execute(update(runs).where(runs.c.run_id == run_id).values(ahead=ahead))
 
 
-def end(tx: Connection, run_id: str, state: RunState, now: datetime, detail: str | None = None) -> bool:
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What a run waited for, in milliseconds; None where it did not come to that."""
+
+    slot: int | None = None
+    words: int | None = None
+
+
+def end(
+    tx: Connection, run_id: str, state: RunState, now: datetime, detail: str | None = None, waits: Waits | None = None
+) -> bool:
     """Name its ending; its messages that nobody settled otherwise are done. False when it had ended before."""
     if not state.ended:
         raise ValueError(f"{state} is no ending")
-    ended = tx.execute(END, {"run": run_id, "ending": state, "at": now, "why": detail})
+    waits = waits or Waits()
+    about = {"why": detail, "slot": waits.slot, "words": waits.words}
+    ended = tx.execute(END, {"run": run_id, "ending": state, "at": now} | about)
     if ended.rowcount == 0:
         return False
     tx.execute(END_MESSAGES, {"run": run_id, "why": state})
@@ -152,7 +171,9 @@ def extend(tx: Connection, run_id: str, inbox_ids: Iterable[int], run_input: Run
 def join(tx: Connection, run_id: str, joined: str, run_input: RunInput, now: datetime) -> bool:
     """Let a run that works hear what one that waits was to answer: that one ends, its messages are the other's, and
     `run_input` is what the other answers now. False when the one that waited had ended before; then nothing happens."""
-    ended = tx.execute(END, {"run": joined, "ending": RunState.INTERRUPTED, "at": now, "why": JOINED})
+    ended = tx.execute(
+        END, {"run": joined, "ending": RunState.INTERRUPTED, "at": now, "why": JOINED, "slot": None, "words": None}
+    )
     if ended.rowcount == 0:
         return False
     theirs = (inbox_table.c.run_id == joined) & (inbox_table.c.state == InboxState.ASSIGNED)
@@ -180,6 +201,12 @@ def load(tx: Connection, run_id: str) -> RunRow | None:
 def unended(tx: Connection) -> list[RunRow]:
     """Every run that a start of the program has to care for, oldest first; `in_turn` orders a conversation's."""
     return _rows(tx, RUNS.where(runs.c.state.in_(OPEN_STATES)).order_by(runs.c.seq))
+
+
+def oldest_pending(tx: Connection) -> datetime | None:
+    """When the oldest run was opened that has not begun."""
+    oldest: datetime | None = tx.scalar(select(func.min(runs.c.created_at)).where(runs.c.state == RunState.PENDING))
+    return oldest
 
 
 def died_at_work(row: RunRow) -> bool:

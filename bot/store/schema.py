@@ -52,26 +52,35 @@ def prepare(tx: Connection, steps: Steps = STEPS) -> None:
     tables = set(inspect(tx).get_table_names())
     if "instance" in tables and tx.dialect.name == "postgresql":
         refuse_while_leased(tx)
-    revision = tx.scalar(select(alembic_version.c.version_num)) if alembic_version.name in tables else None
+    revision = known_revision(tx, steps)
     if revision is None:
         _create(tx, tables, steps)
-    elif revision in migrations.DEVELOPMENT:
-        raise StoreTooOld(tx.engine.url, revision)
-    elif revision not in steps.revisions:
-        raise StoreNewer(revision)
     elif revision != steps.revisions[-1]:
         _upgrade(tx, steps)
 
 
-def run_steps(tx: Connection, steps: Steps) -> None:
-    """Run the missing migrations in `tx`."""
+def known_revision(tx: Connection, steps: Steps = STEPS) -> str | None:
+    """What the database says it is, None for one without tables of ours. Changes nothing. Raises StoreNewer,
+    StoreTooOld."""
+    if alembic_version.name not in inspect(tx).get_table_names():
+        return None
+    revision = tx.scalar(select(alembic_version.c.version_num))
+    if revision in migrations.DEVELOPMENT:
+        raise StoreTooOld(tx.engine.url, revision)
+    if revision is not None and revision not in steps.revisions:
+        raise StoreNewer(revision)
+    return revision
+
+
+def run_steps(tx: Connection, steps: Steps, to: str = "head") -> None:
+    """Run the missing migrations in `tx`, as far as the revision `to`."""
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(steps.scripts).replace("%", "%%"))
     config.attributes["connection"] = tx
-    command.upgrade(config, "head")
+    command.upgrade(config, to)
 
 
 def _create(tx: Connection, tables: set[str], steps: Steps) -> None:

@@ -114,7 +114,9 @@ class Texts:
     pairing_used: str
     pairing_refused: str
     welcome: str
-    started: str
+    started: str  # {abilities}
+    abilities: Mapping[str, str]  # lines of `started`; what they say is decided in bot/process/wiring.py
+    about: Mapping[str, str]  # plain text; keys: description (500 characters), summary (120)
     claimed: str
     access_revoked: str
     code_refused: str
@@ -183,7 +185,7 @@ class Texts:
     retry_not_newest: str
     retry_lost: str
     undo: Mapping[str, str]  # {text}; keys: done, nothing, busy, not_yours, lost
-    compact: Mapping[str, str]  # {count}; keys: done, nothing, failed
+    compact: Mapping[str, str]  # {count} {trouble}; keys: done, nothing, not_now, failed
     threads: Mapping[str, str]  # {number} {title} {date} {messages} {count}
     forgetting: Mapping[str, str]  # {title} {count}; count_*: by bot.forgetting.service.KINDS
     usage: Mapping[str, str]  # {percent} {budget} {spent} {limit} {key}
@@ -211,10 +213,16 @@ class Texts:
     button_run_now: str
     button_drop: str
     button_retry: str
-    pressed: Mapping[str, str]  # answers of buttons; keys: now, drop, retry, over, begun, not_yours, not_yours_to_stop
+    pressed: Mapping[str, str]  # {answer}; keys: now, drop, retry, over, decided, begun, not_yours, not_yours_to_stop
     status: Mapping[str, str]
+    why: Mapping[str, str]
     sandbox_state: Mapping[str, str]  # keys: bot.files.sandboxes.State
     server_state: Mapping[str, str]  # of MCP servers; keys: harness.mcp.pool.State
+
+    # `antler init`, plain text for a terminal; see bot/setup/.
+    setup: Mapping[str, str]
+    setup_guides: Mapping[str, str]  # by platform: how its credentials are got
+    setup_labels: Mapping[str, str]  # by "platform.key": what a credential is called
 
     # Units.
     second: str  # {n}

@@ -83,6 +83,10 @@ class BudgetAccount:
         return self.spent / self.limit
 
 
+NOBODY = Payer("", "")
+"""Pays for nothing: to ask for the budget of all together."""
+
+
 class Today:
     """What was spent today, by whom and where: a running figure, so that each call in the store is read once."""
 

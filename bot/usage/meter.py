@@ -6,6 +6,7 @@ own and a crash loses at most the call that was just told of.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -40,11 +41,28 @@ have read; then each time it has grown by a quarter."""
 
 
 @dataclass(slots=True)
+class Totals:
+    """What models used since the start. tokens: by model and kind (input, of which cached, and output). costs: in
+    billionths, by model and currency."""
+
+    tokens: Counter[tuple[str, str]] = field(default_factory=Counter)
+    costs: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, call: Usage, price: PriceSettings | None) -> None:
+        kinds = {"input": call.input_tokens, "cached": call.cached_tokens, "output": call.output_tokens}
+        for kind, tokens in kinds.items():
+            self.tokens[call.model, kind] += tokens
+        if price is not None:
+            self.costs[call.model, price.currency] += cost(call, price)
+
+
+@dataclass(slots=True)
 class EventRecord:
-    """What of a run's events is kept: deltas folded to one row per message. prices: of models, by name. usage: with a
-    name for each call, so that it counts once however often it is written."""
+    """What of a run's events is kept: deltas folded to one row per message. prices: of models, by name. totals: its
+    part is added there. usage: with a name for each call, so that it counts once however often it is written."""
 
     prices: Mapping[str, PriceSettings] = field(default_factory=dict)
+    totals: Totals = field(default_factory=Totals)
     rows: list[tuple[int, str, str]] = field(default_factory=list)
     usage: list[tuple[str, Usage]] = field(default_factory=list)
     _folding: TextDelta | None = None
@@ -75,6 +93,7 @@ class EventRecord:
         self.flush()
         if isinstance(event, Usage):
             self.usage.append((uuid4().hex, event))
+            self.totals.add(event, self.prices.get(event.model))
         self._keep(event)
 
     def flush(self) -> None:
@@ -144,10 +163,11 @@ class Meter:
         self._clock = clock
         self._prices = prices
         self._records: dict[str, tuple[RunRow, EventRecord]] = {}
+        self.totals = Totals()
 
     def open(self, row: RunRow) -> EventRecord:
         """The record of a run that is about to be worked on; until `close`."""
-        record = EventRecord(self._prices)
+        record = EventRecord(self._prices, self.totals)
         self._records[row.run_id] = (row, record)
         return record
 
@@ -169,6 +189,7 @@ class Meter:
     async def charge(self, call: Usage, payer: Payer) -> None:
         """Record a model call that no run made."""
         price = self._prices.get(call.model)
+        self.totals.add(call, price)
         row = UsageRow(
             call=uuid4().hex,
             run_id=payer.run_id,

@@ -6,30 +6,33 @@ import asyncio
 import hashlib
 import shutil
 from collections import OrderedDict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from cachetools import LRUCache
 
 from channels.adapter import Adapter
 from channels.base import BotIdentity, ConnectionState, Health, Part
 from channels.capabilities import Capabilities, Rate, TextUnit
-from channels.console.frames import Line, Removed, Shown, Typing
+from channels.console.frames import Entered, Line, Menu, Removed, Shown, Typing
 from channels.errors import AttachmentFailed, MessageGone, Rejected, Temporary
 from channels.message import Address, Message, Sender
 from channels.text.sanitize import one_line, sanitize
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from channels.base import ChannelPorts, Hello, Probe, Sink
+    from channels.base import ChannelPorts, Command, Hello, Probe, Sink
     from channels.console.config import ConsoleConfig
     from channels.console.frames import Frame
     from channels.console.link import ConsoleLink
     from channels.message import Attachment, ButtonPressed, OutboundFile, OutboundMessage
 
 
+Idle: TypeAlias = "Callable[[str], Awaitable[None]]"
+"""Waits until everything that was said in a conversation ("account:chat") is answered."""
 OWNER_CHAT = "terminal"
 MAX_SCREENS = 100
 MAX_UNIT = 1_000_000
@@ -53,6 +56,10 @@ RATE = Rate(per_second=1000.0, per_chat_per_second=100.0, per_group_per_minute=6
 PERSON = Sender(id="local", display_name="you")
 """The person at a terminal of this machine; the control socket lets nobody else in."""
 MAX_MESSAGES = 200
+
+
+async def _at_once(conversation: str) -> None:
+    """For terminals whose lines are not answered in turn."""
 
 
 class Screen:
@@ -128,7 +135,7 @@ def parse(session: str, line: Line, address: Address, received_at: datetime) -> 
         received_at=received_at,
         address=address,
         platform_message_id=key,
-        sender=PERSON,
+        sender=replace(PERSON, locale=line.locale or None),
         text=line.text.replace("\r\n", "\n").replace("\r", "\n"),
         mention=True,
     )
@@ -141,6 +148,7 @@ class Session:
     chat: str
     link: ConsoleLink
     owner: bool
+    idle: Idle
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     unpublished: Line | None = None
 
@@ -159,6 +167,7 @@ class ConsoleChannel(Adapter):
         self._sessions: dict[str, Session] = {}
         self._screens: LRUCache[str, Screen] = LRUCache(MAX_SCREENS)
         self._changed = asyncio.Event()
+        self._menus: dict[str, Menu] = {}
 
     @property
     def capabilities(self) -> Capabilities:
@@ -175,20 +184,27 @@ class ConsoleChannel(Adapter):
             self._health.last_sign = self._ports.clock.monotonic()
         return self._health
 
-    def attach(self, link: ConsoleLink, owner: bool = False) -> Session:
+    def attach(self, link: ConsoleLink, owner: bool = False, idle: Idle = _at_once) -> Session:
         """Add a terminal. owner: the one whose end ends `run`; it has the chat "terminal", others "terminal-1" and so
-        on, the lowest free number first, so that a person who comes back finds the conversation again.
+        on, the lowest free number first, so that a person who comes back finds the conversation again. idle: awaited
+        before each line that is to be answered in turn.
 
         Raises ValueError when there is an owner already.
         """
         if owner and OWNER_CHAT in self._sessions:
             raise ValueError("another terminal owns this console")
         chat = OWNER_CHAT if owner else self._free_chat()
-        session = self._sessions[chat] = Session(chat, link, owner)
+        session = self._sessions[chat] = Session(chat, link, owner, idle)
+        for menu in self._menus.values():
+            link.show(menu)
         for shown in self._screen(chat).take_unseen():
             link.show(shown)
         self._changed.set()
         return session
+
+    def conversation(self, session: Session) -> str:
+        """Where the session's lines are said."""
+        return f"{self._account}:{session.chat}"
 
     async def run(self, hello: Hello) -> None:
         """Receive until the owner's end of input; without an owner until cancelled."""
@@ -237,6 +253,9 @@ class ConsoleChannel(Adapter):
 
     async def _publish(self, session: Session, line: Line) -> None:
         address = Address(account=self._account, chat=session.chat)
+        if line.in_turn:
+            await session.idle(self.conversation(session))
+            session.link.show(Entered(number=line.number, text=sanitize(line.text)))
         self._health.last_inbound = self._ports.clock.monotonic()
         await self._ports.publish([parse(session.link.session, line, address, self._ports.clock.now())])
 
@@ -245,6 +264,17 @@ class ConsoleChannel(Adapter):
             session.close()
         self._sessions.clear()
         self._health.state = ConnectionState.STOPPED
+
+    async def publish_commands(
+        self, commands: Sequence[Command], locale: str | None, address: Address | None = None
+    ) -> None:
+        entries = tuple((command.name, one_line(command.description)) for command in commands)
+        menu = Menu(locale=locale or "", commands=entries)
+        if address is None:
+            self._menus[menu.locale] = menu
+        for session in self._sessions.values():
+            if address is None or address.chat == session.chat:
+                session.link.show(menu)
 
     def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
         return layout(message)

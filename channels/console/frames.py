@@ -11,11 +11,16 @@ from pydantic import Field, TypeAdapter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """What a person entered. number: from 1, gapless within one terminal session; at: aware, UTC."""
+    """What a person entered. number: from 1, gapless within one terminal session; at: aware, UTC. locale: of the
+    terminal's environment, "" where that says nothing. in_turn: it is answered before the next one is taken, and said
+    again in front of its answer.
+    """
 
     number: int
     text: str
     at: datetime
+    locale: str = ""
+    in_turn: bool = False
     type: Literal["line"] = "line"
 
 
@@ -51,6 +56,24 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Entered:
+    """A line is taken, and what comes next answers it. Only of lines that are answered in turn."""
+
+    number: int
+    text: str
+    type: Literal["entered"] = "entered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Menu:
+    """The commands, (name, what it does) each, in a language; locale "": for all others."""
+
+    locale: str
+    commands: tuple[tuple[str, str], ...]
+    type: Literal["menu"] = "menu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Typing:
     """An answer is being made."""
 
@@ -58,8 +81,8 @@ class Typing:
 
 
 Input = Line | End
-Frame = Shown | Removed | Typing
+Frame = Shown | Removed | Typing | Entered | Menu
 INPUT: TypeAdapter[Line | End] = TypeAdapter(Annotated[Line | End, Field(discriminator="type")])
-FRAME: TypeAdapter[Shown | Removed | Typing] = TypeAdapter(
-    Annotated[Shown | Removed | Typing, Field(discriminator="type")]
+FRAME: TypeAdapter[Shown | Removed | Typing | Entered | Menu] = TypeAdapter(
+    Annotated[Shown | Removed | Typing | Entered | Menu, Field(discriminator="type")]
 )

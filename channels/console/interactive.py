@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import re
 import termios
 import time
@@ -15,18 +16,25 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import Completer, Completion
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.history import FileHistory, InMemoryHistory
 from rich.console import Console, Group
 from rich.markdown import Markdown
 from rich.text import Text
 
-from channels.console.frames import End, Shown
+from channels.console.frames import End, Menu, Shown
 from channels.console.transcript import Entry, Transcript
 from channels.text.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
+    from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
     from prompt_toolkit.output import Output
     from rich.console import RenderableType
@@ -39,6 +47,10 @@ PROMPT = "› "
 SECOND_INTERRUPT_SECONDS = 2.0
 """A second Ctrl-C within this time leaves."""
 _ROWS_BELOW = 4
+_MENU_ROWS = 8
+"""Kept free below a command that is being typed."""
+MOST_HISTORY = 256 * 1024
+"""Bytes of the history's file; of a longer one the newer half is kept."""
 
 MAX_DRAFT = 20_000
 """Characters of a growing text that are rendered again at each change; of a longer one only its end."""
@@ -74,6 +86,42 @@ def _markdown(shown: Shown) -> Markdown:
     return Markdown(text, hyperlinks=False)
 
 
+class _Commands(Completer):
+    """Completes the name of a command, with what it does beside it."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._transcript = transcript
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        typed = document.text_before_cursor
+        if not typed.startswith("/") or " " in typed:
+            return
+        for name, description in self._transcript.commands:
+            if name.startswith(typed[1:]):
+                yield Completion(f"/{name}", start_position=-len(typed), display_meta=description)
+
+
+class _History(FileHistory):
+    """What was entered before. As in shells, a line that begins with a blank is not kept."""
+
+    def store_string(self, string: str) -> None:
+        if not string.startswith(" "):
+            super().store_string(string)
+
+
+def _history(path: Path | None) -> History:
+    """In the file, for its owner alone, cut where it has grown long; None: of this session only."""
+    if path is None:
+        return InMemoryHistory()
+    with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "r+b") as file:
+        kept = file.read()
+        if len(kept) > MOST_HISTORY:
+            file.seek(0)
+            file.write(kept[kept.find(b"\n# ", len(kept) - MOST_HISTORY // 2) + 1 :])
+            file.truncate()
+    return _History(path)
+
+
 class Interrupted(Exception):
     """Ctrl-C at the prompt."""
 
@@ -88,13 +136,15 @@ class Left(Enum):
 
 class InteractiveTerminal:
     """interrupt: ends what this terminal belongs to, None to end the link only. stays: said after a Ctrl-D that ends
-    neither. prompt_input and output: prompt_toolkit's, None for this process's terminal."""
+    neither. history: the file of what was entered, None for none. prompt_input and output: prompt_toolkit's, None for
+    this process's terminal."""
 
     def __init__(
         self,
         link: TerminalLink,
         interrupt: Callable[[], None] | None = None,
         stays: str = "",
+        history: Path | None = None,
         prompt_input: Input | None = None,
         output: Output | None = None,
     ) -> None:
@@ -111,6 +161,10 @@ class InteractiveTerminal:
             output=output,
             interrupt_exception=Interrupted,
             eof_exception=EOFError,
+            history=_history(history),
+            completer=_Commands(self._transcript),
+            complete_while_typing=Condition(self._is_command),
+            reserve_space_for_menu=_MENU_ROWS,
         )
         self._output = self._session.app.output
 
@@ -181,6 +235,8 @@ class InteractiveTerminal:
             if ready is not None:
                 self._print(render(ready, self._width()) + "\n")
                 self._transcript.remember(ready)
+            if isinstance(frame, Menu) and self._is_command():
+                self._session.default_buffer.start_completion()  # typed before the commands were known
             self._session.app.invalidate()
         for shown in self._transcript.growing.values():
             self._print(render(shown, self._width()))
@@ -200,8 +256,11 @@ class InteractiveTerminal:
         if not text and self._transcript.busy:
             text = rendered(Text("…", style="dim"), self._width())
         lines = text.splitlines(keepends=True)
-        room = max(3, self._output.get_size().rows - _ROWS_BELOW)
+        room = max(3, self._output.get_size().rows - _ROWS_BELOW - (_MENU_ROWS if self._is_command() else 0))
         return ANSI("".join(lines[-room:]) + PROMPT)
+
+    def _is_command(self) -> bool:
+        return self._session.default_buffer.text.startswith("/")
 
     def _draw(self, shown: Shown) -> str:
         """The prompt asks at each key; the rendering is made once for each state and width."""

@@ -11,7 +11,7 @@ import uuid
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from channels.console.frames import FRAME, INPUT, Frame, Input, Removed, Shown, Typing
+from channels.console.frames import FRAME, INPUT, Entered, Frame, Input, Menu, Removed, Shown, Typing
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -121,6 +121,10 @@ class _Frames:
                 return message_id
             case Typing():
                 return Typing
+            case Entered(number=number):
+                return (Entered, number)
+            case Menu(locale=locale):
+                return (Menu, locale)
 
     async def get(self) -> Frame | None:
         while not self._items:

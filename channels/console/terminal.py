@@ -9,13 +9,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from channels.console.frames import End, Shown
+from channels.console.frames import End, Entered, Shown
 from channels.console.plain import as_text
 from channels.console.transcript import Entry, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from typing import TextIO
+    from pathlib import Path
 
     from channels.console.link import TerminalLink
 
@@ -69,7 +69,8 @@ async def _read(fd: int) -> bytes:
 
 
 class PlainTerminal:
-    """Prints each message once, when it is final; what is unfinished at the end is printed as that."""
+    """Prints each line in front of its answer, and each message once, when it is final; what is unfinished at the end
+    is printed as that."""
 
     def __init__(self, link: TerminalLink, stdin: int, out: TextIO) -> None:
         self._link = link
@@ -90,7 +91,7 @@ class PlainTerminal:
             reading.cancel()
 
     async def _read(self) -> None:
-        entry = Entry(self._link)
+        entry = Entry(self._link, in_turn=True)
         async for line in read_lines(self._stdin):
             if line.strip():
                 await entry.send(line)
@@ -99,6 +100,8 @@ class PlainTerminal:
     async def _show(self) -> None:
         while (frame := await self._link.receive()) is not None:
             ready = self._transcript.apply(frame)
+            if isinstance(frame, Entered):
+                self._print("you", frame.text)
             if ready is not None:
                 again = " (corrected)" if self._transcript.was_printed(ready.message_id) else ""
                 self._print(NAME + again, body(ready))
@@ -122,19 +125,21 @@ def body(shown: Shown) -> str:
 
 
 class Terminal:
-    """One person's terminal on one link. interrupt, stays: see InteractiveTerminal."""
+    """One person's terminal on one link. interrupt, stays, history: see InteractiveTerminal."""
 
     def __init__(
         self,
         link: TerminalLink,
         interrupt: Callable[[], None] | None = None,
         stays: str = "",
+        history: Path | None = None,
         stdin: TextIO | None = None,
         stdout: TextIO | None = None,
     ) -> None:
         self._link = link
         self._interrupt = interrupt
         self._stays = stays
+        self._history = history
         self._stdin = stdin or sys.stdin
         self._stdout = stdout or sys.stdout
 
@@ -148,6 +153,6 @@ class Terminal:
             # Imported here because it costs a tenth of a second and is of no use in a pipe or a service.
             from channels.console.interactive import InteractiveTerminal
 
-            await InteractiveTerminal(self._link, self._interrupt, self._stays).run()
+            await InteractiveTerminal(self._link, self._interrupt, self._stays, self._history).run()
         else:
             await PlainTerminal(self._link, self._stdin.fileno(), self._stdout).run()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from channels.console.frames import Line, Removed, Shown, Typing
+from channels.console.frames import Entered, Line, Menu, Removed, Shown, Typing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from channels.console.frames import Frame
     from channels.console.link import TerminalLink
 
@@ -17,10 +20,13 @@ MAX_PRINTED = 1000
 
 
 class Transcript:
-    """growing: the messages that are not final yet, in the order of their first state."""
+    """growing: the messages that are not final yet, in the order of their first state. commands: (name, what it does)
+    of each, in the terminal's language."""
 
     def __init__(self) -> None:
         self.growing: dict[str, Shown] = {}
+        self.commands: tuple[tuple[str, str], ...] = ()
+        self._language = (locale_of(os.environ) or "")[:2]
         self._printed: LRUCache[str, tuple[str, str]] = LRUCache(MAX_PRINTED)
         self._awaiting = False
 
@@ -36,8 +42,11 @@ class Transcript:
     def apply(self, frame: Frame) -> Shown | None:
         """Take a frame in; returns what is to be printed now."""
         match frame:
-            case Typing():
+            case Typing() | Entered():
                 self._awaiting = True
+            case Menu(locale=locale, commands=commands):
+                if locale == self._language or not self.commands:
+                    self.commands = commands
             case Removed(message_id=message_id):
                 self.growing.pop(message_id, None)
             case Shown(final=False):
@@ -64,13 +73,23 @@ class Transcript:
 
 
 class Entry:
-    """Numbers what the person enters and hands it to the gateway."""
+    """Numbers what the person enters and hands it to the gateway. in_turn: see Line."""
 
-    def __init__(self, link: TerminalLink) -> None:
+    def __init__(self, link: TerminalLink, *, in_turn: bool = False) -> None:
         self._link = link
+        self._in_turn = in_turn
+        self._locale = locale_of(os.environ) or ""
         self._count = 0
 
     async def send(self, text: str) -> None:
         """Send one line."""
         self._count += 1
-        await self._link.send(Line(number=self._count, text=text, at=datetime.now(UTC)))
+        now = datetime.now(UTC)
+        await self._link.send(Line(number=self._count, text=text, at=now, locale=self._locale, in_turn=self._in_turn))
+
+
+def locale_of(environment: Mapping[str, str]) -> str | None:
+    """The locale of a terminal, such as "zh_CN.UTF-8". None for English as for none: that is what machines are set to
+    whoever sits there, so the language of the words decides."""
+    found = next((value for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (value := environment.get(name))), "")
+    return None if found.startswith(("C.", "en")) or found in ("", "C", "POSIX") else found

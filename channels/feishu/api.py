@@ -40,6 +40,7 @@ _CLOCKS_DIFFER = 2.0
 """Seconds by which the clocks may differ, assumed when an answer does not tell the platform's time."""
 _PATH_FIELD = re.compile(r":(\w+)")
 _PREFIX = "/open-apis/"
+_GRANTED = 1
 
 Json = dict[str, Any]
 
@@ -172,6 +173,18 @@ class FeishuApi:
         if not isinstance(bot, dict) or not isinstance(bot.get("open_id"), str):
             raise Temporary("bot/v3/info did not say who the bot is")
         return bot
+
+    async def granted_scopes(self) -> frozenset[str]:
+        """The names of the scopes that the app was granted (GET application/v6/scopes, which itself needs none)."""
+        uri = f"{_PREFIX}application/v6/scopes"
+        answer = await self.call(build(BaseRequest, http_method=HttpMethod.GET, uri=uri))
+        match answer:
+            case {"data": {"scopes": list(scopes)}}:
+                granted = [
+                    scope for scope in scopes if isinstance(scope, dict) and scope.get("grant_status") == _GRANTED
+                ]
+                return frozenset(str(scope.get("scope_name")) for scope in granted)
+        raise Temporary("application/v6/scopes did not say what the app may do")
 
     async def socket_url(self) -> Json:
         """{URL, ClientConfig} of a new long connection. The secret goes in the body, as the SDK sends it."""

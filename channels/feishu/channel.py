@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from cachetools import LRUCache
 
 from channels.adapter import Adapter, capped, own
-from channels.base import BotIdentity, ConnectionState
+from channels.base import BotIdentity, ChatLink, ConnectionState
 from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown
 from channels.feishu import outbound
 from channels.feishu.api import FeishuApi
+from channels.feishu.config import LINKS, FeishuConfig
 from channels.feishu.failures import MissingScope, asked_to_wait
 from channels.feishu.inbound import Me, Reader
 from channels.feishu.lookup import Anchors, Lookup, MessageId
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     import logging
 
     from channels.base import ChannelPorts, Hello, Part, Probe, Sink
-    from channels.feishu.config import FeishuConfig
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
 
 _REMEMBERED = 1_000
@@ -201,6 +201,13 @@ class FeishuChannel(Adapter):
         message_id, key, kind = _reference(attachment)
         request = build(im.GetMessageResourceRequest, message_id=message_id, file_key=key, type=kind)
         await self._api.download(request, capped(sink, int(self._config.max_download_mb * 1024 * 1024)))
+
+    def chat_link(self, text: str) -> ChatLink | None:
+        """Opens the bot's chat in the client; nothing can be typed there by a link."""
+        host = LINKS.get(self._config.domain)
+        if host is None:
+            return None
+        return ChatLink(url=f"{host}/client/bot/open?appId={self._config.app_id}", says=False)
 
     async def typing(self, address: Address) -> None:
         if self._config.receipt:

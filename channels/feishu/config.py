@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
@@ -11,6 +12,8 @@ from channels.capabilities import NotifyAfter
 
 DOMAINS = {"feishu": "https://open.feishu.cn", "lark": "https://open.larksuite.com"}
 """China's platform, and the international one. An app exists on one of them only."""
+LINKS = {"feishu": "https://applink.feishu.cn", "lark": "https://applink.larksuite.com"}
+"""What links into the client begin with."""
 _APP_ID = re.compile(r"cli_[A-Za-z0-9_-]{4,60}")
 _EMOJI = re.compile(r"[A-Za-z0-9_]{0,60}")
 
@@ -87,3 +90,25 @@ class FeishuConfig(BaseModel):
     def names_group(native_id: str) -> bool:
         """Tell a chat's id (oc_...) from a person's open_id, which begins with ou_."""
         return native_id.startswith("oc_")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A permission of the app. names: any one of them will do. purpose: what does not work without it."""
+
+    names: tuple[str, ...]
+    purpose: str
+    needed: bool = False
+
+
+SCOPES = (
+    Scope(("im:message", "im:message:send_as_bot"), "nothing can be answered", needed=True),
+    Scope(("im:message", "im:message:readonly"), "quoted and forwarded messages are not read"),
+    Scope(("im:message.p2p_msg:readonly", "im:message.p2p_msg"), "no private messages arrive"),
+    Scope(("im:message.group_at_msg:readonly", "im:message.group_at_msg"), "no messages of groups arrive"),
+    Scope(("im:resource",), "files are neither read nor sent"),
+    Scope(("cardkit:card:write",), "answers do not grow while they are written"),
+    Scope(("im:chat:readonly", "im:chat"), "the titles of groups are not known"),
+    Scope(("contact:user.base:readonly",), "people have ids instead of names"),
+)
+"""What docs/setup-feishu.md has operators import."""

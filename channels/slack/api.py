@@ -142,6 +142,24 @@ class SlackApi:
             raise Temporary("apps.connections.open gave no address")
         return url
 
+    async def count_sockets(self) -> int:
+        """Open a socket, and close it at its greeting: how many the app has open then, this one among them.
+
+        What Slack sends meanwhile is not acknowledged, so it comes again. Raises ChannelError.
+        """
+        url = await self.open_connection()
+        session, proxy = self._open_session(), self.network.proxy(url)
+        timeout = aiohttp.ClientWSTimeout(ws_receive=ANSWER_SECONDS, ws_close=CONNECT_SECONDS)
+        try:
+            async with session.ws_connect(url, proxy=proxy, timeout=timeout) as socket:
+                greeting = await socket.receive_json()
+        except (*_UNREADABLE, TypeError) as error:  # no text of it: the address is secret
+            raise Temporary(f"the socket was not opened ({type(error).__name__})") from None
+        match greeting:
+            case {"type": "hello", "num_connections": int(sockets)}:
+                return sockets
+        raise Temporary("the socket gave no greeting")
+
     async def page(self, channel: str, *, latest: str) -> list[dict[str, Any]]:
         """Return the newest messages of a channel up to `latest`, at most PAGE. Raises ChannelError."""
         params = {"channel": channel, "limit": str(PAGE), "latest": latest, "inclusive": "true"}

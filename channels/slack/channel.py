@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from channels.adapter import Adapter, commit, own
-from channels.base import BotIdentity, ConnectionState
+from channels.base import BotIdentity, ChatLink, ConnectionState
 from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import (
     AttachmentFailed,
@@ -306,6 +306,13 @@ class SlackChannel(Adapter):
         if address.kind == "dm" and address.topic is None and name in _COMMANDS:
             return slash(name)
         return f"@{self._identity.username if self._identity is not None else 'antler'} /{name}"
+
+    def chat_link(self, text: str) -> ChatLink | None:
+        """Opens the app's messages in the Slack client; nothing can be typed there by a link."""
+        if self._identity is None or not self._api.app_id:
+            return None
+        team = self._identity.bot_id.partition("/")[0]
+        return ChatLink(url=f"https://slack.com/app_redirect?app={self._api.app_id}&team={team}", says=False)
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         """Begin a stream in a thread. Raises Rejected where Slack gives none: then delivery sends and edits."""

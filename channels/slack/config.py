@@ -164,6 +164,10 @@ COMMANDS = (
     ("forget", "/forget me deletes what I keep about you"),
     ("whoami", "Your id, for the config"),
     ("help", "What I can do"),
+    ("pair", "For administrators: let a person in"),
+    ("allow", "For administrators: let me talk here"),
+    ("disallow", "For administrators: silence me here"),
+    ("access", "For administrators: who has access"),
 )
 """(name, description) of the slash commands, unless others are given."""
 

@@ -25,6 +25,8 @@ STEADY_SECONDS = 30.0
 _ENDS_OF_TOKENS = frozenset({"app_uninstalled", "tokens_revoked"})
 _NEEDED = "chat:write"
 _RECEIVING = frozenset({"app_mentions:read", "im:history"})
+GRANT = "add it under OAuth & Permissions, Scopes, and install the app again"
+"""What is to be done about a scope that a bot token lacks."""
 
 
 async def who_am_i(api: SlackApi, account: str, log: logging.Logger) -> Me:
@@ -38,7 +40,8 @@ async def who_am_i(api: SlackApi, account: str, log: logging.Logger) -> Me:
         case {"team_id": str(team), "user_id": str(user), "bot_id": str(bot), "user": str(name)}:
             _check_scopes(api.scopes, setting, account, log)
             await _check_app(api, bot, account)
-            return Me(team=team, user=user, username=name)
+            workspace = answer.get("team")
+            return Me(team=team, user=user, username=name, workspace=workspace if isinstance(workspace, str) else "")
         case {"user_id": str()}:
             raise Fatal(
                 f"{setting} is not a bot's token", "copy the Bot User OAuth Token (xoxb-...) from OAuth & Permissions"
@@ -65,13 +68,12 @@ def _check_scopes(scopes: frozenset[str] | None, setting: str, account: str, log
     if not scopes:
         return  # not told
     missing = [scope for scope in SCOPES if scope.name not in scopes]
-    how = "add it under OAuth & Permissions, Scopes, and install the app again"
     if _NEEDED not in scopes:
-        raise Fatal(f"{setting} lacks the scope {_NEEDED}: nothing can be answered", how)
+        raise Fatal(f"{setting} lacks the scope {_NEEDED}: nothing can be answered", GRANT)
     if not _RECEIVING & scopes:
-        raise Fatal(f"{setting} lacks the scopes {' and '.join(sorted(_RECEIVING))}: nothing can be received", how)
+        raise Fatal(f"{setting} lacks the scopes {' and '.join(sorted(_RECEIVING))}: nothing can be received", GRANT)
     for scope in missing:
-        log.warning("%s: the bot token lacks the scope %s: %s; %s", account, scope.name, scope.purpose, how)
+        log.warning("%s: the bot token lacks the scope %s: %s; %s", account, scope.name, scope.purpose, GRANT)
 
 
 class Connection:

@@ -35,11 +35,12 @@ _SPOKEN = frozenset({None, "file_share", "thread_broadcast", "me_message"})
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """The bot itself: its workspace, its user there, and its name."""
+    """The bot itself: its workspace (by id and by name), its user there, and its name."""
 
     team: str
     user: str
     username: str
+    workspace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import telegram
 from telegram.error import TelegramError
@@ -25,9 +25,9 @@ from channels.telegram.inbound import Me
 from channels.telegram.request import HIDDEN_TOKEN, Network, PollRequest, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
-    from channels.base import Command, Route, Sink
+    from channels.base import About, Command, Route, Sink
     from channels.message import Address
     from channels.telegram.config import TelegramConfig
     from channels.telegram.outbound import Entity, TelegramFile, TelegramPart
@@ -88,7 +88,12 @@ class TelegramApi:
         user = await self.call("getMe", self._bot.get_me())
         if not isinstance(user.username, str):
             raise Temporary("getMe did not say who the bot is")
-        return Me(id=user.id, username=user.username)
+        joins, hears = (said is not False for said in (user.can_join_groups, user.can_read_all_group_messages))
+        return Me(id=user.id, username=user.username, joins_groups=joins, hears_all=hears)
+
+    async def webhook(self) -> str:
+        """The host that Telegram hands this bot's updates to, "" when they are to be fetched."""
+        return urlsplit((await self.call("getWebhookInfo", self._bot.get_webhook_info())).url).hostname or ""
 
     async def delete_webhook(self) -> None:
         """A webhook would answer every poll with 409. What waits at the server is kept."""
@@ -207,11 +212,25 @@ class TelegramApi:
         """The text is cut at the API's 200 characters."""
         await self.call("answerCallbackQuery", self._bot.answer_callback_query(callback_id, text[:200] or None))
 
-    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
-        """The API knows two-letter languages only."""
-        language = None if locale is None else locale.replace("_", "-").partition("-")[0].lower()
+    async def publish_commands(self, commands: Sequence[Command], locale: str | None, address: Address | None) -> None:
+        """address: of the one chat whose menu it is."""
         menu = [(command.name, command.description[:256]) for command in commands]
-        await self.call("setMyCommands", self._bot.set_my_commands(menu, language_code=language))
+        scope = None if address is None else telegram.BotCommandScopeChat(_chat(address))
+        call = self._bot.set_my_commands(menu, scope=scope, language_code=_language(locale))
+        await self.call("setMyCommands", call)
+
+    async def describe(self, about: Mapping[str | None, About]) -> None:
+        """The text for all languages is set last, so that its presence says that the others are there."""
+        told = await self.call("getMyDescription", self._bot.get_my_description())
+        short = await self.call("getMyShortDescription", self._bot.get_my_short_description())
+        for locale, text in sorted(about.items(), key=lambda item: item[0] is None):
+            language = _language(locale)
+            if not told.description:
+                set_it = self._bot.set_my_description(text.description[:512], language)
+                await self.call("setMyDescription", set_it)
+            if not short.short_description:
+                set_short = self._bot.set_my_short_description(text.summary[:120], language)
+                await self.call("setMyShortDescription", set_short)
 
     async def download(self, file_id: str, sink: Sink) -> None:
         """Stream a file into `sink`. Raises AttachmentFailed, Temporary and what the sink raises."""
@@ -251,6 +270,11 @@ def _chat(address: Address) -> int | str:
     """Numbers as numbers; a public chat may also be named "@channel"."""
     number = address.chat.lstrip("-")
     return int(address.chat) if number.isascii() and number.isdigit() else address.chat
+
+
+def _language(locale: str | None) -> str | None:
+    """The API knows two-letter languages only."""
+    return None if locale is None else locale.replace("_", "-").partition("-")[0].lower()
 
 
 def _topic(address: Address) -> int | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cachetools import LRUCache
 
 from channels.adapter import Adapter, capped, own
-from channels.base import BotIdentity, ConnectionState
+from channels.base import BotIdentity, ChatLink, ConnectionState
 from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import ChannelError, MessageGone, OutcomeUnknown, Rejected
 from channels.message import ButtonPressed, Message
@@ -23,9 +23,9 @@ from channels.telegram.schema import file_id
 from channels.telegram.sightings import Sightings
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Sequence
+    from collections.abc import Awaitable, Iterable, Mapping, Sequence
 
-    from channels.base import ChannelPorts, Command, Hello, Part, Probe, Sink
+    from channels.base import About, ChannelPorts, Command, Hello, Part, Probe, Sink
     from channels.message import Address, Attachment, InboundEvent, OutboundMessage
     from channels.telegram.config import TelegramConfig
 
@@ -194,5 +194,16 @@ class TelegramChannel(Adapter):
         except ChannelError as error:
             self._ports.log.debug("%s: %s", self._account, error)
 
-    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
-        await self._api.publish_commands(commands, locale)
+    async def publish_commands(
+        self, commands: Sequence[Command], locale: str | None, address: Address | None = None
+    ) -> None:
+        await self._api.publish_commands(commands, locale, address)
+
+    async def describe(self, about: Mapping[str | None, About]) -> None:
+        await self._api.describe(about)
+
+    def chat_link(self, text: str) -> ChatLink | None:
+        """Telegram's deep link: the client sends "/start TEXT" once the person presses Start."""
+        if self._identity is None:
+            return None
+        return ChatLink(url=f"https://t.me/{self._identity.username}?start={text}", says=True)

@@ -36,7 +36,7 @@ from channels.errors import (
 from channels.telegram.request import Answered, NotSent
 
 _DEFAULT_RETRY = 5.0
-_TOKEN_METHODS = frozenset({"getMe", "deleteWebhook", "getUpdates"})
+_TOKEN_METHODS = frozenset({"getMe", "getWebhookInfo", "deleteWebhook", "getUpdates"})
 """A 404 from these is a malformed token; from others it is a method that the server does not know."""
 _MESSAGE_GONE = (
     "message to edit not found",

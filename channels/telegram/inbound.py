@@ -66,10 +66,13 @@ Found = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChang
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """The bot itself."""
+    """The bot itself. joins_groups: it can be added to them. hears_all: there it is given what does not address it too
+    (privacy mode is off)."""
 
     id: int
     username: str
+    joins_groups: bool = True
+    hears_all: bool = True
 
 
 class Pastes:

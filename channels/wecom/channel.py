@@ -20,9 +20,9 @@ from channels.wecom.receiving import Receiver
 from channels.wecom.stream import Answers, WecomStream
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from channels.base import ChannelPorts, Hello, LiveReply, Part, Probe, Sink
+    from channels.base import About, ChannelPorts, Hello, LiveReply, Part, Probe, Sink
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
     from channels.wecom.config import WecomConfig
 
@@ -36,6 +36,7 @@ class WecomChannel(Adapter):
     def __init__(self, account: str, config: WecomConfig, ports: ChannelPorts, timing: Timing | None = None) -> None:
         super().__init__(account, ports)
         self._config = config
+        self._about = ""
         network = Network(ports.route, account)
         self._receiver = Receiver(account, config, ports, self._health, self._welcome)
         self._link = Link(account, config, ports, network, self._health, self._receiver.take, timing or Timing())
@@ -92,8 +93,14 @@ class WecomChannel(Adapter):
         await self._link.close()
         await self._receiver.close()
 
+    async def describe(self, about: Mapping[str | None, About]) -> None:
+        """What the bot is becomes its welcome, in Chinese where both languages are open: nobody's language is told."""
+        self._about = about.get("zh", about[None]).description
+
     async def _welcome(self, req_id: str) -> None:
-        await self._politely("welcome", self._api.welcome(req_id, self._config.welcome))
+        welcome = self._about if self._config.welcome is None else self._config.welcome
+        if welcome:
+            await self._politely("welcome", self._api.welcome(req_id, welcome))
 
     def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
         return outbound.layout(message)

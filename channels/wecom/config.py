@@ -32,7 +32,11 @@ class WecomConfig(BaseModel):
         default="wss://openws.work.weixin.qq.com", description="Where to connect; other for private deployments"
     )
     rate: WecomRate = WecomRate()
-    welcome: str = Field(default="", max_length=2000, description="Said when a person opens the chat; empty: nothing")
+    welcome: str | None = Field(
+        default=None,
+        max_length=2000,
+        description='Said when a person opens the chat; left out: what Antler is; "": nothing',
+    )
     max_download_mb: float = Field(default=20.0, gt=0, description="MiB; larger attachments are refused")
     reconnect_after_kick: bool = Field(
         default=False, description="Connect again a minute after another program has taken over the robot"

@@ -33,7 +33,7 @@ LAST_SECONDS = 5.0
 
 
 class Receiver:
-    """welcome: greets the person behind a req_id; called when the operator wants that."""
+    """welcome: greets the person behind a req_id, who has just opened the chat."""
 
     def __init__(
         self,
@@ -44,7 +44,6 @@ class Receiver:
         welcome: Callable[[str], Coroutine[None, None, None]],
     ) -> None:
         self._account = account
-        self._greets = bool(config.welcome)
         self._ports = ports
         self._health = health
         self._welcome = welcome
@@ -60,7 +59,7 @@ class Receiver:
     def take(self, callback: Callback) -> None:
         """A callback came in. Never waits, so that the acks behind it are read."""
         if callback.event_type == "enter_chat":
-            if self._greets and not self._leaving:
+            if not self._leaving:
                 self._greet(callback.req_id)
             return
         event = self._reader.read(callback, self._ports.clock.now())

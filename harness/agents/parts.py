@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.graph.sandbox import SandboxSetup
     from harness.mcp.offering import Servers
     from harness.memory.store import Remembering
-    from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
+    from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering, Tracing
     from harness.scheduling.schedules import Scheduling
     from harness.skills.library import SkillSource
     from harness.subagents.config import SubagentsSettings
@@ -59,8 +59,8 @@ class Parts:
     are delivered; None: none can be sent. servers: whose tools agents have besides, started and closed by the caller.
     scheduling: None: nothing can be put off. skills: None: there are none, as without a sandbox. remembering: None:
     nothing is remembered. steering: what is said to runs at work; None: nothing. health: is told how calls of models
-    went. tools: further ones; once loaded (tools.py), all but those of the sandbox. outside: some of them bring what
-    strangers wrote.
+    went. tracing: None: nobody traces. tools: further ones; once loaded (tools.py), all but those of the sandbox.
+    outside: some of them bring what strangers wrote.
     """
 
     models: Sequence[ModelSettings]
@@ -88,5 +88,6 @@ class Parts:
     remembering: Remembering | None = None
     steering: Steering | None = None
     health: ModelHealth = field(default_factory=ModelHealth)
+    tracing: Tracing | None = None
     tools: Sequence[BaseTool] = ()
     outside: bool = False

@@ -21,7 +21,11 @@ VOICE_LINE = "[voice message "
 """How the line about one begins; no other line about a file does."""
 SCHEDULED = """\
 occasion: a schedule that the speaker made earlier is due, and the text above is from it. Nobody wrote just now, and the
-person was shown the text already. Do what it asks; if it only reminds, remind them of it in a sentence."""
+person reads the text right above your answer, so do not repeat it. Do what it asks; if it only reminds, one short
+sentence is enough."""
+MEANWHILE = """\
+occasion: written while you were at work on what was asked before. It belongs to that: go on with it, as far as this
+message does not say otherwise, and heed both in your answer."""
 
 MOST_TOKENS = 1_000_000_000
 """Of one call. A server may count anything; what no database can hold would leave a run without an end."""

@@ -92,7 +92,7 @@ class Updater:
 
     async def _answered(self, messages: list[BaseMessage], answers: list[AIMessage]) -> dict[str, Any] | None:
         """The object of the answer; None when two cannot be read. answers: to which each is added."""
-        asked = list(messages)
+        asked, name = list(messages), self._health.full_name(self._name)
         for attempt in (1, 2):
             text = ""
             try:
@@ -101,10 +101,10 @@ class Updater:
                 text = _text(answer)
                 return read_object(text)
             except RecursionError:
-                log.warning("answer %d of %s for a memory is nested too deeply", attempt, self._name)
+                log.warning("answer %d of %s for a memory is nested too deeply", attempt, name)
                 asked = [*messages, HumanMessage(AGAIN.format(problem="it is nested too deeply"))]
             except Unreadable as error:
-                log.warning("answer %d of %s for a memory cannot be read: %s", attempt, self._name, error)
+                log.warning("answer %d of %s for a memory cannot be read: %s", attempt, name, error)
                 shown = AIMessage(text[:SHOWN_AGAIN] or "(nothing)")
                 asked = [*messages, shown, HumanMessage(AGAIN.format(problem=error))]
         return None
@@ -118,7 +118,11 @@ class Updater:
                     raise
                 answer = await self._model.ainvoke(messages)
                 why = type(error).__name__  # its text may hold what was asked, and so the memory
-                log.info("the model %s takes no schema, memories are asked for as text: %s", self._name, why)
+                log.info(
+                    "the model %s takes no schema, memories are asked for as text: %s",
+                    self._health.full_name(self._name),
+                    why,
+                )
                 self._structured = False
                 return answer
         return await self._model.ainvoke(messages)

@@ -22,6 +22,7 @@ from harness.middleware.skills import PromptSlots, SkillTools
 from harness.middleware.steering import Meanwhile
 from harness.middleware.summarization import Summarization
 from harness.middleware.tool_results import ForeignResults, ToolErrorHandling, ToolOutputBudget
+from harness.middleware.tracing import Traced
 from harness.tools.planning import WRITE_TODOS
 
 if TYPE_CHECKING:
@@ -130,6 +131,8 @@ def middleware_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         LoopDetection(shared.loop),
         # Inside the guard, so that only calls that really happen are told; outside the limit, whose answer it tells.
         RunReport(chain.settings.name),
+        # Beside the report, for the same calls, and before one that only stops the run.
+        *([Traced(shared.tracing, chain.settings.name)] if shared.tracing is not None else []),
         # Around the count, which it may spare a call; inside the report, which tells its last one.
         *([BudgetStop(shared.budget, chain.settings.name)] if shared.budget is not None else []),
         # Inside all that looks at answers: counts every attempt, since each one costs money.
@@ -211,6 +214,8 @@ def subagent_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         LoopDetection(shared.loop),
         # Tells the subagent's watch, which lets through what counts for the run.
         RunReport(chain.settings.name),
+        # As above; they stand below the call that delegates.
+        *([Traced(shared.tracing, chain.settings.name)] if shared.tracing is not None else []),
         # As above: what its run may still spend.
         *([BudgetStop(shared.budget, chain.settings.name)] if shared.budget is not None else []),
         # Innermost: its own count, up to the kind's max_turns.

@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
+from harness.errors import ModelFailure
 from harness.events import FailureKind, Notice
 from harness.failures import classify
 from harness.graph.messages import MARK, SUMMARY, is_users, usage_event
@@ -107,31 +108,38 @@ class Summarization(SummarizationMiddleware[Any, Any]):
     ) -> Compacted | None:
         """The history made short; None when there is nothing to cut, or no summary to be had and no need yet.
 
-        hard: the provider refused the context, or a person asked: keep only what the open round needs. runtime: of the
-        run that waits for it.
+        hard: the provider refused the context: keep only what the open round needs. runtime: of the run that waits for
+        it.
         """
+        cut = self._cut(messages, hard=hard)
+        if not cut.old:
+            return None
+        if runtime is not None:
+            tell(runtime, Told(partial(Notice, kind="summarizing")))
+        try:
+            answer = await self._summary(cut.old)
+        except ModelFailure:
+            if runtime is not None:
+                tell(runtime, Told(partial(Notice, kind="not_summarized")))
+            if not hard and len(messages) < 2 * self._settings.max_messages:
+                return None
+            return _compacted(messages, cut, None)
+        return _compacted(messages, cut, answer)
+
+    async def asked_for(self, messages: list[AnyMessage]) -> Compacted | None:
+        """The history made as short as it can be, since a person wants it; None when there is nothing to cut. Raises
+        ModelFailure when there is no summary: no need is worth the old messages then."""
+        cut = self._cut(messages, hard=True)
+        return _compacted(messages, cut, await self._summary(cut.old)) if cut.old else None
+
+    def _cut(self, messages: list[AnyMessage], *, hard: bool) -> Cut:
         keep = 1 if hard else self._settings.keep
-        cut = cut_history(
+        return cut_history(
             messages,
             keep=keep,
             fits=lambda kept: self._partial_token_counter(kept) <= self._kept_tokens,
             skills=min(1, self._skills) if hard else self._skills,
         )
-        if not cut.old:
-            return None
-        if runtime is not None:
-            tell(runtime, Told(partial(Notice, kind="summarizing")))
-        answer = await self._summary(cut.old)
-        if answer is None and runtime is not None:
-            tell(runtime, Told(partial(Notice, kind="not_summarized")))
-        if answer is None and not hard and len(messages) < 2 * self._settings.max_messages:
-            return None
-        text = NO_SUMMARY if answer is None else f"{SUMMARY_HEADER}\n\n{answer.text.strip()}"
-        marks = {MARK: SUMMARY, FOREIGN_SINCE: foreign_since(messages)}
-        head = HumanMessage(text, id=uuid.uuid4().hex, additional_kwargs=marks)
-        if memory := memory_of(cut.old):  # word for word, and where it can be taken out again
-            head = with_memory(head, memory)
-        return Compacted([head, *cut.kept], answer.usage_metadata if answer is not None else None)
 
     async def fitting(self, messages: list[AnyMessage], runtime: Runtime[Any]) -> Compacted | None:
         """The history cut to the model's window; None when it fits, or cannot be cut."""
@@ -145,27 +153,43 @@ class Summarization(SummarizationMiddleware[Any, Any]):
             tell(runtime, Told(usage_event(self._name, compacted.usage)))
         tell(runtime, Told(partial(Notice, kind="summarized")))
 
-    async def _summary(self, old: list[AnyMessage]) -> AIMessage | None:
-        """One call, once more with half of the text when it was too long; None when the model fails."""
+    async def _summary(self, old: list[AnyMessage]) -> AIMessage:
+        """One call, once more with a quarter of the text when it was too long. Raises ModelFailure."""
         # What is remembered is in no summary: there it would outlast what is forgotten.
         text = get_buffer_string([_without_images(without_memory(message)) for message in old], format="xml")
-        for characters in (self._prompt_characters, self._prompt_characters // 4):
-            prompt = self.summary_prompt.format(messages=_without_middle(text, characters))
-            try:
-                # nostream: its text is not the assistant's, and must never be told as such.
-                answer = await self.model.ainvoke(prompt, config={"tags": [TAG_NOSTREAM]})
-            except Exception as error:  # clients of any vendor raise anything; what is not theirs goes on up
-                failure = classify(error, model=self._name, now=self._clock.now)
-                if failure is None:
-                    raise
-                self._health.failed(self._name, failure.kind)
-                log.warning("no summary: %s", self._health.described(failure))
-                if failure.kind is FailureKind.CONTEXT_LENGTH:
-                    continue
-                return None
-            self._health.succeeded(self._name)
-            return answer if str(answer.text).strip() else None
-        return None
+        try:
+            return await self._ask(text, self._prompt_characters)
+        except ModelFailure as failure:
+            if failure.kind is not FailureKind.CONTEXT_LENGTH:
+                raise
+        return await self._ask(text, self._prompt_characters // 4)
+
+    async def _ask(self, text: str, characters: int) -> AIMessage:
+        prompt = self.summary_prompt.format(messages=_without_middle(text, characters))
+        try:
+            # nostream: its text is not the assistant's, and must never be told as such.
+            answer = await self.model.ainvoke(prompt, config={"tags": [TAG_NOSTREAM]})
+        except Exception as error:  # clients of any vendor raise anything; what is not theirs goes on up
+            failure = classify(error, model=self._name, now=self._clock.now)
+            if failure is None:
+                raise
+            self._health.failed(self._name, failure.kind)
+            log.warning("no summary: %s", self._health.described(failure))
+            raise failure from error
+        self._health.succeeded(self._name)
+        if str(answer.text).strip():
+            return answer
+        raise ModelFailure(FailureKind.EMPTY, model=self._name, detail="no summary")
+
+
+def _compacted(messages: list[AnyMessage], cut: Cut, answer: AIMessage | None) -> Compacted:
+    """answer: the summary of what is cut; None when there is none."""
+    text = NO_SUMMARY if answer is None else f"{SUMMARY_HEADER}\n\n{answer.text.strip()}"
+    marks = {MARK: SUMMARY, FOREIGN_SINCE: foreign_since(messages)}
+    head = HumanMessage(text, id=uuid.uuid4().hex, additional_kwargs=marks)
+    if memory := memory_of(cut.old):  # word for word, and where it can be taken out again
+        head = with_memory(head, memory)
+    return Compacted([head, *cut.kept], answer.usage_metadata if answer is not None else None)
 
 
 def cut_history(messages: list[AnyMessage], *, keep: int, fits: Any, skills: int = 0) -> Cut:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
     from langchain_core.language_models import LanguageModelInput
+    from langchain_core.messages import BaseMessageChunk
     from langchain_core.outputs import ChatGenerationChunk
     from langchain_core.runnables import Runnable
     from openai import AsyncOpenAI
@@ -122,10 +123,11 @@ class CompatibleChatOpenAI(ChatOpenAI):
         return form
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        begun = finished = False
+        begun = told = finished = False
         try:
             async for chunk in super()._astream(*args, **kwargs):
                 begun, finished = True, finished or bool((chunk.generation_info or {}).get("finish_reason"))
+                told = told or _tells(chunk.message)
                 yield chunk
         except APITimeoutError:
             raise
@@ -133,6 +135,11 @@ class CompatibleChatOpenAI(ChatOpenAI):
             if not begun:
                 raise
             raise TruncatedStreamError("the connection broke in the middle of the answer") from error
+        except APIError as error:  # an event of the stream that says so
+            if not told:
+                raise
+            what = f"{error.code or ''} {error.message}".strip()
+            raise TruncatedStreamError(f"an error in the middle of the answer: {what}") from error
         if not finished:
             raise TruncatedStreamError("the stream ended without a finish reason")
 
@@ -150,6 +157,12 @@ class CompatibleChatOpenAI(ChatOpenAI):
         if isinstance(refusal, str) and refusal:  # the model's own words, so they are its answer
             converted.message.content = refusal
         return converted
+
+
+def _tells(message: BaseMessageChunk) -> bool:
+    """Whether the chunk brings anything of the answer: a stream begins with one that only names its author."""
+    calls = isinstance(message, AIMessageChunk) and message.tool_call_chunks
+    return bool(message.content or message.additional_kwargs or calls)
 
 
 def _chunk_delta(chunk: dict[str, Any]) -> dict[str, Any]:

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langgraph.runtime import get_runtime
 
-from harness.graph.messages import SCHEDULED, is_users, users_text
+from harness.graph.calls import ASK
+from harness.graph.messages import MEANWHILE, SCHEDULED, is_users, users_text
+from harness.graph.signals import scope_of
+from harness.models.tour import SHOPS, Move, Turn, fenced, tour_move
+from harness.models.tour_texts import abilities, texts_in
 from sandbox.base import OUTPUTS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-    from langchain_core.messages import ToolCall
 
-HOW_TO = "For a real model add it to `models:` in config.yaml (config.yaml.example shows how) and start again."
-I_AM = "I am the demo model: my answers are scripted, no language model is connected."
+    from harness.models.tour_texts import TourTexts
 
-MARKDOWN = f"""# What an answer can look like
+MARKDOWN = """# What an answer can look like
 
-{I_AM} This one shows what your chat renders:
+This shows what your chat renders:
 
 - **bold**, *italic*, `code` and [a link](https://example.org)
 - a list
@@ -35,48 +38,36 @@ MARKDOWN = f"""# What an answer can look like
 
 ```python
 def greet(name: str) -> str:
-    return f"Hello, {{name}}!"
+    return f"Hello, {name}!"
 ```
 
 | dish | price |
 |---|---|
 | soup | 4.50 |
-| bread | 1.20 |
-
-{HOW_TO}"""
+| bread | 1.20 |"""
 
 LONG = "\n\n".join(
     f"Paragraph {number}. " + "The demo model has little to say, but says it at length. " * 6 for number in range(1, 25)
 )
 
-TRY = (
-    f"{I_AM} Try `markdown`, `long`, `run ls`, `write a file`, `delegate run ls; hello` "
-    f"or `remind me in 1 minute to stretch`. {HOW_TO}"
-)
-
-ANSWERS: tuple[tuple[str, str], ...] = (
-    (r"hello|hi|hey|hallo|moin|hola|bonjour|你好|您好", f"Hello! {I_AM} {HOW_TO}"),
-    (r"who are you|what are you|what can you do|help|你是谁|你会什么|你能做什么|帮助", TRY),
-    (r"thanks|thank you|danke|谢谢", f"You are welcome. {I_AM}"),
-    (r"markdown", MARKDOWN),
-    (r"long", f"{I_AM} {HOW_TO}\n\n{LONG}"),
+GREETING = r"hello|hi|hey|hallo|moin|hola|bonjour|你好|您好"
+ABILITIES = r"who are you|what are you|what can you do|help|你是谁|你会什么|你能做什么|帮助"
+THANKS = r"thanks|thank you|danke|谢谢"
+ANSWERS: tuple[tuple[str, Callable[[TourTexts], str]], ...] = (
+    (GREETING, lambda texts: texts.hello),
+    (ABILITIES, abilities),
+    (THANKS, lambda texts: texts.thanks),
+    (r"markdown", lambda _: MARKDOWN),
+    (r"long", lambda _: LONG),
 )
 """Words -> what is said to them, the first that is found."""
 
+_HAN = re.compile("[\u4e00-\u9fff]")
+_WORD = re.compile(r"[^\W\d_]{2}")
 LONGEST_SHOWN = 3000
-NO_SANDBOX = (
-    "I would use a tool for that, but there is no sandbox here: `sandbox.use` in config.yaml says where commands run "
-    "and files live, and Antler's start says what it lacks."
-)
-NO_COMMANDS = (
-    "I would run a command for that, but this machine's sandbox holds none: Antler's start says why. Files I can show: "
-    "try `list files` or `write a file`."
-)
-NO_SUBAGENTS = "I would delegate that, but subagents are switched off here (`subagents.enabled` in config.yaml)."
 MOST_DELEGATED = 3
 ASIDE = r"^(?:please |bitte )?"
 DELEGATE = re.compile(ASIDE + r"delegate[: ]+(?P<tasks>.+)$", re.IGNORECASE | re.DOTALL)
-NO_SCHEDULES = "I would put that off, but that is switched off here (`schedules.enabled` in config.yaml)."
 REMIND = re.compile(
     ASIDE + r"remind me in (?P<count>\d{1,4}) ?(?P<unit>second|minute|hour)s? (?:to |of |about )?(?P<what>.+)$",
     re.IGNORECASE | re.DOTALL,
@@ -129,32 +120,66 @@ class DemoModel(BaseChatModel):
             if run_manager is not None:
                 await run_manager.on_llm_new_token(word, chunk=chunk)
             yield chunk
-            await asyncio.sleep(self.pause)
+            await asyncio.sleep(self.pause * move.slowly)
         last = AIMessageChunk(content="", tool_calls=list(move.calls), usage_metadata=_usage(messages, move.text))
         yield ChatGenerationChunk(message=last)
 
     def _move(self, messages: list[BaseMessage]) -> Move:
+        texts = texts_in(_language(messages))
+        turn = _turn(messages, self.tools, texts)
+        move = tour_move(turn)
+        if move is not None:
+            return move
         newest = max((place for place, message in enumerate(messages) if is_users(message)), default=-1)
         said = users_text(messages[newest]).strip() if newest >= 0 else ""
-        move = next_move(said, messages[newest + 1 :], self.tools, number=len(messages))
-        if move is None:
-            return Move(answer_to(messages))
-        return move if move.calls else Move(f"{move.text}\n\n{I_AM} {HOW_TO}")
+        latest = Turn(said, messages[newest + 1 :], self.tools, texts, "")
+        return next_move(latest, number=len(messages)) or Move(answer_to(messages, texts))
 
 
-def answer_to(messages: list[BaseMessage]) -> str:
+def _turn(messages: Sequence[BaseMessage], tools: frozenset[str], texts: TourTexts) -> Turn:
+    """The newest turn from its beginning: what was written meanwhile began none."""
+    begun = [
+        place for place, message in enumerate(messages) if is_users(message) and MEANWHILE not in str(message.content)
+    ]
+    place = begun[-1] if begun else -1
+    said = users_text(messages[place]).strip() if begun else ""
+    before = messages[place - 1] if place > 0 else None
+    if isinstance(before, ToolMessage) and place > 1:
+        before = messages[place - 2]  # the question's own result
+    calls = before.tool_calls if isinstance(before, AIMessage) else []
+    asked = next((str(call["args"].get("question", "")) for call in calls if call["name"] == ASK), "")
+    return Turn(said, messages[place + 1 :], tools, texts, asked)
+
+
+def _language(messages: Sequence[BaseMessage]) -> str:
+    """That of the newest words of a person; of the run where there are none, as a number has none."""
+    for message in reversed(messages):
+        said = users_text(message).strip() if is_users(message) else ""
+        if said in SHOPS:
+            continue  # chosen, not written
+        if _HAN.search(said):
+            return "zh"
+        if _WORD.search(said):
+            return "en"
+    try:
+        return scope_of(get_runtime()).ctx.locale
+    except (RuntimeError, TypeError):  # asked outside of a graph, as for a title
+        return "en"
+
+
+def answer_to(messages: list[BaseMessage], texts: TourTexts) -> str:
     """The scripted answer to the newest thing that a person wrote; a summary prompt gets an honest one too."""
     newest = next((message for message in reversed(messages) if is_users(message)), None)
     said = users_text(newest).strip() if newest is not None else ""
     if newest is not None and SCHEDULED in str(newest.content):
-        return f"It is time: {said}\n\n{I_AM} {HOW_TO}"
+        return texts.due.format(text=said)
     for pattern, answer in ANSWERS:
         if re.search(rf"(?<!\w)(?:{pattern})(?!\w)", said[:200].lower()):
-            return answer
+            return answer(texts)
     if said in ("?", "？"):
-        return TRY
+        return abilities(texts)
     heard = said if len(said) <= 200 else said[:199] + "…"
-    return f"You wrote: “{heard}”. {I_AM} {HOW_TO}" if heard else f"{I_AM} {HOW_TO}"
+    return texts.unknown.format(said=heard) if heard else texts.hello
 
 
 def _words(text: str) -> Iterator[str]:
@@ -166,31 +191,23 @@ def _usage(messages: list[BaseMessage], text: str) -> Any:
     return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
 
 
-class Move(NamedTuple):
-    """What the model says now, and the tools that it calls."""
-
-    text: str
-    calls: tuple[ToolCall, ...] = ()
-
-
-def next_move(said: str, since: Sequence[BaseMessage], tools: frozenset[str], *, number: int) -> Move | None:
-    """The next step for a request; None when it asks for no tool. since: what happened after it was said.
-
-    number: makes the names of files differ.
-    """
-    results = [message for message in since if isinstance(message, ToolMessage)]
-    if results:
-        return _after(results, tools)
-    if (match := DELEGATE.search(said.strip())) is not None:
-        return _delegate(match["tasks"]) if "task" in tools else Move(NO_SUBAGENTS)
-    if (match := REMIND.search(said.strip())) is not None:
-        return _remind(match) if "schedule" in tools else Move(NO_SCHEDULES)
+def next_move(turn: Turn, *, number: int) -> Move | None:
+    """The next step for a request in words; None when it asks for no tool. number: makes the names of files differ."""
+    said, tools, texts = turn.said.strip(), turn.tools, turn.texts
+    if turn.results:
+        return _after(turn.results, tools)
+    if (match := DELEGATE.search(said)) is not None:
+        missing = Move(texts.switched_off.format(key="subagents.enabled"))
+        return _delegate(match["tasks"]) if "task" in tools else missing
+    if (match := REMIND.search(said)) is not None:
+        missing = Move(texts.switched_off.format(key="schedules.enabled"))
+        return _remind(match) if "schedule" in tools else missing
     for pattern, tool, arguments in REQUESTS:
-        match = re.search(pattern, said.strip(), re.IGNORECASE | re.DOTALL)
+        match = re.search(pattern, said, re.IGNORECASE | re.DOTALL)
         if match is None:
             continue
         if tool not in tools:
-            return Move(NO_COMMANDS if "ls" in tools else NO_SANDBOX)
+            return Move(texts.no_commands if "ls" in tools else texts.no_sandbox)
         if tool == "write_file":
             arguments = {"path": f"{OUTPUTS}/hello-{number}.txt", "content": "Hello from Antler's demo model.\n"}
         return _call(tool, {**arguments, **match.groupdict()})
@@ -234,6 +251,5 @@ def _after(results: list[ToolMessage], tools: frozenset[str]) -> Move:
         return _call("present_files", {"paths": [written.group()]})
     text = str(newest.content)
     shown = text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "\n…"
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", shown)), default=0))
     begin = "This did not work" if newest.status == "error" else "Done"
-    return Move(f"{begin}. What `{newest.name}` answered:\n\n{fence}\n{shown}\n{fence}")
+    return Move(f"{begin}. What `{newest.name}` answered:\n\n{fenced(shown)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,8 @@ class ModelHealth:
         self._monotonic = monotonic
         self._states: dict[str, ModelState] = {}
         self._settings: dict[str, ModelSettings] = {}
+        self.calls: Counter[tuple[str, str]] = Counter()
+        """Calls since the start, by model and by how they went: answered, or the kind of failure; retries count."""
 
     def configure(self, models: Sequence[ModelSettings]) -> None:
         """These are the models from now on; of one whose settings are others (a new key), nothing is known yet."""
@@ -68,12 +71,14 @@ class ModelHealth:
 
     def succeeded(self, model: str) -> None:
         """A call was answered."""
+        self.calls[model, "answered"] += 1
         self._note(ModelState(model))
 
     def failed(self, model: str, kind: Kind) -> None:
         """A call was not answered, each retry counts."""
+        self.calls[model, str(kind)] += 1
         if kind in ANSWERED:
-            self.succeeded(model)
+            self._note(ModelState(model))
         elif kind not in NOT_ITS:
             known = self._states.get(model, ModelState(model))
             self._note(ModelState(model, kind, known.failures + 1))
@@ -82,6 +87,10 @@ class ModelHealth:
         now, known = self._monotonic(), self._states.get(state.model)
         since = known.since if known is not None and known.works == state.works else now
         self._states[state.model] = replace(state, asked=now, since=since)
+
+    def known(self) -> dict[str, ModelState | None]:
+        """All configured models, in the config's order; None for one that was not asked yet."""
+        return {name: self._states.get(name) for name in self._settings or self._states}
 
     @property
     def states(self) -> tuple[ModelState, ...]:

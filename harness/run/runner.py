@@ -234,11 +234,11 @@ class HarnessRunner:
             await threads.rewind(self._any_graph(), self._parts.effects, thread_id, checkpoint_id)
 
     async def compact(self, thread_id: str, model: str) -> Usage | None:
-        """Summarise the history now. When the model gives no summary, the old messages are dropped with a note."""
+        """Summarise the history now; it stays as it is when the model gives no summary (ModelFailure)."""
         agent = self._agents.get(model)
         with self._working():
             await threads.settle(agent.graph, self._parts.effects, thread_id)
-            compacted = await agent.summarization.compacted(await self._messages(thread_id), hard=True)
+            compacted = await agent.summarization.asked_for(await self._messages(thread_id))
         if compacted is None:
             return None
         await threads.replace_history(agent.graph, thread_id, compacted.messages)

@@ -1,7 +1,9 @@
-"""Scenarios `chats-N`: N chats write at once, and once with the platform's real limits."""
+"""Scenarios `chats-N`: N chats write at once, and once with the platform's real limits; `first-words`: one chat that
+writes now and then."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,17 +12,21 @@ from tests.bench.figures import Figure, Outcome, Target, busiest_window, mean, p
 from tests.bench.gauge import watching
 from tests.bench.stage import LIFTED, LONG, SHORT, stage
 from tests.bench.timeline import POLL, VISIBLE, Timing, busy_seconds, calls, label, notifies, requests, timings
+from tests.simulators.telegram.seen import TEAM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.bench.gauge import Meter, Watch
     from tests.bench.stage import Question, Stage
-    from tests.simulators.telegram.seen import Person, RecordedCall
+    from tests.simulators.telegram.seen import Person, RecordedCall, Room
 
 WARM_UP = 50
 ROUND_SECONDS = 90.0
 RSS_TARGET = Target(175)
+FIRST_WORDS_DM, FIRST_WORDS_GROUP, ONE_PUSH = Target(0.75), Target(1.0), Target(1)
+PAUSE_DM, PAUSE_GROUP = 3.0, 20.0
+"""Seconds before a message of a single person: then what the answer before it took of the chat's limits is back."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,8 @@ async def _evidence(scene: Stage, after: int, question: Question) -> tuple[list[
     updates = [update for update in await scene.telegram.deliveries() if update.update_id > after]
     since = min(update.queued_at for update in updates)
     records = [record for record in await scene.telegram.records() if record.arrived >= since]
-    found, problems = timings(updates, requests(await scene.model.completions()), calls(records), question.answer)
+    asked = [record for record in await scene.model.completions() if record.started >= since]
+    found, problems = timings(updates, requests(asked), calls(records), question.answer)
     return found, problems, records
 
 
@@ -151,6 +158,52 @@ def _edits_by_chat(found: Sequence[Timing]) -> list[float]:
     for timing in found:
         by_chat.setdefault(timing.chat_id, []).append(timing.edits)
     return [mean(edits) for edits in by_chat.values()]
+
+
+async def first_words(rounds: int) -> Outcome:
+    """What a single person feels at the default rates: when the first words stand there, how often the phone rings, and
+    what an answer costs of the platform's limits. One message at a time, in a private chat and in a group."""
+    outcome = Outcome()
+    async with stage(1, {}) as scene, scene.world:
+        await scene.telegram.set_limits(enforce=True)
+        await warm_up(scene)
+        for place, room in (("dm", scene.people[0].dm()), ("group", TEAM)):
+            for name, question in (("short", SHORT), ("long", LONG)):
+                began = await _last_update(scene)
+                for number in range(rounds):
+                    await _ask_alone(scene, room, question, number + 1)
+                found, problems, records = await _evidence(scene, began, question)
+                outcome.figures += _felt(f"{place}_{name}", found, records, rounds)
+                outcome.problems += problems
+                outcome.details[f"{place}_{name}"] = {"calls_per_message": _per_message(records, rounds)}
+    return outcome
+
+
+async def _ask_alone(scene: Stage, room: Room, question: Question, number: int) -> None:
+    """One message and its answer, as slowly as the chat's limits allow without a wait."""
+    await asyncio.sleep(PAUSE_DM if room.type == "private" else PAUSE_GROUP)
+    called = "" if room.type == "private" else "@antler_bot "
+    text = f"{called}{question.text} {label(room.id, number)}"
+    said = await scene.telegram.user_says(text, user=scene.people[0], chat=room)
+    await scene.telegram.wait_for_message(
+        room, lambda message: message.message_id > said.message_id and message.text == question.answer, ROUND_SECONDS
+    )
+    await scene.until_quiet()
+
+
+def _felt(name: str, found: Sequence[Timing], records: Sequence[RecordedCall], answers: int) -> list[Figure]:
+    """records: of the platform, for so many answers."""
+    made = sum(record.method != POLL for record in records)
+    visible = sum(record.method.lower() in VISIBLE for record in records)
+    rang = sum(map(notifies, records)) / answers
+    first = [timing.first_text_ms / 1000 for timing in found]
+    aim = FIRST_WORDS_DM if name.startswith("dm") else FIRST_WORDS_GROUP
+    return [
+        *spread(f"{name}_first_words", first, "s", {50: aim}),
+        Figure(f"{name}_pushes_per_answer", rang, "pushes", ONE_PUSH if name.endswith("short") else None),
+        Figure(f"{name}_calls_per_answer", visible / answers, "calls"),
+        Figure(f"{name}_all_calls_per_answer", made / answers, "calls"),
+    ]
 
 
 def _calls_in_each_second(records: Sequence[RecordedCall]) -> list[int]:

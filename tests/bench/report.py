@@ -12,6 +12,7 @@ Document = dict[str, Any]
 CHATS = ("chats-1", "chats-50", "chats-200", "chats-1000", "chats-1-long", "chats-50-long")
 SINGLE = (
     "chats-50-default-rate",
+    "first-words",
     "platforms-4x25",
     "subagents-50x3",
     "fairness",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.bench.chains import chain_cost
-from tests.bench.chats import Load, chats_at_once, default_rate
+from tests.bench.chats import Load, chats_at_once, default_rate, first_words
 from tests.bench.delegation import Runs, delegation
 from tests.bench.everywhere import Size, four_platforms
 from tests.bench.fairness import fairness
@@ -40,6 +40,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Outcome]]] = {
     "chats-200": _chats(200, 3, 1),
     "chats-1000": _chats(1000, 2, 1),
     "chats-50-default-rate": lambda quick: default_rate(1 if quick else 3),
+    "first-words": lambda quick: first_words(3 if quick else 10),
     "platforms-4x25": lambda quick: four_platforms(Size(1, 4.0) if quick else Size(5, 10.0)),
     "thread-300": lambda quick: long_thread(100 if quick else 300),
     "subagents-50x3": lambda quick: delegation(Runs(50, 1 if quick else 4)),

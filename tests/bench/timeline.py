@@ -78,7 +78,7 @@ def label(chat_id: int, number: int) -> str:
 
 
 # Of a question, not of a summary that quotes questions.
-_LABEL = re.compile(r"![^\n]* c(\d+) r\d+\b")
+_LABEL = re.compile(r"![^\n]* c(-?\d+) r\d+\b")
 
 
 def requests(records: Iterable[Record]) -> list[Asked]:

@@ -23,7 +23,7 @@ BERLIN = "Europe/Berlin"
 DAILY = "0 9 * * *"
 """At eight o'clock UTC in winter, when the core's clock starts at midnight UTC."""
 HOUR = 3600.0
-REMINDED, ANSWERED = "⏰ stretch", "echo: stretch"
+REMINDED, ANSWERED = "⏰ stretch", "⏰ stretch\n\necho: stretch"
 MINUTES = timedelta(minutes=15)
 
 

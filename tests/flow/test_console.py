@@ -40,15 +40,27 @@ async def piped(folder: Path, text: str, *arguments: str, env: dict[str, str] | 
     return process.returncode or 0, output.decode(), errors.decode()
 
 
-async def test_without_a_config_two_lines_are_answered_and_that_is_all(tmp_path: Path) -> None:
-    code, output, errors = await piped(tmp_path, "hello\n/status\n", "run")
+async def test_without_a_config_each_line_is_said_before_its_answer_and_the_advert_once(tmp_path: Path) -> None:
+    code, output, errors = await piped(tmp_path, "hello\n/status\nmarkdown\n", "run")
     assert code == 0
-    assert output.count("antler:") == 2
-    assert "I am the demo model" in output
-    assert "Connection: connected" in output
-    assert "there is no config.yaml" in errors
+    said = [output.index(f"you: {line}\nantler:") for line in ("hello", "/status", "markdown")]
+    assert said == sorted(said)
+    assert said[0] < output.index("I am the demo model") < said[1] < output.index("Connection: connected") < said[2]
+    assert errors.startswith("Antler, without a config.yaml: a demo model answers")
+    assert "  8  kill me" in errors
+    assert "config.yaml.example" in errors
+    assert "config.yaml" not in output
+    assert "**" not in output
     assert "Traceback" not in errors
     assert "\x1b" not in output
+
+
+async def test_the_first_screen_speaks_the_terminals_language(tmp_path: Path) -> None:
+    chinese = child_environment() | {"LC_ALL": "zh_CN.UTF-8"}
+    code, output, errors = await piped(tmp_path, "/whoami\n4\n", "run", env=chinese)
+    assert code == 0
+    assert "  8  杀掉我" in errors
+    assert "要看哪家店的全年数据？" in output
 
 
 async def test_every_line_is_answered_in_order_and_the_thread_is_kept(world: World) -> None:

@@ -52,7 +52,7 @@ async def test_a_provider_that_refuses_the_key_is_not_fine(world: World) -> None
         assert await world.command("status", "--check") == (1, "")
         code, shown = await world.command("status")
         assert code == 1
-        assert "NOT WELL model main: model auth for" in shown
+        assert "NOT WELL model main (sim): model auth for" in shown
         told = await world.telegram.wait_for_text(ALICE, "The provider refuses the API key", timeout=KNOWN)
         assert "the model main (sim)" in told.text
         assert world.model.api_key not in str(told)

@@ -91,7 +91,8 @@ async def goes_on(gateway: World, person: Person) -> None:
         ("!cut after=0", "main", Kind.CUT, ""),
         ("!reset", "main", Kind.CUT, ""),
         ("!reset after=0", "main", Kind.CONNECTION, ""),
-        ("!error", "main", Kind.UNAVAILABLE, ""),
+        ("!error", "main", Kind.CUT, ""),
+        ("!error after=0", "main", Kind.UNAVAILABLE, ""),
     ],
 )
 async def test_a_failure_is_one_clear_sentence(

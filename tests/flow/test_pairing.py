@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.texts import LANGUAGES
 from tests.simulators.telegram.seen import ALICE, BOB, TEAM, Person, Room
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from tests.flow.gateway import World
     from tests.simulators.telegram.seen import SeenMessage
 
+EN, ZH = LANGUAGES["en"], LANGUAGES["zh"]
 CODE = re.compile(r"\b[2-9A-Z]{4}-[2-9A-Z]{4}-[2-9A-Z]{4}\b")
 CAROL = Person(1004, "Carol")
 MEI = Person(1003, "小梅", language_code="zh-hans")
@@ -93,6 +96,57 @@ async def test_from_an_empty_config_to_the_first_answer_with_nothing_but_the_cla
         assert "administrator yet" not in world.log
         done, said = await world.command("pair", "--claim")
         assert (done, "has an administrator" in said) == (1, True)
+
+
+async def test_a_link_claims_the_bot_with_one_tap_and_shows_what_it_can_do(world: World) -> None:
+    world.settings = {"access": None}
+    async with world:
+        code = await claim_code(world)
+        link = f"https://t.me/antler_bot?start={code}"
+        assert link in world.log
+        assert "█" not in world.log  # drawn for terminals only
+        await world.telegram.user_says(f"/start {code}", user=MEI)
+        claimed = await world.telegram.wait_for_text(MEI, "管理员")
+        assert "/allow" in claimed.text
+        here = json.dumps({"chat_id": MEI.id, "type": "chat"})
+        await world.telegram.wait_for_record(
+            lambda call: call.method == "setMyCommands" and str(MEI.id) in str(call.params.get("scope"))
+        )
+        menus = {
+            json.dumps(json.loads(each["scope"]), sort_keys=True): each for each in await world.telegram.commands()
+        }
+        names = [command["command"] for command in menus[here]["commands"]]
+        assert names == [*ZH.command_menu, *ZH.admin_menu]
+        await world.telegram.user_says("/start", user=MEI)
+        welcome = await world.telegram.wait_for_text(MEI, "我可以")
+        assert ZH.abilities["files"] in welcome.text
+        assert ZH.abilities["search"] not in welcome.text  # it is not turned on
+
+
+@pytest.mark.parametrize("way", ["/start {code}", "my code is {code}", "/pair {code}"])
+async def test_an_administrator_lets_in_with_the_code_however_it_is_sent(world: World, way: str) -> None:
+    async with world:
+        code = await code_for(world, BOB)
+        await world.telegram.user_says(way.format(code=code))
+        await world.telegram.wait_for_text(ALICE, "can talk to me now")
+        await world.telegram.wait_for_text(BOB, "An administrator let you in")
+
+
+async def test_the_bot_says_what_it_is_before_it_is_written_to_but_not_over_its_operators_words(world: World) -> None:
+    async with world:
+        said = await world.telegram.wait_for_record(lambda call: call.method == "setMyShortDescription")
+        assert said.params["short_description"] in (EN.about["summary"], ZH.about["summary"])
+        await world.telegram.wait_for_record(
+            lambda call: call.method == "setMyShortDescription" and not call.params.get("language_code")
+        )
+        assert await world.stop() == 0
+        before = await world.telegram.records("setMyDescription")
+        seen = await world.telegram.records("getMyShortDescription")
+        await world.start()
+        await world.telegram.wait_for_record(
+            lambda call: call.method == "getMyShortDescription", since=seen[-1].index + 1
+        )
+        assert await world.telegram.records("setMyDescription") == before
 
 
 async def test_with_json_logs_the_code_is_not_printed_but_the_command_is_named(world: World) -> None:

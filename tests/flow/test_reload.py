@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
+import socket
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from bot.texts.en import EN
@@ -13,6 +16,8 @@ from tests.simulators.model.scripts import Pause, Say
 from tests.simulators.telegram.seen import ALICE, BOB
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.flow.gateway import World
 
 
@@ -91,3 +96,25 @@ async def test_a_faulty_config_changes_nothing_and_is_told(world: World) -> None
         world.write_config()
         code, told = await world.command("reload")
         assert (code, told) == (0, "antler: the config has not changed\n")
+
+
+async def test_systemd_is_told_how_it_goes(world: World, tmp_path: Path) -> None:
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as manager:
+        manager.bind(f"{tmp_path}/notify")
+        manager.settimeout(40)
+
+        async def hears(line: str) -> None:
+            while line not in (await asyncio.to_thread(manager.recv, 4096)).decode().split("\n"):
+                pass
+
+        world.environment = {"NOTIFY_SOCKET": f"{tmp_path}/notify", "WATCHDOG_USEC": "1500000"}
+        async with world:
+            await hears("READY=1")
+            await hears("STATUS=1 of 1 accounts connected, 0 answers at work")
+            assert world.process is not None
+            world.process.send_signal(signal.SIGHUP)
+            await hears("RELOADING=1")
+            await hears("READY=1")
+            await hears("WATCHDOG=1")
+            assert await world.stop() == 0
+            await hears("STOPPING=1")

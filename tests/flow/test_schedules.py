@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.texts.en import EN
+from harness.events import FailureKind
 from tests.flow.sandboxed import call
 from tests.simulators.telegram.seen import ALICE, BOB, TEAM
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from tests.flow.gateway import World
     from tests.simulators.telegram.seen import Person, Room
 
-REMINDED, ANSWERED = "⏰ stretch", "You said: stretch"
+REMINDED, ANSWERED = "⏰ stretch", "⏰ stretch\n\nYou said: stretch"
 NOTED = "noted"
 HEAD = EN.reminders_head.strip("*")
 SOON = 0.03
@@ -55,10 +56,31 @@ async def test_it_comes_when_it_is_due_and_the_model_knows_why(gateway: World) -
     async with gateway as world:
         await world.telegram.user_says(put_off(SOON))
         await world.telegram.wait_for_text(ALICE, ANSWERED)
-        assert await texts(world) == [REMINDED, ANSWERED]
+        assert await texts(world) == [ANSWERED]
         made, _, due = (str(record.body["messages"]) for record in await world.model.completions())
         assert "occasion: a schedule" in due
         assert "occasion: a schedule" not in made
+
+
+@pytest.mark.parametrize("streaming", ["edits", "draft"])
+async def test_it_rings_at_once_and_the_answer_grows_below_it(gateway: World, streaming: str) -> None:
+    gateway.settings["channels"]["telegram"]["streaming"] = streaming
+    async with gateway as world:
+        await world.telegram.user_says(put_off(SOON, "!pause half"))
+        rang = await world.telegram.wait_for_text(ALICE, "⏰ !pause half")
+        assert not rang.silent
+        await world.model.release("half")
+        answered = await world.telegram.wait_for_text(ALICE, "and the second half.")
+        assert answered.message_id == rang.message_id
+        assert len(await texts(world)) == 1
+
+
+async def test_what_is_due_while_the_model_is_down_still_reminds(gateway: World) -> None:
+    async with gateway as world:
+        await world.telegram.user_says(put_off(SOON, "!status 401"))
+        failed = await world.telegram.wait_for_text(ALICE, EN.failures[FailureKind.AUTH].format(model="main"))
+        assert failed.text.startswith("⏰ !status 401\n\n")
+        assert not failed.silent
 
 
 async def test_what_is_due_can_be_work(gateway: World) -> None:
@@ -71,7 +93,7 @@ async def test_what_is_due_can_be_work(gateway: World) -> None:
 async def test_a_scheduled_turn_cannot_schedule(gateway: World) -> None:
     async with gateway as world:
         await world.telegram.user_says(put_off(SOON, put_off(SOON, "again") + " and again"))
-        await world.telegram.wait_for_message(ALICE, lambda message: message.text.startswith("noted and again"))
+        await world.telegram.wait_for_message(ALICE, lambda message: "\n\nnoted and again" in message.text)
         results = str((await world.model.completions())[-1].body["messages"][-1])
         assert "such a turn makes no schedules" in results
 
@@ -84,10 +106,10 @@ async def test_a_kill_before_it_is_due(gateway: World) -> None:
     await gateway.kill()
     make_due(gateway)
     async with gateway as world:
-        await world.telegram.wait_for_text(ALICE, ANSWERED)
-        reminded, answered = await texts(world)
-        assert reminded.startswith(f"{REMINDED}\nThis was due at 20")
-        assert answered == ANSWERED
+        await world.telegram.wait_for_text(ALICE, "You said: stretch")
+        (shown,) = await texts(world)
+        assert shown.startswith(f"{REMINDED}\nThis was due at 20")
+        assert shown.endswith("\n\nYou said: stretch")
 
 
 async def test_a_kill_after_it_was_due(gateway: World) -> None:
@@ -99,13 +121,11 @@ async def test_a_kill_after_it_was_due(gateway: World) -> None:
     async with gateway as world:
         await world.model.release("half")
         await world.telegram.wait_for_text(ALICE, "and the second half.")
-        reminded, answered = await texts(world)
-        assert reminded == "⏰ !pause half"
-        assert answered == "The first half of the answer, and the second half."
+        assert await texts(world) == ["⏰ !pause half\n\nThe first half of the answer, and the second half."]
     await gateway.start()
     await gateway.telegram.user_says("are you there?")
     await gateway.telegram.wait_for_text(ALICE, "You said: are you there?")
-    assert len(await texts(gateway)) == 3
+    assert len(await texts(gateway)) == 2
     assert await gateway.stop() == 0
 
 
@@ -137,8 +157,8 @@ async def test_in_a_group_it_is_said_there_and_names_whom_it_is_for(gateway: Wor
         listed = await world.telegram.wait_for_text(TEAM, HEAD)
         assert " · Bob" in listed.text
         await world.telegram.group_says(f"@antler_bot {put_off(SOON)}", user=BOB)
-        await world.telegram.wait_for_text(TEAM, ANSWERED)
-        assert (await texts(world, TEAM))[-2:] == [f"{REMINDED} (Bob)", ANSWERED]
+        await world.telegram.wait_for_text(TEAM, "You said: stretch")
+        assert (await texts(world, TEAM))[-1] == f"{REMINDED} (Bob)\n\nYou said: stretch"
 
 
 async def test_who_was_let_out_is_not_served_and_the_admin_hears_of_it(gateway: World) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.texts.en import EN
+from harness.events import FailureKind
+from tests.simulators.model.scripts import Status
 from tests.simulators.telegram.seen import ALICE
 
 if TYPE_CHECKING:
@@ -65,6 +67,21 @@ async def test_compact_leaves_a_summary(world: World) -> None:
         await said(world, "/compact", EN.compact["done"].partition("{")[0].strip())
         await said(world, "go on", "You said: go on")
         assert len((await world.model.completions())[-1].body["messages"]) < 8
+
+
+async def test_a_busy_model_that_cannot_summarize_costs_no_message(world: World) -> None:
+    async with world:
+        for number in range(3):
+            await said(world, f"fact {number}", f"You said: fact {number}")
+        await world.telegram.wait_idle(ALICE)
+        await world.model.script("Context Extraction Assistant", [Status(status=429)], match="contains")
+        busy = EN.compact["not_now"].format(trouble=EN.troubles[FailureKind.RATE_LIMITED])
+        await said(world, "/compact", busy)
+        await said(world, "go on", "You said: go on")
+        seen = await seen_by_model(world)
+        assert all(f"fact {number}" in seen for number in range(3))
+        await world.model.reset()
+        await said(world, "/compact", EN.compact["done"].partition("{")[0].strip())
 
 
 async def test_titles_and_memories_can_be_left_to_the_model_of_the_chat(world: World) -> None:

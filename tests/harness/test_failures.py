@@ -64,6 +64,7 @@ class ConnectError(type("TransportError", (Exception,), {})):  # type: ignore[mi
         (ConnectError("no route"), Kind.CONNECTION),
         (ConnectionResetError(), Kind.CONNECTION),
         (TruncatedStreamError("no finish reason"), Kind.CUT),
+        (TruncatedStreamError("an error in the middle of the answer: rate_limit_exceeded"), Kind.RATE_LIMITED),
         (ContextOverflowError("too long"), Kind.CONTEXT_LENGTH),
         (ModelTimeoutError("slow"), Kind.TIMEOUT),
         (json.JSONDecodeError("bad", "{", 0), Kind.BAD_RESPONSE),

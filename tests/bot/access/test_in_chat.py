@@ -118,6 +118,22 @@ async def test_a_request_that_nobody_decides_is_closed_and_one_by_a_code_shows_i
         assert "Let in by `memory:1`" in c.texts(ANN)[shown - 1]
 
 
+@pytest.mark.parametrize(("label", "answer"), [("Let in", "in"), ("Refuse", "out")])
+async def test_a_card_that_keeps_its_buttons_tells_a_late_press_what_was_decided(
+    tmp_path: Path, label: str, answer: str
+) -> None:
+    async with core(tmp_path, OPEN) as c:
+        await reply(c, "hello", ANN)
+        await get_code(c, name="Eve")
+        asked = c.channel.chats[ANN][-1]
+        late = asked.part.buttons[0][0].data
+        await button(c, ANN, label)
+        await c.press(asked.message_id, late, ANN, ANN)
+        await c.clock.advance(2)
+        decided = EN.request_answers[answer].format(name="Eve")
+        assert c.channel.acknowledged[-1][1] == EN.pressed["decided"].format(answer=decided)
+
+
 async def test_a_refused_person_is_not_asked_about_again_for_a_month_and_keeps_their_groups(tmp_path: Path) -> None:
     async with core(tmp_path, OPEN) as c:
         await reply(c, "hello", ANN)
@@ -131,6 +147,24 @@ async def test_a_refused_person_is_not_asked_about_again_for_a_month_and_keeps_t
         assert "- `memory:666 Eve` — refused" in await reply(c, "/access")
         assert await reply(c, "/access allow memory:666") == EN.access_allowed.format(subject="memory:666")
         assert await reply(c, "now?", EVE) == "echo: now?"
+
+
+async def test_the_log_tells_who_asked_and_what_was_decided_by_whom(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "bot")
+    async with core(tmp_path, OPEN) as c:
+        await reply(c, "hello", ANN)
+        await get_code(c, name="Eve")
+        await button(c, ANN, "Refuse")
+        await reply(c, "/access allow memory:666")
+    told = [vars(record) for record in caplog.records if getattr(record, "event", None) in ("pairing", "access")]
+    assert [(each["event"], each["person"], each.get("state"), each.get("by")) for each in told] == [
+        ("pairing", "memory:666", None, None),
+        ("access", "memory:666", "refused", f"memory:{ANN}"),
+        ("access", "memory:666", "allowed", f"memory:{ANN}"),
+    ]
+    assert "Eve" not in caplog.text
 
 
 async def test_of_a_flood_of_strangers_an_administrator_hears_a_few_times(tmp_path: Path) -> None:

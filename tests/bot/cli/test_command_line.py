@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -55,7 +57,7 @@ def test_check_config_builds_the_models_and_looks_for_programs(tmp_path: Path) -
     done = antler("check-config", cwd=tmp_path)
     assert done.returncode == 78
     assert done.stderr.splitlines() == [
-        "model main: langchain_openai has no class ChatOpenAy",
+        "models[0]: model main: langchain_openai has no class ChatOpenAy",
         "mcp_servers.files.command: there is no program no-such-program on this machine",
     ]
     assert "OK" not in done.stdout
@@ -152,3 +154,44 @@ def test_prompt_follows_the_agent_and_names_what_to_change(tmp_path: Path) -> No
     unread = antler("prompt", "--chat", "telegram:1", cwd=tmp_path)
     assert unread.returncode == 1
     assert "--chat: there is no database in data_dir" in unread.stderr
+
+
+def test_every_list_can_be_read_by_programs(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS + 'access: {allow: ["telegram:1"]}\n')
+    allowed = antler("access", "allow", "telegram:2", cwd=tmp_path)
+    assert allowed.returncode == 0
+    config, granted = json.loads(antler("access", "list", "--json", cwd=tmp_path).stdout)
+    assert (config["subject"], config["state"], config["key"]) == ("telegram:1", "allowed", "access.allow")
+    assert (granted["subject"], granted["kind"], granted["by"]) == ("telegram:2", "person", "antler on the machine")
+    assert granted["since"].endswith("+00:00")
+    assert json.loads(antler("memory", "list", "--json", cwd=tmp_path).stdout) == []
+    assert json.loads(antler("skills", "waiting", "--json", cwd=tmp_path).stdout) == []
+    skills = json.loads(antler("skills", "list", "--json", cwd=tmp_path).stdout)
+    assert {skill["origin"] for skill in skills} == {"public"}
+    assert all(skill["on"] and skill["description"] for skill in skills)
+
+
+def test_help_lists_the_commands_in_groups_and_the_version_is_an_option(tmp_path: Path) -> None:
+    shown = antler("--help", cwd=tmp_path).stdout
+    groups = re.findall(r"^╭─ (.+?) ─+╮$", shown, re.MULTILINE)
+    assert groups == ["Options", "Serve", "Set up", "Chats and people", "Data and versions"]
+    version = antler("--version", cwd=tmp_path)
+    assert (version.returncode, version.stdout) == (0, antler("version", cwd=tmp_path).stdout)
+    assert re.fullmatch(r"antler \d+\.\d+\.\d+\S*\n", version.stdout)
+
+
+def test_a_message_is_read_from_the_standard_input_and_kept_for_the_next_start(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS)
+    command = [sys.executable, "-m", "bot", "send", "telegram:7", "-", "--anyway"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, input="zwölf\nlines\n", capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "telegram:7: antler is not running, so it is sent at its next start\n"
+    with sqlite3.connect(tmp_path / "data/antler.db") as database:
+        ((chat, body),) = database.execute("SELECT chat, body FROM outbox").fetchall()
+    assert (chat, json.loads(body)["text"]) == ("7", "zwölf\nlines")
+    empty = antler("send", "telegram:7", "--anyway", cwd=tmp_path)
+    assert (empty.returncode, empty.stdout) == (1, "")
+    assert empty.stderr == "antler: there is nothing to send: the text is empty\n"

@@ -32,7 +32,10 @@ FACTS: dict[str, Any] = {
 
 
 def serving(folder: Path, **more: Any) -> ControlServer:
-    return ControlServer(folder, lambda: FACTS, **more)
+    async def status() -> dict[str, Any]:
+        return FACTS
+
+    return ControlServer(folder, status, **more)
 
 
 async def exchange(folder: Path, line: bytes) -> Any:

@@ -41,6 +41,9 @@ async def test_the_list_has_keys_sizes_and_dates_only(world: World) -> None:
     assert f"{folder_name(ANN)[:KEY]}  {size:>8}  2026-01-01 00:00" in text
     assert ANN not in text
     assert "pears" not in text
+    listed = (await MemoryTool(world.book).do({"do": "list"}))["data"]
+    assert {"key": folder_name(ANN)[:KEY], "size": size, "updated_at": "2026-01-01T00:00:00+00:00"} in listed
+    assert len(listed) == 2
 
 
 @pytest.mark.parametrize("key", [ANN, folder_name(ANN), folder_name(ANN)[:KEY].upper()])

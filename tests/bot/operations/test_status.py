@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
+from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import pytest
 
 from bot.control.server import describe
+from bot.process.logs import configure
+from bot.redaction import Redactor
+from bot.settings.busy_policies import QUEUED
 from channels.base import ConnectionState
 from channels.message import Unparsed
-from tests.bot.core import ANN, BOB, core
+from tests.bot.core import ANN, BOB, EVE, RULES, SECRET, core
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +41,7 @@ async def test_a_silent_connection_is_not_called_connected(
         health = c.channel.health
         health.state = state
         health.last_sign = None if silence is None else c.clock.monotonic() - silence
-        facts = c.status.machine()
+        facts = await c.status.machine()
         assert facts["connections"][0]["state"] == told
         assert facts["healthy"] is (told == "connected")
         assert json.loads(json.dumps(facts)) == facts
@@ -70,7 +75,7 @@ async def test_what_the_sandbox_lacks_is_for_admins(tmp_path: Path) -> None:
         for text in (admin, other):
             assert "- Sandbox: memory, commands run isolated" in text
         assert ("it is only a test" in admin, "it is only a test" in other) == (True, False)
-        assert c.status.machine()["sandbox"] == "memory: commands run isolated; it is only a test"
+        assert (await c.status.machine())["sandbox"] == "memory: commands run isolated; it is only a test"
 
 
 async def test_tokens_age_and_step_of_a_run_are_told(tmp_path: Path) -> None:
@@ -85,7 +90,7 @@ async def test_tokens_age_and_step_of_a_run_are_told(tmp_path: Path) -> None:
         text = c.texts()[-1]
         assert "10 tokens read, 2 written" in text
         assert "Running: for 65 s, model call 1" in text
-        assert c.status.machine()["running"] == 1
+        assert (await c.status.machine())["running"] == 1
         gate.set()
         await c.answered()
         assert c.texts(ANN)[1] == "The whole answer"
@@ -94,8 +99,8 @@ async def test_tokens_age_and_step_of_a_run_are_told(tmp_path: Path) -> None:
 async def test_events_that_could_not_be_read_are_told(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         await c.clock.settle()
-        assert c.status.machine()["unreadable"] == 0
-        assert "could not be read" not in describe(c.status.machine())
+        assert (await c.status.machine())["unreadable"] == 0
+        assert "could not be read" not in describe(await c.status.machine())
         now = c.clock.now()
         keys = ("k1", "k2")
         await c.receive(
@@ -104,7 +109,45 @@ async def test_events_that_could_not_be_read_are_told(tmp_path: Path) -> None:
                 for k in keys
             )
         )
-        facts = c.status.machine()
+        facts = await c.status.machine()
         assert facts["unreadable"] == 2
         assert "  2 events could not be read since the start: the log names them" in describe(facts).splitlines()
         assert facts["healthy"] is True
+
+
+async def test_it_tells_what_waits_for_its_turn_and_for_persons(tmp_path: Path) -> None:
+    limits = {"gateway_day": {"tokens": 1000}}
+    async with core(tmp_path, replace(RULES, pairing=True), turns=QUEUED, budgets=limits) as c:
+        release = c.harness.hold("hold")
+        await c.say("hold", ANN)
+        await c.say("behind", ANN)
+        await c.clock.advance(20)
+        await c.say("let me in", EVE)
+        await c.clock.settle()
+        facts = await c.status.machine()
+        assert facts["queue_age"] == 20
+        assert facts["pairings"] == 1
+        told = describe(facts).splitlines()
+        assert "  queue: the oldest message has waited for 20 s" in told
+        assert "  1 pairing waiting (antler access list)" in told
+        assert "  budgets.gateway_day.tokens: 0% used today" in told
+        assert any(line.startswith("  disk ") for line in told)
+        release.set()
+        await c.answered()
+
+
+async def test_it_tells_the_newest_errors_without_secrets(tmp_path: Path) -> None:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    configure("info", "text", Redactor([SECRET]))
+    try:
+        async with core(tmp_path) as c:
+            for number in range(7):
+                logging.getLogger("bot.test").error("failed %d with %s\nsecond line", number, SECRET)
+            logging.getLogger("bot.test").warning("no error")
+            errors = (await c.status.machine())["errors"]
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+    assert [line.partition("failed ")[2][0] for line in errors] == ["2", "3", "4", "5", "6"]
+    assert all(SECRET not in line and "second" not in line for line in errors)

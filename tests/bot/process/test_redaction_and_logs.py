@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import logging
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
@@ -122,6 +123,32 @@ def test_a_newline_or_an_escape_forges_no_text_record() -> None:
     lines = logged(TextFormatter(), "said: %s", "x\n12:00:00 ERROR bot: forged\x1b[2J\r\u202e").splitlines()
     assert len(lines) == 2
     assert lines[1] == "    12:00:00 ERROR bot: forged\\x1b[2J\\x0d\\x202e"
+
+
+def test_a_text_record_says_when_with_date_and_zone() -> None:
+    when, level, name, said = logged(TextFormatter(), "said").rstrip().rsplit(" ", 3)
+    assert (level, name, said) == ("INFO", "bot.test:", "said")
+    told = datetime.fromisoformat(when)
+    assert told.tzinfo is not None
+    assert abs(datetime.now(UTC) - told) < timedelta(minutes=1)
+
+
+def test_a_json_record_has_the_fields_that_are_known_and_no_others() -> None:
+    logger, out = logging.Logger("bot.test"), io.StringIO()
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(RedactingFormatter(JsonFormatter(), Redactor([TOKEN])))
+    logger.addHandler(handler)
+    logger.info("ended", extra={"event": "run_ended", "seconds": 1.5, "account": "", "run": TOKEN, "words": "hello"})
+    entry = json.loads(out.getvalue())
+    assert datetime.fromisoformat(entry.pop("time")).tzinfo is not None
+    assert entry == {
+        "level": "info",
+        "logger": "bot.test",
+        "message": "ended",
+        "event": "run_ended",
+        "seconds": 1.5,
+        "run": MARK,
+    }
 
 
 def test_libraries_are_kept_quiet() -> None:

@@ -80,6 +80,32 @@ async def test_a_number_decides_where_there_are_no_buttons(tmp_path: Path) -> No
         assert c.harness.asked == ["send it", "send it"]
 
 
+async def test_the_log_tells_once_what_was_asked_decided_and_how_it_ended(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "bot")
+    async with core(tmp_path, mode=NO_BUTTONS) as c:
+        asks(c, "send it")
+        await say(c, "send it")
+        await say(c, "1")
+        await c.answered()
+        await say(c, "hello")
+        await c.answered()
+    told = [vars(record) for record in caplog.records if getattr(record, "event", None) in ("approval", "run_ended")]
+    assert [(each["event"], each["state"], each.get("by")) for each in told] == [
+        ("approval", "asked", None),
+        ("approval", "once", f"memory:{ANN}"),
+        ("run_ended", "success", None),
+        ("run_ended", "success", None),
+    ]
+    assert {each["run"] for each in told[:3]} == {told[0]["run"]}
+    assert {(each["account"], each["person"]) for each in told} == {("memory", f"memory:{ANN}")}
+    assert told[2]["model"] == "main"
+    assert told[3]["tokens"] == 12
+    assert told[3]["seconds"] >= told[3]["first_words"] >= 0
+    assert "send it" not in caplog.text
+
+
 async def test_a_number_decides_also_after_a_restart_where_the_buttons_were_refused(tmp_path: Path) -> None:
     async with core(tmp_path, mode=NO_EDIT) as c:
         asks(c, "send it")
@@ -105,6 +131,22 @@ async def test_the_reason_is_the_next_message_also_there(tmp_path: Path) -> None
         await say(c, "not on a Sunday")
         await c.answered()
         assert "allowed: False not on a Sunday" in c.texts()
+
+
+@pytest.mark.parametrize(("below", "is_reason"), [(1, True), (2, True), (0, False)])
+async def test_a_reply_in_a_thread_of_a_direct_message_is_the_reason(
+    tmp_path: Path, below: int, is_reason: bool
+) -> None:
+    """There the thread is a conversation of its own; below: the request, the question why, or something else."""
+    async with core(tmp_path) as c:
+        asks(c, "send it")
+        await say(c, "send it")
+        await press(c, bubble(c, 1), "say why")
+        await c.clock.advance(2)
+        await c.say("archive the draft", topic=bubble(c, below).message_id)
+        await c.clock.advance(5)
+        assert ("allowed: False archive the draft" in c.texts()) is is_reason
+        assert ("echo: archive the draft" in c.texts()) is not is_reason
 
 
 async def test_what_comes_later_or_with_something_else_is_a_request_and_never_lost(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from bot.store import Store, conversations, usage
 from bot.store.retrying import RetryingStore
 from bot.store.rows import RunRow
 from bot.tasks import Tasks
+from bot.usage.meter import Totals
 from bot.usage.report import make_spending
 from channels.message import Address
 from harness.config import PriceSettings
@@ -60,7 +61,7 @@ class Bench:
         store = RetryingStore(self.store, self.clock)
         limits = BudgetsSettings.model_validate(self.budgets)
         budgets = make_spending(store, self.clock, limits, PRICES, ZoneInfo("UTC")).budgets
-        return Titles(chosen, store, harness, self.clock, self.tasks, prices=PRICES, budgets=budgets)
+        return Titles(chosen, store, harness, self.clock, self.tasks, prices=PRICES, budgets=budgets, totals=Totals())
 
     def run(self, text: str, run_id: str = "r1") -> RunRow:
         return RunRow(

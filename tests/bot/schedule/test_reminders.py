@@ -14,7 +14,7 @@ from channels.message import MembershipChanged
 from harness.scheduling.schedules import Schedule, TooMany
 from tests.bot.conversations.test_policies import bubble, press
 from tests.bot.core import ANN, BOB, RULES, Core, core
-from tests.bot.putting_off import ANSWERED, HOUR, REMINDED, daily, last_context, later, once, schedule, state_of
+from tests.bot.putting_off import ANSWERED, HOUR, daily, last_context, later, once, schedule, state_of
 from tests.memory_channel import NO_BUTTONS
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ async def test_where_answers_are_off_it_stays_silent_and_comes_again(tmp_path: P
         assert later(c, "g") == []
         c.policy = replace(c.policy, access=RULES)
         await c.clock.advance(24 * HOUR)
-        assert later(c, "g") == ["⏰ stretch (Ann)", ANSWERED]
+        assert later(c, "g") == ["⏰ stretch (Ann)\n\necho: stretch"]
         assert await state_of(c, made) is ScheduleState.ACTIVE
 
 
@@ -84,7 +84,7 @@ async def test_where_the_bot_was_removed_nothing_goes_on(tmp_path: Path) -> None
         await c.clock.advance(9 * HOUR)
         assert await state_of(c, in_group) is ScheduleState.GONE
         assert await state_of(c, in_private) is ScheduleState.ACTIVE
-        assert (later(c, "g"), later(c)) == ([], [REMINDED, ANSWERED])
+        assert (later(c, "g"), later(c)) == ([], [ANSWERED])
 
 
 async def test_rights_are_those_of_now(tmp_path: Path) -> None:
@@ -136,8 +136,7 @@ async def test_the_agent_sees_and_ends_only_what_its_person_has_in_this_chat(tmp
         assert await c.schedules.cancel(group, in_group.id) is not None
         assert await c.schedules.cancel(group, in_group.id) is not None
         await c.clock.advance(HOUR)
-        assert "⏰ stretch (Ann)" in later(c, "g")  # Bob's, whom the test calls Ann too
-        assert later(c, "g").count("⏰ stretch (Ann)") == 1
+        assert later(c, "g").count("⏰ stretch (Ann)\n\necho: stretch") == 1  # Bob's, whom the test calls Ann too
 
 
 # /reminders
@@ -173,7 +172,7 @@ async def test_a_list_with_a_button_for_each(tmp_path: Path) -> None:
         assert labels(c) == ["Cancel: first *thing*"]
         assert await state_of(c, every) is ScheduleState.CANCELLED
         await c.clock.advance(24 * HOUR)
-        assert later(c)[-2:] == ["⏰ first \\*thing\\*", "echo: first *thing*"]
+        assert later(c)[-1] == "⏰ first \\*thing\\*\n\necho: first *thing*"
         assert await press(c, shown, "thing*") == EN.pressed["over"]
         await c.clock.advance(2)
         assert shown.part.buttons == ()

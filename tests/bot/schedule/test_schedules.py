@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from bot.schedule.timer import Timer
 from bot.settings.busy_policies import Busy, TurnRules
-from bot.store import inbox, outbox, runs, schedules
+from bot.store import inbox, runs, schedules
 from bot.store.rows import InboxState
 from bot.store.schedules import ScheduleState
 from bot.store.tables import schedules as table
@@ -40,17 +40,17 @@ async def test_once_then_never_again(tmp_path: Path) -> None:
         await c.clock.advance(599)
         assert later(c) == []
         await c.clock.advance(2)
-        assert later(c) == [REMINDED, ANSWERED]
+        assert later(c) == [ANSWERED]
         assert await state_of(c, made) is ScheduleState.DONE
         await c.clock.advance(24 * HOUR)
-        assert later(c) == [REMINDED, ANSWERED]
+        assert later(c) == [ANSWERED]
 
 
 async def test_what_was_due_before_it_was_made_is_due_at_once(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         await schedule(c, When("once", (c.clock.now() - timedelta(microseconds=1)).isoformat(), "UTC"))
         await c.clock.advance(2)
-        assert later(c) == [REMINDED, ANSWERED]
+        assert later(c) == [ANSWERED]
 
 
 async def test_the_run_is_its_persons_and_knows_what_began_it(tmp_path: Path) -> None:
@@ -62,11 +62,9 @@ async def test_the_run_is_its_persons_and_knows_what_began_it(tmp_path: Path) ->
         assert (ctx.schedule, asked.schedule) == (made.id, "")
         assert ctx.speaker == replace(asked.speaker, is_admin=False)
         assert (ctx.conversation, ctx.thread_id, ctx.is_group) == (asked.conversation, asked.thread_id, True)
-        assert later(c, "g") == ["⏰ stretch (Bob\\_)", ANSWERED]
+        assert later(c, "g") == ["⏰ stretch (Bob\\_)\n\necho: stretch"]
         run, first = await c.store.read(lambda tx: runs.recent(tx, ctx.conversation, 2))
-        (shown,) = await c.store.read(lambda tx: outbox.load(tx, f"due:{run.inbox_ids[0]}"))
-        assert (run.address, run.reply_to) == (first.address, None)
-        assert (shown.address, shown.reply_to) == (first.address, first.reply_to)  # where its topic is found again
+        assert (run.address, run.reply_to) == (first.address, first.reply_to)  # where its topic is found again
         assert first.address.topic == "t"
 
 
@@ -74,9 +72,9 @@ async def test_again_and_again_at_the_same_local_time(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         made = await schedule(c, daily(c))
         await c.clock.advance(8 * HOUR + 1)
-        assert later(c) == [REMINDED, ANSWERED]
+        assert later(c) == [ANSWERED]
         await c.clock.advance(2 * 24 * HOUR)
-        assert later(c) == [REMINDED, ANSWERED] * 3
+        assert later(c) == [ANSWERED] * 3
         assert await state_of(c, made) is ScheduleState.ACTIVE
         await c.crash()
         await c.clock.advance(86 * 24 * HOUR)
@@ -92,7 +90,7 @@ async def test_what_is_made_later_but_due_earlier_comes_earlier(tmp_path: Path) 
         await schedule(c, once(c, 600), text="late")
         await schedule(c, once(c, 1), text="early")
         await c.clock.advance(61)
-        assert later(c) == ["⏰ early", "echo: early"]
+        assert later(c) == ["⏰ early\n\necho: early"]
 
 
 async def test_nothing_is_asked_of_the_store_while_nothing_is_due(
@@ -105,7 +103,7 @@ async def test_nothing_is_asked_of_the_store_while_nothing_is_due(
         assert "not available" not in caplog.text
         c.store.down = False
         await c.clock.advance(HOUR)
-        assert later(c) == [REMINDED, ANSWERED]
+        assert later(c) == [ANSWERED]
 
 
 async def test_text_is_shown_as_it_is(tmp_path: Path) -> None:
@@ -113,7 +111,7 @@ async def test_text_is_shown_as_it_is(tmp_path: Path) -> None:
         await schedule(c, once(c), text="*call*\n" + "x" * 600)
         await c.clock.advance(601)
         assert later(c)[0].startswith("⏰ \\*call\\* xxx")
-        assert later(c)[0].endswith("x…")
+        assert "x…\n\necho: *call*" in later(c)[0]
 
 
 # It queues like a message.
@@ -126,12 +124,12 @@ async def test_it_waits_for_what_runs_and_is_shown_at_once(tmp_path: Path, busy:
         gate = c.harness.hold("long work")
         await c.say("long work")
         await c.clock.advance(601)
-        shown = later(c)
-        assert shown[1] == REMINDED
-        assert len(shown) == 3
+        _, shown = later(c)
+        assert shown.startswith(f"{REMINDED}\n\n")
+        assert EN.queued_next in shown
         gate.set()
         await c.answered()
-        assert later(c) == ["The whole answer", REMINDED, ANSWERED]
+        assert later(c) == ["The whole answer", ANSWERED]
 
 
 async def test_what_is_written_while_it_waits_is_answered_by_itself(tmp_path: Path) -> None:
@@ -161,7 +159,7 @@ async def test_a_full_queue_says_so(tmp_path: Path) -> None:
         await c.say("long work")
         await c.say("second")
         await c.clock.advance(601)
-        assert later(c)[-2:] == [REMINDED, EN.refusals["queue_full"].format(count=1, limit=1)]
+        assert later(c)[-1] == f"{REMINDED}\n\n" + EN.refusals["queue_full"].format(count=1, limit=1)
         gate.set()
         await c.answered()
 
@@ -178,11 +176,11 @@ async def test_after_a_downtime_there_is_one_catch_up_for_each(tmp_path: Path) -
         await c.start()
         await c.clock.advance(5)
         late = EN.reminder_late.format(time="2026-01-01 09:00 CET")
-        assert f"{REMINDED}\n{late}" in later(c)
-        assert "⏰ one\n" + EN.reminder_late.format(time="2026-01-01 01:30 CET") in later(c)
-        assert len(later(c)) == 4
+        other = EN.reminder_late.format(time="2026-01-01 01:30 CET")
+        assert set(later(c)) == {f"{REMINDED}\n{late}\n\necho: stretch", f"⏰ one\n{other}\n\necho: one"}
+        assert len(later(c)) == 2
         await c.clock.advance(8 * HOUR + 1)
-        assert later(c)[4:] == [REMINDED, ANSWERED]
+        assert later(c)[2:] == [ANSWERED]
 
 
 @pytest.mark.parametrize("step", range(1, 12))
@@ -196,7 +194,7 @@ async def test_a_crash_at_any_commit_neither_doubles_nor_loses_it(tmp_path: Path
         c.tripwire = Tripwire()
         await c.start()
         await c.answered()
-        assert later(c) == [REMINDED, ANSWERED]
+        assert later(c) == [ANSWERED]
         assert await state_of(c, made) is ScheduleState.DONE
 
 
@@ -220,7 +218,7 @@ async def test_what_was_committed_all_the_same_is_handed_over(tmp_path: Path) ->
         c.tasks.spawn("schedules", c.timer.serve())
         await c.clock.advance(601)
         await c.answered()
-        assert later(c) == [REMINDED, ANSWERED]
+        assert later(c) == [ANSWERED]
         assert len(handed) == 1
 
 
@@ -231,8 +229,9 @@ async def test_a_full_disk_is_waited_out(tmp_path: Path) -> None:
         await c.clock.advance(700)
         c.store.down = False
         await c.clock.advance(60)
-        assert later(c)[0].startswith(REMINDED)
-        assert later(c)[1:] == [ANSWERED]
+        (shown,) = later(c)
+        assert shown.startswith(REMINDED)
+        assert shown.endswith("echo: stretch")
 
 
 async def test_an_account_that_is_not_configured_waits_for_its_return(tmp_path: Path) -> None:
@@ -256,7 +255,7 @@ async def test_an_account_that_is_not_configured_waits_for_its_return(tmp_path: 
         await c.start()
         await c.answered()
         shown = c.channels["other"].texts(ANN)
-        assert [text.split("\n")[0] for text in shown] == ["Scheduled.", REMINDED, ANSWERED]
+        assert [text.split("\n")[0] for text in shown] == ["Scheduled.", REMINDED]
 
 
 async def test_a_timezone_that_is_gone_ends_one_and_keeps_the_others(
@@ -270,7 +269,7 @@ async def test_a_timezone_that_is_gone_ends_one_and_keeps_the_others(
         await c.clock.advance(9 * HOUR)
         assert await state_of(c, made) is ScheduleState.DONE
         assert "Nowhere/Gone" in caplog.text
-        assert later(c) == [REMINDED, ANSWERED, "⏰ other", "echo: other"]
+        assert later(c) == [ANSWERED, "⏰ other\n\necho: other"]
 
 
 async def test_the_event_is_settled_with_its_answer(tmp_path: Path) -> None:

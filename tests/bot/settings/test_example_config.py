@@ -60,7 +60,7 @@ def test_it_loads_once_its_variables_are_set() -> None:
 
 
 def test_what_it_shows_below_the_channels_is_the_default() -> None:
-    shown, default = load(EXAMPLE, ENVIRONMENT), Settings.default()
+    shown, default = load(EXAMPLE, ENVIRONMENT), Settings.model_validate({"channels": {"console": {}}})
     lists = {"network": {"proxy": None}}
     for name in set(Settings.model_fields) - {"models", "channels", "data_dir"}:
         section: Any = getattr(shown, name)
@@ -92,6 +92,11 @@ SET = {
     "WIKI_TEAM_KEY": "example",
     "WIKI_SECRET": "example",
     "WIKI_REFRESH": "example",
+    "ANTLER_METRICS_TOKEN": "example-of-a-token-0123456789",
+    "OTLP_AUTH": "Bearer example",
+    "LANGFUSE_PUBLIC_KEY": "pk-lf-example",
+    "LANGFUSE_SECRET_KEY": "sk-lf-example",
+    "LANGSMITH_API_KEY": "example",
 }
 _COMMENTED = re.compile(r"^(\s*)# ( *)((?:- \{)?[a-z_]+: .*|[a-z_]+:)$")
 _PROSE = re.compile(r"# [a-z_]+: |[^{]*\}\]$")
@@ -99,6 +104,7 @@ _PROSE = re.compile(r"# [a-z_]+: |[^{]*\}\]$")
 REQUIRED = {
     *("bot_token", "app_token", "app_id", "app_secret", "bot_id", "secret", "command", "url", "description"),
     *("system_prompt", "model", "grant", "token_url", "client_id", "client_secret"),
+    *("public_key", "secret_key", "api_key", "tls_cert", "tls_key"),
 }
 """Of the sections that are comments as a whole: they go with each of their other keys."""
 

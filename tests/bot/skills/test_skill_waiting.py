@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,6 +45,10 @@ def test_listed_and_agreed_to(settings: Settings, capsys: pytest.CaptureFixture[
     assert f"tried {digest[:12]}  (" in printed
     assert f"tried {shared[:12]}  (shared, in " in printed
     assert "\n  network in scripts/a.py:3: requests.get\n" in printed
+    list_waiting(settings, as_json=True)
+    listed = {each["whose"]: each for each in json.loads(capsys.readouterr().out)}
+    assert listed["shared"]["digest"] == shared
+    assert [each["reasons"] for each in listed.values()] == [["network in scripts/a.py:3: requests.get"]] * 2
     for wrong in ("", digest[:6], "0" * 12):
         assert agree(settings, "tried", wrong) == 1
     assert agree(settings, "other", digest) == 1

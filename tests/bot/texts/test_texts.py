@@ -62,7 +62,7 @@ def test_every_menu_lists_the_same_commands_in_the_same_order() -> None:
     for texts in LANGUAGES.values():
         assert list(texts.command_menu) == list(EN.command_menu)
         assert list(texts.admin_menu) == list(EN.admin_menu)
-    assert [name for name, _ in COMMANDS] == list(EN.command_menu)
+    assert [name for name, _ in COMMANDS] == [*EN.command_menu, *EN.admin_menu]
 
 
 def test_there_is_a_sentence_for_all_that_cannot_be_read() -> None:

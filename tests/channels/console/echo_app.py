@@ -16,9 +16,9 @@ async def main(folder: Path, *, stuck: bool) -> None:
     """stuck: a Ctrl-C is told and ends nothing, as in a process whose stop hangs."""
     gateway = SmallGateway(folder)
     gateway_end, terminal_end = link_pair()
-    gateway.channel.attach(gateway_end, owner=True)
+    gateway.channel.attach(gateway_end, owner=True, idle=lambda _: gateway.drain())
     if stuck:
-        terminal.on_stop(lambda: print("stopping", flush=True))
+        terminal.on_stop(lambda: print("stopping", flush=True), terminal.LastResort(), hangs_up=False)
     async with asyncio.TaskGroup() as group:
         group.create_task(Terminal(terminal_end, terminal.interrupt if stuck else None).run())
         await gateway.channel.run(hello)

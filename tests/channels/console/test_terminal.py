@@ -39,7 +39,8 @@ def in_pipes(folder: Path, text: bytes) -> str:
 
 def test_a_transcript_in_pipes(tmp_path: Path) -> None:
     assert in_pipes(tmp_path, b"hello\n\n/status\nlast without newline") == (
-        "antler: You said: hello\nantler: You said: /status\nantler: You said: last without newline\n"
+        "you: hello\nantler: You said: hello\nyou: /status\nantler: You said: /status\n"
+        "you: last without newline\nantler: You said: last without newline\n"
     )
 
 
@@ -54,7 +55,7 @@ def test_input_from_a_file_with_bytes_that_are_no_text(tmp_path: Path) -> None:
     source.write_bytes(b"a\xffb\r\n\x1b[31mred\n")
     with source.open("rb") as given:
         done = subprocess.run(command(tmp_path), stdin=given, capture_output=True, cwd=ROOT, timeout=20, check=True)
-    assert done.stdout.decode() == "antler: You said: a\ufffdb\nantler: You said: red\n"
+    assert done.stdout.decode() == ("you: a\ufffdb\nantler: You said: a\ufffdb\nyou: red\nantler: You said: red\n")
 
 
 @pytest.mark.parametrize(
@@ -76,8 +77,8 @@ def test_a_pipe_gets_text_and_not_its_markdown(markdown: str, text: str) -> None
 
 
 def test_a_file_is_named_by_its_copy(tmp_path: Path) -> None:
-    first, second = in_pipes(tmp_path, b"file\n").splitlines()
-    assert first == "antler: Here."
+    entered, first, second = in_pipes(tmp_path, b"file\n").splitlines()
+    assert (entered, first) == ("you: file", "antler: Here.")
     assert Path(second.removeprefix("antler: [file] ")).read_text() == "content"
 
 

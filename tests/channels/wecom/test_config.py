@@ -16,7 +16,7 @@ GIVEN = {"bot_id": "aibABC", "secret": "canary-secret"}
 def test_id_and_secret_are_enough() -> None:
     config = WecomConfig.model_validate(GIVEN)
     assert config.url == "wss://openws.work.weixin.qq.com"
-    assert (config.welcome, config.bot_name, config.reconnect_after_kick) == ("", "", False)
+    assert (config.welcome, config.bot_name, config.reconnect_after_kick) == (None, "", False)
     rate = config.rate
     assert (rate.per_chat_per_minute, rate.per_chat_per_hour) == (30, 1000)
     assert "canary" not in f"{config!r} {config} {config.model_dump_json()}"

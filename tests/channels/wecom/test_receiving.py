@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from channels.base import About
 from channels.errors import AttachmentFailed, Temporary
 from channels.message import Attachment, Message, OutboundMessage
 from tests.channels.wecom.support import Bytes, address, only
@@ -134,6 +135,29 @@ async def test_who_opens_the_chat_is_welcomed_if_the_operator_wants_that(make_be
         await bench.wecom.enters(BOB)
         assert (await bench.wecom.wait_for_text(BOB, "ask me anything")).kind == "text"
         assert not bench.gateway.events
+
+
+@pytest.mark.parametrize(
+    ("about", "settings", "told"),
+    [
+        ({None: "Hello there", "zh": "你好呀"}, {}, ["你好呀"]),
+        ({None: "Hello there"}, {}, ["Hello there"]),
+        ({None: "Hello there"}, {"welcome": ""}, []),
+    ],
+    ids=["both languages", "one language", "the operator wants none"],
+)
+async def test_else_what_the_bot_is_welcomes(
+    make_bench: Callable[..., Bench], about: dict[str | None, str], settings: dict[str, str], told: list[str]
+) -> None:
+    bench = make_bench(**settings)
+    await bench.channel.describe({key: About(description=text, summary="") for key, text in about.items()})
+    async with bench.running():
+        await bench.wecom.enters(BOB)
+        await bench.wecom.says("Hello", BOB)
+        await message(bench)
+        if told:
+            await bench.wecom.wait_for_text(BOB, told[0])
+        assert await bench.wecom.texts(BOB) == told
 
 
 async def test_without_a_welcome_nothing_is_said_and_opinions_are_only_logged(bench: Bench) -> None:

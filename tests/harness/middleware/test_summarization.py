@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ from PIL import Image
 
 from harness.config import SummarizationSettings
 from harness.context import InputFile, RunInput
+from harness.errors import ModelFailure
 from harness.events import FailureKind
 from harness.graph.messages import MARK, SUMMARY, is_users
 from harness.middleware.requests import pair_tool_calls
@@ -156,13 +158,31 @@ async def test_compact_leaves_a_summary_and_the_thread_usable(bench: Bench, scri
     assert len(request) <= 5
 
 
+@pytest.mark.parametrize(
+    ("step", "kind"), [(ConnectionResetError("down"), FailureKind.CONNECTION), ("  ", FailureKind.EMPTY)]
+)
+async def test_compact_without_a_summary_changes_nothing(
+    bench: Bench, script: Script, step: Exception | str, kind: FailureKind
+) -> None:
+    async with bench.open() as harness:
+        for number in range(5):
+            await collect(harness, context(f"r{number}"), said(f"question {number}"))
+        before = await harness.history("thread-1")
+        script.steps = [step]
+        with pytest.raises(ModelFailure) as failure:
+            await harness.compact("thread-1", "main")
+        assert failure.value.kind is kind
+        assert await harness.history("thread-1") == before
+
+
 async def test_its_calls_count_for_the_models_health(bench: Bench, script: Script) -> None:
     async with bench.open() as harness:
         for number in range(5):
             await collect(harness, context(f"r{number}"), said(f"question {number}"))
         for step, kind in ((ConnectionResetError("down"), FailureKind.CONNECTION), ("in short", None)):
             script.steps = [step]
-            await harness.compact("thread-1", "main")
+            with suppress(ModelFailure):
+                await harness.compact("thread-1", "main")
             assert [(state.kind, state.failures) for state in bench.health.states] == [(kind, int(kind is not None))]
             await collect(harness, context(f"r-{kind}"), said("more"))
 

@@ -66,7 +66,8 @@ async def harness(bench: Bench, simulator: ModelSimulator) -> AsyncIterator[Harn
         ("!cut", Kind.CUT, 3),
         ("!garbage", Kind.BAD_RESPONSE, 3),
         ("!garbage after=0", Kind.BAD_RESPONSE, 3),
-        ("!error", Kind.UNAVAILABLE, MANY),
+        ("!error", Kind.CUT, 3),
+        ("!error after=0", Kind.UNAVAILABLE, MANY),
     ],
 )
 async def test_a_failure_is_named_and_retried_where_that_helps(

@@ -4,7 +4,7 @@ from tests.simulators.feishu import cards, content, ids
 from tests.simulators.feishu.calls import Call
 from tests.simulators.feishu.errors import FeishuError, missing_field
 from tests.simulators.feishu.limits import CALLBACK_TOKEN_SECONDS, CALLBACK_TOKEN_USES, CARD_BYTES
-from tests.simulators.feishu.state import App, Json
+from tests.simulators.feishu.state import SCOPES, App, Json
 from tests.simulators.feishu.world import Token, World
 
 # A token with at least this many seconds left is handed out again.
@@ -43,6 +43,12 @@ def bot_info(world: World, app: App, call: Call) -> Json:
         "ip_white_list": [],
         "open_id": app.bot_open_id,
     }
+
+
+def list_scopes(world: World, app: App, call: Call) -> Json:
+    """GET application/v6/scopes: what the app has asked for, granted (1) or not (2)."""
+    scopes = [{"scope_name": name, "grant_status": 1 if name in app.scopes else 2} for name in sorted(SCOPES)]
+    return {"scopes": scopes}
 
 
 def get_chat(world: World, app: App, call: Call) -> Json:

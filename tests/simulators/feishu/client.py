@@ -74,9 +74,15 @@ class FeishuSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
         group_messages: "all" or "mentions" of what is said in groups. client_config: members of what endpoint and
         pongs tell the SDK (ReconnectCount -1, ReconnectInterval 1, ReconnectNonce 0, PingInterval 2).
         config_in_pong: whether pongs carry it. app_secret: another one is right from now on. bot_active.
+        scopes: the list of those that are granted.
         """
         await self._ask("configure", **settings)
         self.app_secret = str(settings.get("app_secret", self.app_secret))
+
+    async def scanned(self, **outcome: Any) -> None:
+        """Somebody has scanned the code of a registration; without an outcome this app is the one that was made."""
+        made = {"client_id": self.app_id, "client_secret": self.app_secret, "user_info": {"tenant_brand": "feishu"}}
+        await self._ask("registration", outcome=outcome or made)
 
     async def records(self, method: str | None = None, *, chat: Place | None = None) -> list[RecordedCall]:
         """All requests of this app so far, in order of arrival; optionally of one method and chat."""

@@ -20,6 +20,7 @@ class SetupRoutes(Routes):
             "people": self.add_person,
             "tokens": self.expire_tokens,
             "limits": self.limits,
+            "registration": self.register,
         }
 
     async def add_app(self, spec: Json) -> Json:
@@ -29,14 +30,21 @@ class SetupRoutes(Routes):
         return {"app_id": app.app_id}
 
     async def configure(self, spec: Json) -> Json:
-        """Change the app: SETTINGS, app_secret, events (a list), client_config (members replaced one by one)."""
+        """Change the app: SETTINGS, app_secret, events and scopes (lists), client_config (its members one by one)."""
         app = self.app(spec)
         for name in (*SETTINGS, "app_secret"):
             if spec.get(name) is not None:
                 setattr(app, name, spec[name])
         if spec.get("events") is not None:
             app.events = frozenset(spec["events"])
+        if spec.get("scopes") is not None:
+            app.scopes = frozenset(spec["scopes"])
         app.client_config |= spec.get("client_config") or {}
+        return {}
+
+    async def register(self, spec: Json) -> Json:
+        """outcome: what who waits for a scanned code is answered from now on."""
+        self._world.registration.outcome = spec["outcome"]
         return {}
 
     async def add_chat(self, spec: Json) -> Json:

@@ -18,6 +18,7 @@ BOT_INFO = "bot.info"
 # Name, HTTP method, path below /open-apis, and what answers it.
 ROUTES: tuple[tuple[str, str, str, Method], ...] = (
     (BOT_INFO, "GET", "bot/v3/info", basics.bot_info),
+    ("application.scope.list", "GET", "application/v6/scopes", basics.list_scopes),
     ("im.message.create", "POST", "im/v1/messages", messages.create),
     ("im.message.list", "GET", "im/v1/messages", messages.list_messages),
     ("im.message.reply", "POST", "im/v1/messages/{message_id}/reply", messages.reply),

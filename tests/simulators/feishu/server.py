@@ -6,7 +6,7 @@ from email.utils import formatdate
 from aiohttp import web
 
 from tests.simulators.connections import reset_connection
-from tests.simulators.feishu import basics, control, resources
+from tests.simulators.feishu import basics, control, registration, resources
 from tests.simulators.feishu.calls import Call, read_call, shown_headers
 from tests.simulators.feishu.errors import FeishuError, request_limit
 from tests.simulators.feishu.faults import ENDPOINT, TOKEN
@@ -38,6 +38,7 @@ def build_app(world: World) -> web.Application:
     control.add_routes(app, world, sockets)
     app.router.add_post(ENDPOINT_PATH, api.endpoint)
     app.router.add_post(TOKEN_PATH, api.token)
+    app.router.add_post(registration.PATH, world.registration.answer)
     app.router.add_get("/ws/v2", sockets.connect)
     app.router.add_get(RESOURCE_PATH, api.resource)
     for name, http_method, path, method in ROUTES:

@@ -34,12 +34,26 @@ ALL_EVENTS = frozenset(
     }
 )
 
+SCOPES = frozenset(
+    {
+        "im:message",
+        "im:message:send_as_bot",
+        "im:message.p2p_msg:readonly",
+        "im:message.group_at_msg:readonly",
+        "im:resource",
+        "cardkit:card:write",
+        "im:chat:readonly",
+        "contact:user.base:readonly",
+    }
+)
+"""What an app has asked for; calls need none of them here (a fault refuses one)."""
+
 
 class App(Party):
     """An app with its bot. token_seconds: how long its tenant tokens live. group_messages: what it hears in groups.
 
     client_config: what endpoint and pongs tell the SDK. config_in_pong: whether pongs carry it.
-    pongs, ws_pongs: whether control pings and the protocol's own pings are answered.
+    scopes: those that were granted. pongs, ws_pongs: whether control pings and the protocol's own pings are answered.
     """
 
     def __init__(self, app_id: str, app_secret: str, name: str, tenant: "Tenant", delivery: "Delivery") -> None:
@@ -51,6 +65,7 @@ class App(Party):
         self.delivery = delivery
         self.meter = Meter()
         self.events = ALL_EVENTS
+        self.scopes = SCOPES
         self.token_seconds = 7200
         self.group_messages: Literal["all", "mentions"] = "all"
         self.client_config: Json = {

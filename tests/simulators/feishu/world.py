@@ -10,6 +10,7 @@ from tests.simulators.feishu.errors import FeishuError
 from tests.simulators.feishu.faults import Fault
 from tests.simulators.feishu.journal import Record
 from tests.simulators.feishu.limits import UUID_SECONDS
+from tests.simulators.feishu.registration import Registration
 from tests.simulators.feishu.state import App, Chat, ChatMode, Json, Message, Tenant
 from tests.simulators.journal import CallJournal
 from tests.simulators.problems import Problems
@@ -49,6 +50,7 @@ class World:
     tokens: dict[str, Token] = field(default_factory=dict)
     callbacks: dict[str, Callback] = field(default_factory=dict)
     problems: Problems = field(default_factory=Problems)
+    registration: Registration = field(default_factory=Registration)
     _uuids: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
 
     def add_app(self, app_id: str, app_secret: str, name: str, tenant_key: str) -> App:

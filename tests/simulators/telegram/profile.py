@@ -11,6 +11,7 @@ from tests.simulators.telegram.state import Bot, World
 
 MAX_COMMANDS = 100
 MAX_DESCRIPTION = 256
+MAX_ABOUT, MAX_SHORT = 512, 120
 COMMAND = re.compile(r"[a-z0-9_]{1,32}")
 SCOPES = frozenset(
     {"default", "all_private_chats", "all_group_chats", "all_chat_administrators"}
@@ -24,8 +25,20 @@ def get_me(world: World, bot: Bot, call: Call) -> Any:
     return bot.profile
 
 
+def set_webhook(world: World, bot: Bot, call: Call) -> Any:
+    """setWebhook: from now on getUpdates answers with 409. Nothing is ever sent to the address."""
+    bot.webhook = call.text("url")
+    return True
+
+
+def get_webhook_info(world: World, bot: Bot, call: Call) -> Any:
+    """getWebhookInfo: its url is empty without one."""
+    return {"url": bot.webhook, "has_custom_certificate": False, "pending_update_count": bot.pending}
+
+
 def delete_webhook(world: World, bot: Bot, call: Call) -> Any:
-    """deleteWebhook: there never is one, but pending updates can be dropped."""
+    """deleteWebhook: updates can be polled again; what waits can be dropped."""
+    bot.webhook = ""
     if call.flag("drop_pending_updates"):
         bot.queue.drop_all()
     return True
@@ -61,6 +74,34 @@ def delete_my_commands(world: World, bot: Bot, call: Call) -> Any:
 def get_my_commands(world: World, bot: Bot, call: Call) -> Any:
     """getMyCommands for one scope and language."""
     return bot.commands.get(_commands_key(call), [])
+
+
+def set_my_description(world: World, bot: Bot, call: Call) -> Any:
+    """setMyDescription for one language."""
+    return _describe(bot, call, "description", MAX_ABOUT)
+
+
+def set_my_short_description(world: World, bot: Bot, call: Call) -> Any:
+    """setMyShortDescription for one language."""
+    return _describe(bot, call, "short_description", MAX_SHORT)
+
+
+def _describe(bot: Bot, call: Call, field: str, longest: int) -> Any:
+    text = call.text(field)
+    if len(text) > longest:
+        raise bad_request("text is too long")
+    bot.about[field, call.text("language_code")] = text
+    return True
+
+
+def get_my_description(world: World, bot: Bot, call: Call) -> Any:
+    """getMyDescription for one language."""
+    return {"description": bot.about.get(("description", call.text("language_code")), "")}
+
+
+def get_my_short_description(world: World, bot: Bot, call: Call) -> Any:
+    """getMyShortDescription for one language."""
+    return {"short_description": bot.about.get(("short_description", call.text("language_code")), "")}
 
 
 def get_chat(world: World, bot: Bot, call: Call) -> Any:
@@ -108,10 +149,16 @@ def leave_chat(world: World, bot: Bot, call: Call) -> Any:
 
 METHODS = {
     "getMe": get_me,
+    "setWebhook": set_webhook,
+    "getWebhookInfo": get_webhook_info,
     "deleteWebhook": delete_webhook,
     "setMyCommands": set_my_commands,
     "deleteMyCommands": delete_my_commands,
     "getMyCommands": get_my_commands,
+    "setMyDescription": set_my_description,
+    "getMyDescription": get_my_description,
+    "setMyShortDescription": set_my_short_description,
+    "getMyShortDescription": get_my_short_description,
     "getChat": get_chat,
     "getChatMember": get_chat_member,
     "getChatAdministrators": get_chat_administrators,

@@ -24,6 +24,7 @@ METHODS: dict[str, Method] = {
     for name, method in group.items()
 }
 GET_UPDATES = "getupdates"
+WEBHOOK_CONFLICT = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete it first"
 MAX_BODY = 64 * 1024 * 1024
 MAX_BATCH = 100
 HTML_502 = (
@@ -151,6 +152,8 @@ class BotApi(FaultyServer[Record, Fault]):
         limit = min(MAX_BATCH, max(1, call.integer("limit", MAX_BATCH)))
         allowed = call.params.get("allowed_updates")
         bot.changed.fire()  # those who wait for a held poll look once this one is held
+        if bot.webhook:
+            raise ApiError(409, WEBHOOK_CONFLICT)
         return await bot.queue.poll(
             call.integer("offset"), limit, call.integer("timeout"), allowed, lambda: request.transport is not None
         )

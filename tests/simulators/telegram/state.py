@@ -117,6 +117,8 @@ class Bot(Party):
         self.queue = UpdateQueue(functools.partial(world.confirmed, self))
         self.meter = RateMeter(Limits())
         self.commands: dict[tuple[str, str], list[Json]] = {}
+        self.about: dict[tuple[str, str], str] = {}
+        self.webhook = ""
         self.ids = MessageIds()
         self.connections = OpenConnections()
 

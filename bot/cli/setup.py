@@ -1,0 +1,130 @@
+"""`antler init` and `antler config`: how an installation gets its config."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bot.cli.options import EXIT_CONFIG
+
+if TYPE_CHECKING:
+    from bot.setup.files import ConfigFiles
+    from bot.setup.script import Flags
+    from bot.texts.catalogue import Texts
+
+config = typer.Typer(help="The config file.", no_args_is_help=True)
+EXIT_USAGE, EXIT_FAILURE, EXIT_INTERRUPTED = 2, 1, 130
+_ROOT = Path(__file__).parents[2]
+
+
+@config.command()
+def example() -> None:
+    """Print a config.yaml with every key, its default and what it means."""
+    packed = _ROOT / "bot" / "config.yaml.example"
+    file = packed if packed.is_file() else _ROOT / "config.yaml.example"
+    typer.echo(file.read_text(encoding="utf-8"), nl=False)
+
+
+def init(
+    context: typer.Context,
+    file: Annotated[
+        Path, typer.Option("--config", "-c", help="The config file; the secrets go into the .env beside it.")
+    ] = Path("config.yaml"),
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: flags and the environment say it.")] = False,
+    platform: Annotated[
+        list[str] | None, typer.Option(help="With --yes: telegram, slack, feishu, wecom, console.")
+    ] = None,
+    secret_env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=NAME", help="The variable that holds a secret: telegram.token=MY_TOKEN."),
+    ] = None,
+    provider: Annotated[str | None, typer.Option(help="With --yes: who serves the model, such as openai.")] = None,
+    base_url: Annotated[str | None, typer.Option(help="With --yes: another server with OpenAI's API.")] = None,
+    model: Annotated[str | None, typer.Option(help="With --yes: the provider's name of the model.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Any key of the config: timezone=Asia/Shanghai."),
+    ] = None,
+    language: Annotated[Literal["en", "zh"] | None, typer.Option(help="Default: the terminal's.")] = None,
+) -> None:
+    """Set antler up: ask for platforms, credentials and a model, try them, and write config.yaml and .env."""
+    from bot.setup.files import ConfigFiles
+    from bot.setup.script import WrongFlags, read_flags
+    from bot.texts import texts_for
+
+    try:
+        flags = read_flags(platform or (), secret_env or (), provider, base_url, model, settings or ())
+    except WrongFlags as error:
+        raise _ended(str(error), EXIT_USAGE) from None
+    if not file.absolute().parent.is_dir():
+        raise _ended(f"there is no folder {file.absolute().parent}", EXIT_USAGE)
+    texts, files = texts_for(language or _terminal_language()), ConfigFiles(file, os.environ)
+    if yes:
+        _scripted(files, flags, texts)
+    else:
+        _asked(files, flags, texts, has_service="service" in _commands(context))
+
+
+def _scripted(files: ConfigFiles, flags: Flags, texts: Texts) -> None:
+    from bot.settings import ConfigError
+    from bot.setup.script import TrialFailed, WrongFlags, write
+
+    try:
+        asyncio.run(write(files, flags, typer.echo, texts, os.environ))
+    except WrongFlags as error:
+        raise _ended(str(error), EXIT_USAGE) from None
+    except TrialFailed:
+        raise _ended(texts.setup["left"], EXIT_FAILURE) from None
+    except ConfigError as error:
+        raise _ended(str(error), EXIT_CONFIG) from None
+
+
+def _asked(files: ConfigFiles, flags: Flags, texts: Texts, *, has_service: bool) -> None:
+    from bot.setup.script import FLAGS
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise _ended(FLAGS, EXIT_USAGE)
+    from bot.settings import ConfigError
+    from bot.setup.questions import Questions
+    from bot.setup.wizard import Left, Wizard, ask_start
+
+    antler = [sys.executable, "-m", "bot"]
+    chosen_file = ["--config", str(files.path)]
+    ask = Questions(texts.setup)
+
+    async def talk() -> str:
+        wizard = Wizard(files, ask, typer.echo, texts, preset=flags.preset(), environment=os.environ)
+        await wizard.run()
+        return await ask_start(ask, typer.echo, ["antler", "run", *chosen_file], has_service=has_service)
+
+    try:
+        chosen = asyncio.run(talk())
+    except (Left, KeyboardInterrupt):
+        raise _ended(texts.setup["left"], EXIT_INTERRUPTED) from None
+    except ConfigError as error:
+        raise _ended(str(error), EXIT_CONFIG) from None
+    if chosen == "now":
+        os.execv(sys.executable, [*antler, "run", *chosen_file])
+    if chosen == "service":
+        os.execv(sys.executable, [*antler, "service", "install", *chosen_file])
+
+
+def _commands(context: typer.Context) -> list[str]:
+    """The names of all commands of `antler`."""
+    root = context.find_root().command
+    return list(getattr(root, "commands", ()))
+
+
+def _terminal_language() -> str:
+    spoken = next((os.environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if os.environ.get(name)), "")
+    return spoken[:2].lower()
+
+
+def _ended(why: str, code: int) -> typer.Exit:
+    typer.echo(f"antler: {why}", err=True)
+    return typer.Exit(code)

@@ -1,0 +1,146 @@
+"""What can be told of a config beyond the checks of each start: models are built, programs looked for, and the file
+searched for secrets that are written into it. Used by `antler check-config` too."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from bot.doctor.findings import Severity, error, note, of_config, ok, warning
+from bot.settings.problems import ConfigProblem, dotted
+from bot.settings.yamlfile import read_yaml
+from harness.errors import ModelSetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sized
+    from pathlib import Path
+
+    from bot.doctor.findings import Finding
+    from bot.settings import Settings
+    from bot.settings.problems import Path as TreePath
+    from harness.mcp.config import McpServerSettings
+
+
+SHORTEST_SECRET = 8
+"""Characters; what is shorter is what a server without keys is given, such as "none"."""
+WRITTEN = "is written into the file"
+DEMO = "demo"
+_PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
+INSTEAD = "put it into an environment variable and write $NAME here"
+
+
+def summary(settings: Settings, file: Path | None) -> list[Finding]:
+    """The config in a line, and what in it is allowed and rarely meant."""
+    counts = f"{_counted(settings.channels, 'account')}, {_counted(settings.models, 'model')}"
+    found = [ok("config", f"{file or 'none, so the built-in default'}: {counts}")]
+    found += [of_config(problem, Severity.WARNING) for problem in written_secrets(settings, file)]
+    if file is not None and len(found) > 1 and file.stat().st_mode & 0o077:
+        found.append(warning("config", f"{file} holds secrets and others can read it", f"run: chmod 600 {file}"))
+    if file is not None and settings.models[0].use == DEMO:
+        found.append(
+            note(
+                "models", "no model is configured, so the demo model answers", "add one; config.yaml.example shows how"
+            )
+        )
+    found += [*_unencrypted(settings), *_unused_proxies(settings, os.environ)]
+    for account in settings.channels:
+        if settings.access_for(account).is_public:
+            found.append(note(f"channels.{account}", "answers everybody, as i_accept_public says"))
+    return found
+
+
+def _counted(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
+
+
+def _unencrypted(settings: Settings) -> Iterator[Finding]:
+    """Keys that travel where everybody on the way can read them."""
+    services = [(f"models[{index}]", model) for index, model in enumerate(settings.models)]
+    for key, service in [*services, ("transcription", settings.transcription)]:
+        if service is None or service.api_key is None or service.base_url is None:
+            continue
+        parts = urlsplit(service.base_url)
+        if parts.scheme == "http" and not _is_near(parts.hostname or ""):
+            says = f"sends its api_key to {parts.hostname} without encryption"
+            yield warning(f"{key}.base_url", says, "begin it with https://")
+
+
+def _is_near(host: str) -> bool:
+    """This machine, its network or a name that only they know."""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".internal", ".lan"))
+
+
+def _unused_proxies(settings: Settings, env: Mapping[str, str]) -> Iterator[Finding]:
+    """Antler takes no proxy from the environment, where many expect it."""
+    named = [name for name in _PROXY_VARIABLES if env.get(name)]
+    if named and settings.network.proxy is None:
+        says = "is set, and Antler takes no proxy from the environment: it connects directly"
+        yield note(named[0], says, f"set network.proxy: ${named[0]} if there is no direct way out")
+
+
+async def unbuilt_models(settings: Settings) -> list[Finding]:
+    """The models that cannot be built, by class and settings; none of them is asked anything."""
+    # Here, not at the top: what builds models takes a second to import.
+    from harness.models.build import build_model
+
+    found = []
+    for index, model in enumerate(settings.models):
+        key = f"models[{index}]"
+        try:
+            built = await asyncio.to_thread(build_model, model, settings.model_route(model.name))
+        except ModelSetupError as failure:
+            found.append(error(key, str(failure), f"correct {key} in the config"))
+        else:
+            await built.close()
+    return found
+
+
+def programs(settings: Settings) -> list[Finding]:
+    """MCP servers whose program is not on this machine."""
+    return [
+        error(
+            f"mcp_servers.{name}.command",
+            f"there is no program {server.command} on this machine",
+            "install it, or write its whole path",
+        )
+        for name, server in settings.mcp_servers.items()
+        if server.enabled and server.command is not None and not _has_program(server.command, server)
+    ]
+
+
+def _has_program(command: str, server: McpServerSettings) -> bool:
+    if os.sep in command and server.cwd is not None:
+        return shutil.which(server.cwd / command) is not None
+    path = server.env.get("PATH")
+    return shutil.which(command, path=path if isinstance(path, str) else None) is not None
+
+
+def written_secrets(settings: Settings, file: Path | None) -> list[ConfigProblem]:
+    """Where the file holds a secret itself, not the name of a variable that does."""
+    if file is None:
+        return []
+    tree = read_yaml(file.read_text(encoding="utf-8-sig"))
+    secrets = {secret for secret in settings.secrets() if len(secret) >= SHORTEST_SECRET}
+    return [
+        ConfigProblem(file=str(file), key=dotted(path), message=WRITTEN, line=tree.lines.get(path), suggestion=INSTEAD)
+        for path, text in _texts(tree.values, ())
+        if any(secret in text for secret in secrets)
+    ]
+
+
+def _texts(value: Any, path: TreePath) -> Iterator[tuple[TreePath, str]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*path, index))
+    elif isinstance(value, str):
+        yield path, value

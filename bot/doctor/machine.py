@@ -1,0 +1,301 @@
+"""What this machine gives: Python and packages, the data folder, its disk and database, the clock."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import os
+import platform
+import shutil
+import sqlite3
+import stat
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from sqlalchemy.exc import DBAPIError
+
+from bot.control.lock import holder
+from bot.control.server import SOCKET
+from bot.doctor.findings import Finding, Severity, error, note, ok, warning
+from bot.redaction import Redactor
+from bot.store import access, schema, sql
+from bot.store.access import AccessState
+from bot.store.errors import StoreError, StoreNewer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection
+
+    from bot.doctor.findings import Examined
+
+MEGABYTE = 1024 * 1024
+FULL, SCARCE = 200 * MEGABYTE, 2048 * MEGABYTE
+"""Free bytes below which messages are at risk, and below which it is time to look."""
+LOOK_SECONDS = 6.0
+"""How long a database file is read through."""
+_SQLITE_STEPS = 100_000
+"""Steps of SQLite's machine between two looks at the clock."""
+_OPEN = 0o077
+"""Rights of others than the owner."""
+ZONE_LINK = Path("/etc/localtime")
+
+
+async def versions(examined: Examined) -> list[Finding]:
+    """Python, and every package that Antler needs, against what Antler says of itself."""
+    return await asyncio.to_thread(installed)
+
+
+def installed() -> list[Finding]:
+    """The same as `versions`; needs no settings."""
+    about = importlib.metadata.metadata("antler")
+    python, wanted = platform.python_version(), about["Requires-Python"] or ""
+    if SpecifierSet(wanted).contains(python, prereleases=True):
+        found = [ok("python", python)]
+    else:
+        found = [error("python", f"{python} is not {wanted}", f"install Antler with a Python {wanted}")]
+    wrong = [*wrong_packages(importlib.metadata.requires("antler") or [])]
+    return found + (wrong or [ok("packages", "all are there, in versions that fit")])
+
+
+def wrong_packages(requirements: list[str]) -> Iterator[Finding]:
+    """What is missing or too old of these, as in pyproject.toml."""
+    for requirement in map(Requirement, requirements):
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        install = f"run: pip install '{requirement.name}{requirement.specifier}', or install Antler again"
+        try:
+            version = importlib.metadata.version(requirement.name)
+        except importlib.metadata.PackageNotFoundError:
+            yield error(requirement.name, "is not installed", install)
+            continue
+        if not requirement.specifier.contains(version, prereleases=True):
+            yield error(requirement.name, f"is {version}, and Antler needs {requirement.specifier}", install)
+
+
+async def data_folder(examined: Examined) -> list[Finding]:
+    """The folder, whose it is, who else may read it, and what a dead process left."""
+    return await asyncio.to_thread(lambda: list(_data_folder(examined)))
+
+
+def _data_folder(examined: Examined) -> Iterator[Finding]:
+    folder = examined.settings.data_dir
+    if not folder.is_dir():
+        missing = note("data_dir", f"{folder} is not there yet", "the first start makes it, and so does --fix")
+        if examined.fix:
+            folder.mkdir(mode=0o700, parents=True)
+            missing = replace(missing, fixed=f"made {folder}")
+        yield missing
+        return
+    owner = folder.stat().st_uid
+    if owner != os.geteuid():
+        yield error(
+            "data_dir",
+            f"{folder} belongs to user {owner}, and this is user {os.geteuid()}",
+            f"run antler as that user, or: chown -R {os.geteuid()} {folder}",
+        )
+        return
+    exposed = [*_exposed(folder, examined.fix)]
+    yield from exposed
+    if not exposed:
+        yield ok("data_dir", f"{folder}, for its owner alone")
+    yield from _left_behind(examined)
+
+
+def _exposed(folder: Path, fix: bool) -> Iterator[Finding]:
+    """Others may look into the folder; its files matter only then, and are found by who knows their names."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if not mode & _OPEN:
+        return
+    yield _closed(folder, 0o700, fix)
+    for file in sorted(folder.iterdir()):
+        if file.is_file() and not file.is_symlink() and stat.S_IMODE(file.stat().st_mode) & _OPEN:
+            yield _closed(file, 0o600, fix)
+
+
+def _closed(path: Path, mode: int, fix: bool) -> Finding:
+    was = stat.S_IMODE(path.stat().st_mode)
+    found = warning(
+        "data_dir", f"{path} is open to other users of this machine (mode {was:o})", f"run: chmod {mode:o} {path}"
+    )
+    if fix:
+        path.chmod(mode)
+        found = replace(found, fixed=f"mode {mode:o}")
+    return found
+
+
+def _left_behind(examined: Examined) -> Iterator[Finding]:
+    if examined.gateway is not None:
+        return
+    folder, socket = examined.settings.data_dir, examined.settings.data_dir / SOCKET
+    pid = holder(folder)
+    if pid is not None:
+        who = f"process {pid}" if pid else "a process"
+        yield error(
+            "data_dir",
+            f"{who} holds {folder} and does not answer",
+            "wait a minute if it just started; else its log says why, and to stop it: kill " + (str(pid) or "it"),
+        )
+    elif socket.exists():
+        found = note(SOCKET, "is left of a process that is dead", f"the next start replaces it; or: rm {socket}")
+        if examined.fix:
+            socket.unlink(missing_ok=True)
+            found = replace(found, fixed="removed")
+        yield found
+
+
+async def disk(examined: Examined) -> list[Finding]:
+    """Room where the data is."""
+    folder = examined.settings.data_dir
+    existing = next(path for path in (folder, *folder.parents) if path.is_dir())
+    free = shutil.disk_usage(existing).free
+    files = os.statvfs(existing)
+    if files.f_files and not files.f_favail:
+        return [error("disk", f"no file can be made below {existing}: it has no inodes left", "delete old files there")]
+    return [room(existing, free)]
+
+
+def room(folder: Path, free: int) -> Finding:
+    """How much of a disk is free, in bytes, and what that means."""
+    says = f"{free / 1e9:.1f} GB are free below {folder}"
+    if free < FULL:
+        return error("disk", f"{says}: messages wait until there is room", "delete or move what is not needed there")
+    if free < SCARCE:
+        return warning("disk", says, "make room before it is full; uploads.max_thread_mb limits what threads keep")
+    return ok("disk", says)
+
+
+async def clock(examined: Examined) -> list[Finding]:
+    """The time, as far as it can be judged without asking anybody, and the time zone."""
+    found = [time_of(datetime.now(UTC), datetime.fromtimestamp(os.stat(__file__).st_mtime, UTC))]
+    settings = examined.settings
+    if "timezone" in settings.model_fields_set:
+        return [*found, ok("timezone", settings.timezone)]
+    zone = zone_of_machine()
+    if zone in ("", "UTC", "Etc/UTC"):
+        zone = "Europe/Berlin, or where its people are"
+    says = "was left at UTC: reminders, days of usage and the agent's clock follow it"
+    return [*found, note("timezone", says, f"set timezone: {zone}")]
+
+
+def time_of(now: datetime, installed: datetime) -> Finding:
+    """What the clock says, beside the time at which Antler was installed."""
+    if now < installed:
+        says = f"it says {now:%Y-%m-%d %H:%M} UTC, before Antler was installed: TLS and reminders fail"
+        return error("clock", says, "set the time, and let it be kept: timedatectl set-ntp true")
+    return ok("clock", f"{now:%Y-%m-%d %H:%M} UTC")
+
+
+def zone_of_machine() -> str:
+    """The IANA name of this machine's time zone, "" when it does not tell."""
+    target = os.path.realpath(ZONE_LINK)
+    return target.partition("/zoneinfo/")[2]
+
+
+async def database(examined: Examined) -> list[Finding]:
+    """Whether it can be read, is whole, and is of a version that this program knows."""
+    return await asyncio.to_thread(lambda: list(_database(examined)))
+
+
+def _database(examined: Examined) -> Iterator[Finding]:
+    settings = examined.settings
+    files = [settings.data_dir / "antler.db", Path(settings.checkpoints)] if settings.database.url is None else []
+    if files and not files[0].exists():
+        yield ok("database", "none yet: the first start makes it")
+        return
+    broken = [finding for file in files if file.exists() and (finding := whole(file)) is not None]
+    yield from broken
+    if broken:
+        return
+    key = "database.url" if settings.database.url is not None else "database"
+    clean = Redactor(settings.secrets())
+    try:
+        url = sql.parse(settings.database_url)
+        engine = sql.reader_engine(url)
+        try:
+            with engine.connect() as tx, tx.begin():
+                yield from _standing(tx, examined, key)
+        finally:
+            engine.dispose()
+    except StoreNewer as failure:
+        yield error(key, str(failure), "run that version, or restore the copy that its first start made of the file")
+    except StoreError as failure:
+        yield error(key, clean(str(failure)), "see docs/operating.md, Data, backups, upgrades")
+    except DBAPIError as failure:
+        place = url.render_as_string(hide_password=True)
+        reason = clean(" ".join(str(failure.orig).split()))
+        yield error(key, f"{place} cannot be used: {reason}", f"see {key}, and whether the server runs and lets it in")
+
+
+def _standing(tx: Connection, examined: Examined, key: str) -> Iterator[Finding]:
+    revision = schema.known_revision(tx)
+    kind = "SQLite" if tx.dialect.name == "sqlite" else "PostgreSQL"
+    if revision is None:
+        yield ok(key, f"{kind}, empty: the first start makes the tables")
+        return
+    if revision != schema.STEPS.revisions[-1]:
+        yield note(key, f"{kind}, revision {revision}: the next start brings it to {schema.STEPS.revisions[-1]}")
+    else:
+        yield ok(key, f"{kind}, revision {revision}")
+    yield from _nobody(tx, examined)
+
+
+def _nobody(tx: Connection, examined: Examined) -> Iterator[Finding]:
+    """Accounts that answer nobody yet."""
+    let_in = {row.account for row in access.everything(tx) if row.state in _LET_IN}
+    for account, channel in examined.settings.channels.items():
+        rules = examined.settings.access_for(account)
+        listed = (*rules.allow, *rules.admins, *rules.groups.allow)
+        if channel.type != "console" and not rules.is_public and not listed and account not in let_in:
+            says = "nobody is let in yet"
+            yield note(
+                f"channels.{account}", says, "run antler pair --claim, and send the code that it prints to the bot"
+            )
+
+
+_LET_IN = frozenset({AccessState.PAIRED, AccessState.ALLOWED, AccessState.ADMIN})
+
+
+def whole(file: Path) -> Finding | None:
+    """What is wrong with an SQLite file, None when nothing was found within LOOK_SECONDS."""
+    ends = time.monotonic() + LOOK_SECONDS
+    restore = f"stop antler, and put back a copy of {file.name}"
+    try:
+        with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=1.0) as db:
+            db.set_progress_handler(lambda: time.monotonic() > ends, _SQLITE_STEPS)
+            row: Any = db.execute("PRAGMA quick_check(1)").fetchone()
+        db.close()
+    except sqlite3.OperationalError as failure:
+        if "interrupted" in str(failure):
+            return None
+        return error("database", f"{file} cannot be read: {failure}", f"see whose it is and its mode: ls -l {file}")
+    except sqlite3.DatabaseError as failure:
+        return error("database", f"{file} is damaged: {failure}", restore)
+    if row is not None and row[0] != "ok":
+        return error("database", f"{file} is damaged: {' '.join(str(row[0]).split())}", restore)
+    return None
+
+
+async def gateway(examined: Examined) -> list[Finding]:
+    """How the one that runs here is, as `antler status` tells it."""
+    status = examined.gateway
+    if status is None:
+        return [note("antler run", "no gateway runs on this data folder")]
+    found = [ok("antler run", f"{status['version']} runs, {status['running']} answers at work")]
+    for connection in status["connections"]:
+        if connection["state"] != "connected":
+            says = f"{connection['state']} {connection['detail']}".strip()
+            found.append(warning(connection["account"], says, "antler doctor --online asks the platform why"))
+    for condition in status.get("conditions", ()):
+        if not condition["healthy"] and condition["part"] != "receiving":
+            what = f"{condition['part']} {condition['name']}".strip()
+            says = f"{condition['problem'].replace('_', ' ')} {condition['detail']}".strip()
+            found.append(Finding(Severity.WARNING, what, says, "the log tells more"))
+    if told := status.get("config"):
+        found.append(warning("config", str(told), "correct the file, or restart antler"))
+    return found

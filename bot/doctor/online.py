@@ -1,0 +1,232 @@
+"""What only others can tell, asked over the network: platforms, model providers, a transcription service, servers of
+tools, proxies, the time elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import wave
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from bot.clock import SystemClock
+from bot.doctor import parts
+from bot.doctor.config import DEMO
+from bot.doctor.findings import Finding, Severity, error, note, ok, warning
+from bot.voice.audio import TranscriptionError, kind_of
+from bot.voice.service import TranscriptionService
+from channels.base import Route
+from channels.errors import ChannelError
+from channels.network import http_session, tls_context, usable_proxy
+from channels.registry import name_of
+from channels.registry import probe as ask_platform
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bot.doctor.findings import Examined
+    from bot.settings import Settings
+    from bot.voice.audio import Untranscribed
+    from harness.config import ModelSettings
+
+ACCOUNT_SECONDS = 20.0
+MODEL_SECONDS = 90.0
+"""A local server may load the model first."""
+PROXY_SECONDS = 5.0
+SLOW_SECONDS = 8.0
+"""From here on an answer begins so late that people wonder."""
+APART, FAR_APART = 30.0, 300.0
+"""Seconds by which clocks differ: reminders come at a wrong time; and TLS or a platform refuses."""
+_REMEDIES: Mapping[Untranscribed, str] = {
+    "key": "set transcription.api_key to a key of this provider",
+    "model": "set transcription.model to a name that the provider lists; base_url mostly ends in /v1",
+    "quota": "the provider's account has no credit left: top it up",
+    "busy": "the provider takes no more calls now: try again later",
+    "garbage": "transcription.base_url is no service of this kind: mostly it ends in /v1",
+}
+
+
+async def accounts(examined: Examined) -> list[Finding]:
+    """Each account, as its platform sees it; what the gateway that runs holds is left alone."""
+    names = examined.settings.channels
+    found = await asyncio.gather(*(_account(examined, account) for account in names))
+    return [finding for one in found for finding in one]
+
+
+async def _account(examined: Examined, account: str) -> list[Finding]:
+    settings = examined.settings
+    channel = settings.channels[account]
+    key = f"channels.{account}"
+    if channel.type == "console":
+        return [ok(key, "the terminal needs nobody")]
+
+    def route(url: str) -> Route:
+        proxy, ca_file = settings.account_route(account, url)
+        return Route(proxy=proxy, ca_file=ca_file)
+
+    alone = not examined.served
+    try:
+        async with asyncio.timeout(ACCOUNT_SECONDS):
+            report = await ask_platform(channel.type, account, channel.adapter, route, SystemClock(), alone=alone)
+    except TimeoutError:
+        says = f"{name_of(channel.type)} has not answered within {ACCOUNT_SECONDS:.0f} s"
+        return [error(key, says, f"see whether this machine reaches it, and {key}.proxy or network.proxy")]
+    found = [
+        Finding(Severity.ERROR if problem.fatal else Severity.WARNING, key, problem.what, problem.remedy)
+        for problem in report.problems
+    ]
+    if report.identity is not None:
+        who = f"{report.identity.username or 'the bot'} ({report.identity.bot_id})"
+        place = f" in {report.place}" if report.place else ""
+        took = f", answered in {report.seconds:.1f} s" if report.seconds is not None else ""
+        found.insert(0, ok(key, f"{name_of(channel.type)} knows it as {who}{place}{took}"))
+    return [*found, *(note(key, text) for text in report.notes)]
+
+
+async def models(examined: Examined) -> list[Finding]:
+    """Each model: whether it answers, streams, calls tools and, where it is said to, sees; and how soon."""
+    settings = examined.settings
+    asked = (_model(settings, index, model) for index, model in enumerate(settings.models))
+    return [finding for found in await asyncio.gather(*asked) for finding in found]
+
+
+async def _model(settings: Settings, index: int, model: ModelSettings) -> list[Finding]:
+    from harness.models.probe import probe  # builds models, which takes a second to import
+
+    what, key = f"model {model.name}", f"models[{index}]"
+    if model.use == DEMO:
+        return [ok(what, "the demo model, which needs nobody")]
+    try:
+        async with asyncio.timeout(MODEL_SECONDS):
+            report = await probe(model, settings.model_route(model.name), key)
+    except TimeoutError:
+        return [error(what, f"has not answered within {MODEL_SECONDS:.0f} s", f"see whether {key}.base_url is alive")]
+    found = [
+        Finding(Severity.ERROR if problem.fatal else Severity.WARNING, what, problem.what, problem.remedy)
+        for problem in report.problems
+    ]
+    if report.first_word is None:
+        return found
+    abilities = {"streams": report.streams, "calls tools": report.calls_tools, "sees": report.sees}
+    able = ", ".join(name for name, can in abilities.items() if can) or "answers"
+    says = f"{able}; its first word came after {report.first_word:.1f} s"
+    if report.first_word > SLOW_SECONDS:
+        remedy = "take a faster model, or one nearer; `thinking: false` where it thinks first"
+        return [warning(what, says, remedy), *found]
+    return [ok(what, says), *found]
+
+
+async def transcription(examined: Examined) -> list[Finding]:
+    """Whether the service takes half a second of silence."""
+    settings = examined.settings.transcription
+    if settings is None:
+        return []
+    proxy, ca_file = examined.settings.network_route(settings.base_url)
+    service = TranscriptionService(settings, Route(proxy=proxy, ca_file=ca_file), SystemClock(), 1)
+    recording = _silence()
+    try:
+        async with asyncio.timeout(ACCOUNT_SECONDS):
+            await service.transcribe(recording, kind_of(recording, "audio/wav"))
+    except TimeoutError:
+        return [error("transcription", f"no answer within {ACCOUNT_SECONDS:.0f} s", _reach("transcription.base_url"))]
+    except TranscriptionError as failure:
+        remedy = _REMEDIES.get(failure.reason, _reach("transcription.base_url"))
+        return [error("transcription", f"{failure.reason.replace('_', ' ')}: {failure}", remedy)]
+    finally:
+        await service.close()
+    return [ok("transcription", f"{settings.model} takes recordings")]
+
+
+def _silence() -> bytes:
+    """Half a second of it, as a WAV file."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as recording:
+        recording.setnchannels(1)
+        recording.setsampwidth(2)
+        recording.setframerate(16_000)
+        recording.writeframes(bytes(16_000))
+    return file.getvalue()
+
+
+def _reach(key: str) -> str:
+    return f"see whether this machine reaches {key}, and what network.proxy and ca_file say"
+
+
+async def servers(examined: Examined) -> list[Finding]:
+    """MCP servers elsewhere; a gateway that runs is connected to them and has told how they are."""
+    remote = {name: each for name, each in examined.settings.mcp_servers.items() if each.transport != "stdio"}
+    return await parts.servers(examined, remote)
+
+
+async def proxies(examined: Examined) -> list[Finding]:
+    """Whether somebody listens at each configured proxy."""
+    settings = examined.settings
+    given = {"network.proxy": settings.network.proxy}
+    given |= {f"channels.{account}.proxy": channel.proxy for account, channel in settings.channels.items()}
+    found = []
+    for key, secret in given.items():
+        parsed = urlsplit(secret.get_secret_value()) if secret is not None else None
+        if parsed is None or parsed.hostname is None:
+            continue
+        where = f"{parsed.hostname}:{parsed.port or (443 if parsed.scheme == 'https' else 80)}"
+        try:
+            async with asyncio.timeout(PROXY_SECONDS):
+                _, writer = await asyncio.open_connection(*where.rsplit(":", 1))
+            writer.close()
+        except (OSError, TimeoutError) as failure:
+            why = "no answer" if isinstance(failure, TimeoutError) else _reason(failure)
+            found.append(error(key, f"nobody answers at {where} ({why})", f"correct {key}, or start the proxy"))
+        else:
+            found.append(ok(key, f"{where} takes connections"))
+    return found
+
+
+def _reason(failure: OSError) -> str:
+    """The system's words for it; asyncio's own name the address again."""
+    if failure.errno is not None and failure.errno > 0:
+        return os.strerror(failure.errno)
+    return failure.strerror or type(failure).__name__
+
+
+async def clock(examined: Examined) -> list[Finding]:
+    """The time here beside that of a server which is asked anyway; nothing where none tells the time."""
+    settings = examined.settings
+    for url, route in _services(settings):
+        with suppress(aiohttp.ClientError, OSError, TimeoutError, ValueError, ChannelError):
+            there = await _date(url, route)
+            if there is not None:
+                return [difference((datetime.now(UTC) - there).total_seconds(), urlsplit(url).hostname or url)]
+    return []
+
+
+def _services(settings: Settings) -> list[tuple[str, Route]]:
+    urls = [model.base_url for model in settings.models if model.base_url]
+    urls += [str(url) for each in settings.channels.values() if (url := getattr(each.adapter, "base_url", None))]
+    routes = (settings.network_route(url) for url in urls)
+    return [(url, Route(proxy=proxy, ca_file=ca_file)) for url, (proxy, ca_file) in zip(urls, routes, strict=True)]
+
+
+async def _date(url: str, route: Route) -> datetime | None:
+    context = tls_context(route, "clock") if url.startswith("https:") else None
+    timeout = aiohttp.ClientTimeout(total=PROXY_SECONDS)
+    async with (
+        http_session(1, context, proxy=usable_proxy(route, "clock"), timeout=timeout) as session,
+        session.head(url, allow_redirects=False) as answer,
+    ):
+        date = answer.headers.get("Date")
+    return None if date is None else parsedate_to_datetime(date)
+
+
+def difference(seconds: float, host: str) -> Finding:
+    """How far the clock here is ahead of another one, and what that means."""
+    if abs(seconds) < APART:
+        return ok("clock", f"agrees with that of {host}")
+    says = f"is {abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} that of {host}"
+    remedy = "set the time, and let it be kept: timedatectl set-ntp true"
+    return error("clock", says, remedy) if abs(seconds) >= FAR_APART else warning("clock", says, remedy)

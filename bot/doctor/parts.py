@@ -1,0 +1,134 @@
+"""The parts that a gateway starts with, each tried as it would start: models, MCP servers, the sandbox, skills."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from bot.clock import SystemClock
+from bot.doctor import config
+from bot.doctor.findings import Finding, Severity, error, note, ok, warning
+from bot.files.sandboxes import WORDS, probe
+from bot.skills import tool as skills_tool
+from harness.mcp.pool import McpPool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bot.doctor.findings import Examined
+    from bot.files.sandboxes import SandboxFacts, State
+    from bot.settings import Settings
+    from harness.mcp.config import McpServerSettings
+    from harness.mcp.pool import ServerFacts
+    from sandbox.config import SandboxSettings
+
+_STATES: Mapping[State, Severity] = {
+    "full": Severity.OK,
+    "off": Severity.OK,
+    "restricted": Severity.WARNING,
+    "none": Severity.WARNING,
+    "files": Severity.WARNING,
+    "failed": Severity.ERROR,
+}
+SANDBOX_PAGE = "docs/sandbox.md tells what each provider needs"
+
+
+async def config_file(examined: Examined) -> list[Finding]:
+    return await asyncio.to_thread(config.summary, examined.settings, examined.file)
+
+
+async def models(examined: Examined) -> list[Finding]:
+    """Whether they can be built; nobody is asked."""
+    settings = examined.settings
+    wrong = await config.unbuilt_models(settings)
+    keys = {finding.what for finding in wrong}
+    built = [
+        ok(f"model {model.name}", f"{model.model or model.use}, not asked")
+        for index, model in enumerate(settings.models)
+        if f"models[{index}]" not in keys
+    ]
+    return [*wrong, *built]
+
+
+async def local_servers(examined: Examined) -> list[Finding]:
+    """MCP servers that are programs of this machine."""
+    local = {name: each for name, each in examined.settings.mcp_servers.items() if each.transport == "stdio"}
+    missing = await asyncio.to_thread(config.programs, examined.settings)
+    lacking = {finding.what for finding in missing}
+    there = {name: each for name, each in local.items() if f"mcp_servers.{name}.command" not in lacking}
+    return [*missing, *await servers(examined, there)]
+
+
+async def servers(examined: Examined, wanted: Mapping[str, McpServerSettings]) -> list[Finding]:
+    """How these servers start. A gateway that runs has started them, and told of it."""
+    if examined.gateway is not None:
+        told = [facts for facts in examined.gateway.get("mcp", ()) if facts["name"] in wanted]
+    else:
+        told = [asdict(facts) for facts in await server_facts(examined.settings, wanted)]
+    return [_server(facts, is_local=wanted[facts["name"]].command is not None) for facts in told]
+
+
+async def server_facts(settings: Settings, servers: Mapping[str, McpServerSettings]) -> tuple[ServerFacts, ...]:
+    """How servers start: each is connected to and asked for its tools, for a few seconds; then they are ended."""
+    # A provider may take a refresh token once only, so the running gateway's cache has to be the one that is used.
+    pool = McpPool(servers, folder=settings.data_dir, route=settings.network_route, clock=SystemClock())
+    pool.start()
+    try:
+        await pool.settled()
+        return pool.facts
+    finally:
+        await pool.close()
+
+
+def _server(facts: Mapping[str, Any], *, is_local: bool) -> Finding:
+    """facts: those of a ServerFacts."""
+    key, state, tools, detail = f"mcp_servers.{facts['name']}", facts["state"], facts["tools"], facts["detail"]
+    if state == "off":
+        return ok(key, "is turned off")
+    if state != "ready":
+        why = f"does not start: {detail}" if detail else "has not answered yet"
+        see = "run its command by hand to see what it says" if is_local else f"see {key}.url, headers and oauth"
+        return error(key, why, f"{see}; `enabled: false` turns it off")
+    if detail:
+        return warning(key, f"{tools} tools; {detail}", f"see the names in {key}.tools, or leave it so")
+    if not tools:
+        return warning(key, "starts and has no tools", f"see {key}.tools.allow and deny")
+    return ok(key, f"starts, {tools} tool{'' if tools == 1 else 's'}")
+
+
+async def sandbox(examined: Examined) -> list[Finding]:
+    """What commands of the agent are held by, tried with a real one."""
+    return _held(await probe(examined.settings), examined.settings.sandbox)
+
+
+def _held(facts: SandboxFacts, asked: SandboxSettings) -> list[Finding]:
+    what, severity, state = f"sandbox {facts.provider}", _STATES.get(facts.state, Severity.ERROR), WORDS[facts.state]
+    if facts.state in ("full", "restricted"):
+        limits = asked.limits
+        state += f"; network: {asked.network.mode}, {limits.memory_mb} MB, {limits.processes} processes"
+    told = [ok(what, state)] if severity is Severity.OK else []
+    for shortfall in facts.shortfalls:
+        sentence, hint = _parted(shortfall)
+        says = f"{state}: {sentence}" if severity is Severity.ERROR else sentence
+        told.append(Finding(max(severity, Severity.NOTE), what, says, hint or SANDBOX_PAGE))
+    return told or [Finding(severity, what, state, SANDBOX_PAGE)]
+
+
+def _parted(shortfall: str) -> tuple[str, str]:
+    """A sentence, and the hint in brackets at its end, "" for none."""
+    depth = 0
+    for place in range(len(shortfall) - 1, -1, -1) if shortfall.endswith(")") else ():
+        depth += {")": 1, "(": -1}.get(shortfall[place], 0)
+        if not depth:
+            return shortfall[:place].rstrip(), shortfall[place + 1 : -1]
+    return shortfall, ""
+
+
+async def skills(examined: Examined) -> list[Finding]:
+    counts, *wrong = await asyncio.to_thread(skills_tool.standings, examined.settings)
+    told = [warning("skills", each, "antler skills validate tells more") for each in wrong]
+    waiting = await asyncio.to_thread(skills_tool.waiting_names, examined.settings)
+    if waiting:
+        told.append(note("skills", f"{', '.join(waiting)}: off until you agree", "antler skills waiting, then on"))
+    return [ok("skills", counts), *told]

@@ -1,0 +1,182 @@
+"""/metrics for Prometheus: figures that the parts of the process have anyway, read when they are asked for.
+
+Labels are names of the config, kinds and states: never a person, a chat, or anything that grows with use.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Header
+from fastapi.responses import PlainTextResponse, Response
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from channels.base import ConnectionState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from prometheus_client.metrics_core import Metric
+
+    from bot.clock import Durations
+    from bot.delivery.account import AccountSnapshot
+    from bot.delivery.service import Delivery
+    from bot.inbound.bus import MessageBus
+    from bot.operations.status import StatusPage, StoredFacts
+    from bot.runs.manager import RunManager
+    from bot.settings.sections import HttpSettings
+    from bot.usage.meter import Totals
+    from harness.models.health import ModelHealth
+
+    Samples = Mapping[Any, float]
+    """The values of the labels, a tuple of strings in their order, and the figure."""
+
+NANO = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """The parts whose figures are told. platforms: of the accounts, by name."""
+
+    platforms: Mapping[str, str]
+    status: StatusPage
+    bus: MessageBus
+    runs: RunManager
+    delivery: Delivery
+    models: ModelHealth
+    totals: Totals
+
+
+def metrics_router(watched: Watched, settings: HttpSettings) -> APIRouter:
+    """Open without a token only where nobody beyond this machine can ask."""
+    router = APIRouter()
+    token = None if settings.metrics_token is None else settings.metrics_token.get_secret_value()
+
+    @router.get("/metrics")
+    async def metrics(authorization: Annotated[str, Header()] = "") -> Response:
+        if token is None and settings.is_exposed:
+            return PlainTextResponse("set http.metrics_token, and ask with it\n", 403)
+        if token is not None and not hmac.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
+            return PlainTextResponse("ask with the token of http.metrics_token\n", 401, {"WWW-Authenticate": "Bearer"})
+        registry = CollectorRegistry()
+        registry.register(Figures(watched, await watched.status.stored()))
+        ProcessCollector(registry=registry)
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    return router
+
+
+class Figures(Collector):
+    """All figures of one moment. stored: what only the store knows, None where it does not answer."""
+
+    def __init__(self, watched: Watched, stored: StoredFacts | None) -> None:
+        self._watched = watched
+        self._stored = stored
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._of_process()
+        yield from self._of_connections()
+        yield from self._of_inbound()
+        yield from self._of_runs()
+        yield from self._of_models()
+        yield from self._of_delivery(self._watched.delivery.snapshot().accounts)
+
+    def _account(self, name: str) -> list[str]:
+        return [name, self._watched.platforms.get(name, "")]
+
+    def _of_process(self) -> Iterator[Metric]:
+        status = self._watched.status
+        yield _gauge("info", "Always 1; the version is a label.", {(status.version,): 1}, "version")
+        conditions = {(str(each.part), each.name): float(each.healthy) for each in status.health.conditions()}
+        yield _gauge("well", "1 where a part works, 0 where it does not.", conditions, "part", "name")
+        if (free := status.health.disk_free()) is not None:
+            yield _gauge("disk_free_bytes", "Free on the disk of data_dir.", {(): free})
+        facts = status.asked.sandbox()
+        yield _gauge("sandbox", "1; provider and state are labels.", {(facts.provider, facts.state): 1},
+                     "provider", "state")  # fmt: skip
+        servers = {(each.name,): float(each.state == "ready") for each in status.asked.servers()}
+        yield _gauge("mcp_server_up", "1 where a server of tools is connected.", servers, "server")
+
+    def _of_connections(self) -> Iterator[Metric]:
+        found = self._watched.status.health.connections()
+        up = {tuple(self._account(c.account)): float(c.state is ConnectionState.CONNECTED) for c in found}
+        yield _gauge("connection_up", "1 where the account receives.", up, "account", "platform")
+        silence = {tuple(self._account(c.account)): c.silence for c in found if c.silence is not None}
+        yield _gauge("connection_silence_seconds", "Since the platform's last sign of life.", silence,
+                     "account", "platform")  # fmt: skip
+        reconnects = {tuple(self._account(c.account)): c.reconnects for c in found}
+        yield _counter("reconnects", "Times that a connection was made anew.", reconnects, "account", "platform")
+
+    def _of_inbound(self) -> Iterator[Metric]:
+        asked = self._watched.status.asked
+        events = {(*self._account(account), outcome): n for (account, outcome), n in self._watched.bus.counts.items()}
+        yield _counter("inbound_events", "Events by what became of them: accepted, duplicate, passed_by, unreadable.",
+                       events, "account", "platform", "outcome")  # fmt: skip
+        yield _gauge("queue_messages", "Messages that wait for their turn.", {(): asked.waiting()})
+        yield _gauge("pairings_waiting", "Persons who wait to be let in.", {(): asked.pairings()})
+        if self._stored is not None:
+            yield _gauge("queue_age_seconds", "Since the oldest message came that no run has begun to answer.",
+                         {(): self._stored.queue_age})  # fmt: skip
+            spent = {(each.key,): each.share for each in self._stored.budgets}
+            yield _gauge("budget_spent_ratio", "Of a day's budget of all together, 1 when used up.", spent, "budget")
+
+    def _of_runs(self) -> Iterator[Metric]:
+        runs, counts = self._watched.runs, self._watched.runs.active.counts
+        yield _gauge("runs_active", "Answers at work.", {(): len(runs.active)})
+        yield _gauge("runs_without_slot", "Of these, those that wait for one of limits.concurrent_runs.",
+                     {(): runs.waiting})  # fmt: skip
+        yield _gauge("approvals_waiting", "Tool calls that wait for a person's decision.",
+                     {(): self._watched.status.approvals})  # fmt: skip
+        endings = {(*self._account(account), state): n for (account, state), n in counts.endings.items()}
+        yield _counter("runs", "Answers that ended, by how.", endings, "account", "platform", "ending")
+        yield _histogram("first_words_seconds", "From a run's beginning to its first words.", {(): counts.first_words})
+        yield _histogram("slot_wait_seconds", "That runs waited for a free slot.", {(): counts.slot_waits})
+        yield _counter("tool_calls", "Tool calls that ended.", counts.tools, "tool", "outcome")
+
+    def _of_models(self) -> Iterator[Metric]:
+        models, totals = self._watched.models, self._watched.totals
+        yield _counter("model_calls", "Calls by how they went: answered, or the kind of failure; each try counts.",
+                       models.calls, "model", "outcome")  # fmt: skip
+        yield _counter("tokens", "As providers counted them: input, cached (a part of it), output.",
+                       totals.tokens, "model", "kind")  # fmt: skip
+        costs = {label: nano / NANO for label, nano in totals.costs.items()}
+        yield _counter("cost", "Of models that have a price, in its currency.", costs, "model", "currency")
+
+    def _of_delivery(self, accounts: tuple[AccountSnapshot, ...]) -> Iterator[Metric]:
+        calls = {(*self._account(each.account), outcome): n for each in accounts for outcome, n in each.calls.items()}
+        yield _counter("api_calls", "Calls to platforms by how they went: done, limited (429), unknown, refused.",
+                       calls, "account", "platform", "outcome")  # fmt: skip
+        waiting = {tuple(self._account(each.account)): each.waiting_finals for each in accounts}
+        yield _gauge("finals_waiting", "Finished answers that are not wholly shown.", waiting, "account", "platform")
+        oldest = {tuple(self._account(each.account)): each.oldest_wait for each in accounts}
+        yield _gauge("finals_oldest_seconds", "That the oldest of them has waited.", oldest, "account", "platform")
+        waits = {tuple(self._account(each.account)): each.waits for each in accounts}
+        yield _histogram("final_wait_seconds", "From an answer's end until it was wholly shown, or given up.", waits,
+                         "account", "platform")  # fmt: skip
+
+
+def _gauge(name: str, text: str, samples: Samples, *labels: str) -> Metric:
+    family = GaugeMetricFamily(f"antler_{name}", text, labels=labels)
+    for values, value in samples.items():
+        family.add_metric(values, value)
+    return family
+
+
+def _counter(name: str, text: str, samples: Samples, *labels: str) -> Metric:
+    family = CounterMetricFamily(f"antler_{name}", f"{text} Since the start.", labels=labels)
+    for values, value in samples.items():
+        family.add_metric(values, value)
+    return family
+
+
+def _histogram(name: str, text: str, samples: Mapping[Any, Durations], *labels: str) -> Metric:
+    family = HistogramMetricFamily(f"antler_{name}", text, labels=labels)
+    for values, taken in samples.items():
+        steps = [(str(step), count) for step, count in taken.up_to()]
+        family.add_metric(values, [*steps, ("+Inf", taken.count)], taken.total)
+    return family

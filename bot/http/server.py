@@ -1,0 +1,103 @@
+"""One listener for all that Antler serves over HTTP: an application made of routers, in the gateway's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from typing import TYPE_CHECKING
+
+import uvicorn
+from fastapi import FastAPI
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fastapi import APIRouter
+
+    from bot.settings.sections import HttpSettings
+
+log = logging.getLogger(__name__)
+
+MOST_CONNECTIONS = 500
+"""At once; beyond it the answer is 503, so that who only opens connections cannot use up the process's files."""
+CLOSING_SECONDS = 1
+"""What is being answered at the stop has so long."""
+
+
+class HttpUnavailable(Exception):
+    """The address cannot be listened on; the text names the key."""
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals stay the gateway's."""
+        yield
+
+
+def make_app(routers: Sequence[APIRouter]) -> FastAPI:
+    """The application that serves these routers and nothing else: no page that lists them."""
+    app = FastAPI(title="Antler", docs_url=None, redoc_url=None, openapi_url=None)
+    for router in routers:
+        app.include_router(router)
+    return app
+
+
+class HttpServer:
+    """The listener. It has its address from the beginning, and answers from `start` to `close`.
+
+    Raises HttpUnavailable.
+    """
+
+    def __init__(self, settings: HttpSettings, routers: Sequence[APIRouter]) -> None:
+        config = uvicorn.Config(
+            make_app(routers),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            proxy_headers=settings.behind_proxy,
+            ssl_certfile=settings.tls_cert,
+            ssl_keyfile=settings.tls_key,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_graceful_shutdown=CLOSING_SECONDS,
+        )
+        try:
+            config.load()
+        except OSError as error:  # ssl.SSLError is one
+            raise HttpUnavailable(
+                f"http.tls_cert and http.tls_key cannot be used: {error.strerror or error.args[-1]}"
+            ) from error
+        self._socket = _listening(settings)
+        self._server = _Server(config)
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on, also where port 0 left the choice to the system."""
+        number: int = self._socket.getsockname()[1]
+        return number
+
+    def start(self) -> None:
+        self._serving = asyncio.create_task(self._server.serve([self._socket]), name="http")
+
+    async def close(self) -> None:
+        """Take no more connections, finish what is being answered."""
+        self._server.should_exit = True
+        if self._serving is not None:
+            await self._serving
+        self._socket.close()
+
+
+def _listening(settings: HttpSettings) -> socket.socket:
+    """A bound socket. Raises HttpUnavailable."""
+    host, port = settings.address
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family, backlog=128)
+    except OSError as error:
+        why = f"{error.strerror or error}".lower()
+        raise HttpUnavailable(f"http.listen: {settings.listen} cannot be listened on ({why})") from error

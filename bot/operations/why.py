@@ -1,0 +1,183 @@
+"""Why a message was answered as it was, or not: its decisions for administrators, on the machine and in a chat.
+
+It tells what was decided and by what, never what anybody said.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bot.clock import SystemClock
+from bot.store import Store, decisions
+from bot.texts import DEFAULT, texts_for
+from bot.texts.commands import unmarked
+from bot.texts.markdown import inline, plain
+from channels.registry import message_of_link
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+    from zoneinfo import ZoneInfo
+
+    from sqlalchemy import Connection
+
+    from bot.settings import Settings
+    from bot.store.decisions import MessageFacts, RunFacts
+    from bot.store.retrying import RetryingStore
+    from bot.texts.catalogue import Texts
+
+RUN_ID = 32
+"""Characters of a run's id."""
+
+
+class WhyPage:
+    """platforms: of the accounts, by name. zone: to tell times in."""
+
+    def __init__(self, store: RetryingStore | Store, platforms: Mapping[str, str], zone: ZoneInfo) -> None:
+        self._store = store
+        self._platforms = platforms
+        self._zone = zone
+
+    async def of(self, subject: str, texts: Texts) -> str:
+        """Markdown. subject: an event's number, a run's id, or the link to a message."""
+        return await self._store.read(lambda tx: self._page(tx, self._event_of(tx, subject), texts))
+
+    async def of_message(self, account: str, chat: str, message_id: str, texts: Texts) -> str:
+        """Markdown on a platform's message, a person's or the bot's."""
+        return await self._store.read(
+            lambda tx: self._page(tx, decisions.event_of(tx, account, chat, message_id), texts)
+        )
+
+    async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """An operation of the control socket: {"subject": ...} to {"text": ..., "done": ...}."""
+        texts = texts_for(DEFAULT)
+        text = await self.of(str(request.get("subject", "")), texts)
+        return {"text": _on_a_terminal(text), "done": text != texts.why["unknown"]}
+
+    def _event_of(self, tx: Connection, subject: str) -> int | None:
+        if subject.isdecimal() and len(subject) < RUN_ID:
+            return int(subject)
+        if len(subject) == RUN_ID and subject.isalnum():
+            return decisions.event_of_reply(tx, subject)
+        linked = message_of_link(subject)
+        if linked is None:
+            return None
+        platform, chat, message_id = linked
+        accounts = [account for account, its in self._platforms.items() if its == platform]
+        found = (decisions.event_of(tx, account, chat, message_id) for account in accounts)
+        return next(filter(None, found), None)
+
+    def _page(self, tx: Connection, event_id: int | None, texts: Texts) -> str:
+        event = decisions.event(tx, event_id) if event_id is not None else None
+        if event is None:
+            return texts.why["unknown"]
+        run = decisions.run(tx, event.run_id) if event.run_id is not None else None
+        place = f"{event.account}:{event.chat}" if event.chat is not None else event.account
+        title = texts.why["event"].format(event=event.event_id, place=inline(place), time=self._time(event.received_at))
+        lines = list(_without_run(event, texts)) if run is None else list(self._with_run(tx, run, texts))
+        return "\n".join([title, "", *(f"- {line}" for line in lines)])
+
+    def _with_run(self, tx: Connection, run: RunFacts, texts: Texts) -> Iterator[str]:
+        say = texts.why
+        if run.rule:
+            yield say["rule"].format(rule=inline(run.rule)) + self._by(tx, run, texts)
+        detail = say["detail"].format(detail=plain(run.detail)) if run.detail else ""
+        yield say["run"].format(run=run.run_id, person=inline(run.speaker), state=run.state) + detail
+        if run.place is not None:
+            yield _queue(run, texts)
+        if run.slot_wait is not None:
+            yield say["slot"].format(wait=_seconds(run.slot_wait / 1000))
+        yield from _of_model(run, texts)
+        if run.tools:
+            named = (tool if ok else say["failed_tool"].format(tool=tool) for tool, ok in run.tools.elements())
+            yield say["tools"].format(tools=plain(", ".join(named)))
+        for tool, decision, by, seconds in run.asked:
+            about = {"tool": f"`{inline(tool)}`", "decision": decision, "by": inline(by or "") or say["nobody"]}
+            key = "approval" if decision is not None else "approval_open"
+            yield say[key].format(wait=texts.duration(seconds or 0), **about)
+        yield from _of_end(run, texts)
+
+    def _by(self, tx: Connection, run: RunFacts, texts: Texts) -> str:
+        """Who decided on a person's access, where a decision let them in."""
+        known = decisions.let_in(tx, run.speaker)
+        if known is None or known[0] not in run.rule.split(", "):
+            return ""
+        state, by, at = known
+        return texts.why["decided_by"].format(state=state, by=plain(by), time=self._time(at) if at else "")
+
+    def _time(self, at: datetime) -> str:
+        return at.astimezone(self._zone).isoformat(" ", timespec="seconds")
+
+
+def _without_run(event: MessageFacts, texts: Texts) -> Iterator[str]:
+    if event.reason:
+        yield texts.why["not_answered"].format(reason=plain(event.reason))
+    else:
+        yield texts.why["open"]
+
+
+def _queue(run: RunFacts, texts: Texts) -> str:
+    if run.started_at is None:
+        return texts.why["not_begun"].format(count=run.place)
+    began = _seconds((run.started_at - run.created_at).total_seconds())
+    return texts.why["behind" if run.place else "first"].format(count=run.place, began=began)
+
+
+def _of_model(run: RunFacts, texts: Texts) -> Iterator[str]:
+    say = texts.why
+    calls = ", ".join(f"{model} × {count}" for model, count in run.models.items())
+    yield say["model"].format(model=inline(run.model), calls=plain(calls) or say["no_calls"])
+    if run.retries:
+        retries = ", ".join(f"{kind} × {count}" for kind, count in run.retries.items())
+        yield say["retries"].format(retries=plain(retries))
+    for model, instead_of in run.fallbacks:
+        yield say["fallback"].format(model=inline(model), instead_of=inline(instead_of))
+    if run.starts > 1:
+        yield say["starts"].format(count=run.starts)
+
+
+def _of_end(run: RunFacts, texts: Texts) -> Iterator[str]:
+    say = texts.why
+    if run.ended_at is None:
+        return
+    took = _seconds((run.ended_at - (run.started_at or run.created_at)).total_seconds())
+    if run.first_words is not None:
+        yield say["words"].format(wait=_seconds(run.first_words / 1000), took=took)
+    else:
+        yield say["ended"].format(took=took)
+    if run.abandoned:
+        yield say["abandoned"].format(reason=plain(run.abandoned))
+    elif run.shown_at is None:
+        yield say["not_shown"]
+    else:
+        yield say["shown"].format(wait=_seconds((run.shown_at - run.ended_at).total_seconds()))
+
+
+def _seconds(seconds: float) -> str:
+    return f"{max(0.0, seconds):.1f} s"
+
+
+def _on_a_terminal(text: str) -> str:
+    """The page as a terminal shows it: no marks of Markdown."""
+    return unmarked(text).replace("**", "").replace("`", "").replace("\\", "")
+
+
+def run(settings: Settings, subject: str) -> int:
+    """The command line: print it; returns the exit code."""
+    from bot.control.lock import do_there_or_here
+
+    return do_there_or_here(settings, "why", {"subject": subject}, _do_it_here)
+
+
+async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
+    store = await Store.open(settings.database_url, clock=SystemClock())
+    try:
+        return await why_page(settings, store).do(request)
+    finally:
+        await store.close()
+
+
+def why_page(settings: Settings, store: RetryingStore | Store) -> WhyPage:
+    """The page of a gateway with these settings."""
+    platforms = {account: channel.type for account, channel in settings.channels.items()}
+    return WhyPage(store, platforms, settings.zone)

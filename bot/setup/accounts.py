@@ -1,0 +1,151 @@
+"""The wizard's questions about one account: its credentials, checked as they are given, until they work."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from bot.access.pairing import qr_code
+from bot.setup.files import Draft
+from bot.setup.offers import CREDENTIALS, Credential
+from bot.setup.questions import Back
+from bot.setup.trials import try_account
+from channels.registry import NoManifest, manifest, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bot.settings.sections import NetworkSettings
+    from bot.setup.questions import Questions
+    from bot.texts.catalogue import Texts
+
+APP_NAME = "Antler"
+SLACK_CREATE = "https://api.slack.com/apps?new_app=1&manifest_yaml="
+
+
+@dataclass(frozen=True, slots=True)
+class AccountQuestions:
+    """environment: variables that are set already, in the process or in the .env file. preset: by account, keys that
+    are not asked for. known: the ids of the accounts that the config has."""
+
+    ask: Questions
+    tell: Callable[[str], None]
+    texts: Texts
+    environment: Mapping[str, str]
+    preset: Mapping[str, Mapping[str, Any]]
+    known: Mapping[str, Any]
+    network: NetworkSettings
+
+    async def account(self, platform: str) -> Draft | None:
+        """What an account on a platform adds to the config; None when the person leaves it out."""
+        say = self.texts.setup
+        account, number = await self._id(platform)
+        while True:
+            values = await self._values(platform, account, number)
+            self.tell(say["checking"].format(name=name_of(platform)))
+            outcome = await try_account(platform, account, values, self.network, self.texts)
+            self.tell("\n".join(outcome.lines))
+            if outcome.works:
+                return account_draft(platform, account, values, number)
+            choices = {"again": say["again"], "keep": say["keep"], "out": say["leave_out"].format(name=account)}
+            match await self.ask.choose(say["what_now"], choices):
+                case "keep":
+                    return account_draft(platform, account, values, number)
+                case "out":
+                    return None
+
+    async def _id(self, platform: str) -> tuple[str, int]:
+        """The account's id, and the number that sets its variables apart from those of other bots there."""
+        if platform not in self.known:
+            return platform, 1
+        say = self.texts.setup
+        self.tell(say["account_there"].format(account=platform))
+        choices = {"replace": say["account_replace"], "another": say["account_another"]}
+        if await self.ask.choose(say["what_now"], choices) == "replace":
+            return platform, 1
+        number = next(number for number in range(2, 1000) if f"{platform}-{number}" not in self.known)
+        return f"{platform}-{number}", number
+
+    async def _values(self, platform: str, account: str, number: int) -> dict[str, Any]:
+        say, values = self.texts.setup, dict(self.preset.get(account, {}))
+        if platform == "feishu" and await self._scans():
+            with contextlib.suppress(Back):
+                return values | await self._registered(str(values.get("domain", platform)))
+        self.tell(self.texts.setup_guides[platform])
+        if link := creation_link(platform):
+            self.tell(f"{say['manifest']}\n{link}")
+        asked, place = [each for each in CREDENTIALS[platform] if each.key not in values], 0
+        while place < len(asked):
+            try:
+                values[asked[place].key] = await self._credential(platform, asked[place], number)
+                place += 1
+            except Back:
+                if place == 0:
+                    raise
+                place -= 1
+        return values
+
+    async def _credential(self, platform: str, credential: Credential, number: int) -> str:
+        label, variable = self.texts.setup_labels[f"{platform}.{credential.key}"], variable_of(credential, number)
+        while True:
+            typed = await (self.ask.secret if credential.variable else self.ask.text)(label)
+            if typed:
+                return typed
+            if found := self.environment.get(variable):
+                self.tell(self.texts.setup["from_environment"].format(name=variable))
+                return found
+            self.tell(self.texts.setup["missing_value"])
+
+    async def _scans(self) -> bool:
+        say = self.texts.setup
+        choices = {"scan": say["feishu_scan"], "typed": say["feishu_typed"]}
+        return await self.ask.choose(say["feishu_how"], choices) == "scan"
+
+    async def _registered(self, domain: str) -> dict[str, str]:
+        """The credentials of an app that is made by scanning a code. Raises Back when none was made."""
+        from channels.feishu.registration import RegistrationFailed, register
+
+        say = self.texts.setup
+        self.tell(say["feishu_loading"])
+
+        def show(url: str, seconds: int) -> None:
+            self.tell(f"{say['feishu_code'].format(minutes=round(seconds / 60))}\n{url}\n{qr_code(url)}")
+
+        try:
+            made = await register(domain, show)
+        except RegistrationFailed as error:
+            self.tell(say["feishu_failed"].format(why=error))
+            raise Back from None
+        self.tell(say["feishu_made"].format(app=made.app_id))
+        values = {"app_id": made.app_id, "app_secret": made.app_secret}
+        return values | ({"domain": made.domain} if made.domain != "feishu" else {})
+
+
+def account_draft(platform: str, account: str, values: Mapping[str, Any], number: int = 1) -> Draft:
+    """What an account is in the config: its secrets by the names of their variables."""
+    entry: dict[str, Any] = {} if account == platform else {"type": platform}
+    draft = Draft()
+    secret = {credential.key: credential for credential in CREDENTIALS[platform] if credential.variable}
+    for key, value in values.items():
+        if key in secret:
+            variable = variable_of(secret[key], number)
+            draft.secrets[variable], entry[key] = str(value), f"${variable}"
+        else:
+            entry[key] = value
+    draft.set(f"channels.{account}", entry)
+    return draft
+
+
+def variable_of(credential: Credential, number: int) -> str:
+    """The variable that holds a secret of the first, second, ... bot on a platform."""
+    return credential.variable if number == 1 else f"{credential.variable}_{number}"
+
+
+def creation_link(platform: str) -> str:
+    """A link to the platform's page on which the app is created, filled in; "" where there is none."""
+    try:
+        return f"{SLACK_CREATE}{quote(manifest(platform, APP_NAME))}"
+    except NoManifest:
+        return ""

@@ -1,0 +1,173 @@
+"""What `antler init` writes: config.yaml and .env, added to what is there, both or neither."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import tempfile
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bot.settings.load import ENV_FILE, expand, load, variables
+from bot.settings.sections import NetworkSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ruamel.yaml import YAML
+
+    from bot.settings import Settings
+
+HEADER = """\
+Antler's configuration, as `antler init` wrote it: what differs from the defaults. `antler config example` prints every
+key; `antler check-config` checks this file. Secrets are in the .env beside it."""
+_PLAIN = re.compile(r"[\w:./+=@%,-]*", re.ASCII)
+
+
+@dataclass(slots=True)
+class Draft:
+    """What was answered so far. config: a part of the config's tree. secrets: variable -> value, for the .env."""
+
+    config: dict[str, Any] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+
+    def set(self, key: str, value: Any) -> None:
+        """Set a dotted key; None takes it away."""
+        *sections, last = key.split(".")
+        inner = self.config
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner.pop(last, None)
+        if value is not None:
+            inner[last] = value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        inner: Any = self.config
+        for section in key.split("."):
+            if not isinstance(inner, dict) or section not in inner:
+                return default
+            inner = inner[section]
+        return inner
+
+
+class ConfigFiles:
+    """The config file and the .env beside it. fresh: an existing config is replaced, and kept under another name."""
+
+    def __init__(self, path: Path, env: Mapping[str, str], *, fresh: bool = False) -> None:
+        self.path = path.absolute()
+        self.env_path = self.path.parent / ENV_FILE
+        self.fresh = fresh
+        self._env = env
+
+    @property
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def settings(self, draft: Draft) -> Settings:
+        """The settings as they will be. Raises ConfigError with every problem."""
+        # Beside the real one, which relative paths in it are relative to.
+        with tempfile.NamedTemporaryFile("w", prefix=".antler-init-", dir=self.path.parent, encoding="utf-8") as file:
+            file.write(self.config_text(draft))
+            file.flush()
+            return load(Path(file.name), {**variables(self.path, self._env), **draft.secrets})
+
+    def known_accounts(self) -> dict[str, Any]:
+        """The accounts of the config that is added to, as they are written there."""
+        accounts = self._tree(_yaml()).get("channels")
+        return dict(accounts) if isinstance(accounts, dict) else {}
+
+    def has(self, section: str) -> bool:
+        """Whether the config that is added to has a section."""
+        return bool(self._tree(_yaml()).get(section))
+
+    def network(self, draft: Draft) -> NetworkSettings:
+        """The network settings as they will be. Raises ConfigError."""
+        tree = _yaml().load(self.config_text(draft))
+        values = expand(dict(tree.get("network") or {}), variables(self.path, self._env), (), [])
+        return NetworkSettings.model_validate(values)
+
+    def config_text(self, draft: Draft) -> str:
+        """The existing config with what was answered added; its comments stay."""
+        yaml = _yaml()
+        tree = self._tree(yaml)
+        _merge(tree, deepcopy(draft.config))
+        written = io.StringIO()
+        yaml.dump(tree, written)
+        return written.getvalue()
+
+    def env_text(self, draft: Draft) -> str:
+        """The existing .env with the secrets added, or put in the place of their older values."""
+        left = dict(draft.secrets)
+        lines = []
+        for line in self.env_path.read_text(encoding="utf-8").splitlines() if self.env_path.exists() else []:
+            name = line.removeprefix("export ").partition("=")[0].strip()
+            lines.append(_assignment(name, left.pop(name)) if name in left else line)
+        return "\n".join([*lines, *(_assignment(*item) for item in left.items()), ""])
+
+    def write(self, draft: Draft) -> list[Path]:
+        """Write what was answered; returns what was written. The secrets come first: a config without them is none."""
+        config = self.config_text(draft)
+        written = []
+        if draft.secrets:
+            _replace(self.env_path, self.env_text(draft))
+            written.append(self.env_path)
+        if self.fresh and self.exists:
+            kept = self.path.with_name(f"{self.path.name}.before")
+            os.replace(self.path, kept)
+            written.append(kept)
+        _replace(self.path, config)
+        return [*written, self.path]
+
+    def _tree(self, yaml: YAML) -> Any:
+        from ruamel.yaml.comments import CommentedMap
+
+        found = yaml.load(self.path.read_text(encoding="utf-8-sig")) if self.exists and not self.fresh else None
+        if found is None:
+            found = CommentedMap()
+            found.yaml_set_start_comment(f"{HEADER}\n\n")
+        return found
+
+
+def _yaml() -> YAML:
+    """Round-trip YAML, so that the comments of an existing file stay; the one place that needs more than PyYAML."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.width = 120
+    yaml.preserve_quotes = True
+    return yaml
+
+
+def _merge(tree: Any, added: Mapping[str, Any]) -> None:
+    """Lay what was answered over the tree. A model takes the place of the one with its name, else the first place."""
+    for key, value in added.items():
+        known = tree.get(key)
+        if key == "models" and isinstance(known, list):
+            names = [model["name"] for model in value]
+            known[:] = [*value, *(model for model in known if model.get("name") not in names)]
+        elif isinstance(known, dict) and isinstance(value, dict):
+            _merge(known, value)
+        else:
+            tree[key] = value
+
+
+def _assignment(name: str, value: str) -> str:
+    if _PLAIN.fullmatch(value):
+        return f"{name}={value}"
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{name}='{escaped}'"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file so that at each moment the old one or the new one is there, whole."""
+    other = path.with_name(f".{path.name}.new")
+    other.unlink(missing_ok=True)
+    with open(os.open(other, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(other, path)

@@ -1,0 +1,153 @@
+"""`antler init --yes`: the wizard's answers from flags and the environment, tried the same way, with no question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from bot.settings.load import variables
+from bot.setup.accounts import account_draft
+from bot.setup.files import Draft
+from bot.setup.offers import CREDENTIALS, OPENAI, PROVIDERS, Provider
+from bot.setup.trials import system_zone, try_account, try_model
+from bot.setup.wizard import model_draft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from bot.setup.files import ConfigFiles
+    from bot.texts.catalogue import Texts
+
+FLAGS = """\
+there is no terminal to ask at. For a script: antler init --yes, with
+  --platform NAME       telegram, slack, feishu, wecom or console; again for each. Their credentials are read from
+                        TELEGRAM_BOT_TOKEN, SLACK_BOT_TOKEN, SLACK_APP_TOKEN, FEISHU_APP_ID, FEISHU_APP_SECRET,
+                        WECOM_BOT_ID, WECOM_SECRET
+  --secret-env K=NAME   another variable for one of them: telegram.token=MY_TOKEN, model.api_key=MY_KEY
+  --provider NAME       openai, deepseek, ...; or --base-url URL; and --model NAME. The key is read from the provider's
+                        variable, such as OPENAI_API_KEY; of another server from MODEL_API_KEY
+  --set KEY=VALUE       any other key of the config: channels.feishu.domain=lark"""
+
+
+class WrongFlags(Exception):
+    """What the flags and the environment say is not enough, or no config; the text says what to change."""
+
+
+class TrialFailed(Exception):
+    """A credential or the model does not work; what was said of it has been told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What the command line says. secret_env: "telegram.token" -> variable. settings: dotted key -> value."""
+
+    platforms: Sequence[str] = ()
+    secret_env: Mapping[str, str] = field(default_factory=dict)
+    provider: str | None = None
+    base_url: str | None = None
+    model: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def preset(self) -> Draft:
+        """What --set says."""
+        draft = Draft()
+        for key, value in self.settings.items():
+            draft.set(key, value)
+        return draft
+
+
+def read_flags(
+    platforms: Sequence[str],
+    secret_env: Sequence[str],
+    provider: str | None,
+    base_url: str | None,
+    model: str | None,
+    settings: Sequence[str],
+) -> Flags:
+    """The flags, taken apart. Raises WrongFlags."""
+    if unknown := [name for name in platforms if name not in (*CREDENTIALS, "console")]:
+        raise WrongFlags(f"--platform {unknown[0]} is none of {', '.join((*CREDENTIALS, 'console'))}")
+    if provider is not None and provider not in PROVIDERS:
+        raise WrongFlags(f"--provider {provider} is none of {', '.join(PROVIDERS)}")
+    try:
+        values = {key: yaml.safe_load(value) for key, value in _pairs("--set", settings)}
+    except yaml.YAMLError:
+        raise WrongFlags("a value of --set is no YAML") from None
+    return Flags(platforms, dict(_pairs("--secret-env", secret_env)), provider, base_url, model, values)
+
+
+def _pairs(option: str, given: Sequence[str]) -> list[tuple[str, str]]:
+    split = [each.partition("=") for each in given]
+    if bad := [key for key, sign, value in split if not (key and sign and value)]:
+        raise WrongFlags(f"{option} {bad[0]}: it takes KEY=VALUE")
+    return [(key, value) for key, _, value in split]
+
+
+async def write(
+    files: ConfigFiles, flags: Flags, tell: Callable[[str], None], texts: Texts, env: Mapping[str, str]
+) -> None:
+    """Try what the flags say, and write it. Raises WrongFlags, TrialFailed and ConfigError, with nothing written."""
+    env = variables(files.path, env)
+    draft, network = flags.preset(), files.network(flags.preset())
+    platforms = flags.platforms or [name for name in CREDENTIALS if not _missing(name, flags, env)]
+    if not platforms:
+        raise WrongFlags("no platform: give --platform, or set its variables (antler init --help)")
+    works = True
+    for platform in platforms:
+        if platform == "console":
+            draft.set("channels.console", {})
+            continue
+        values = dict(draft.get(f"channels.{platform}", {})) | _values(platform, flags, env)
+        outcome = await try_account(platform, platform, values, network, texts)
+        tell("\n".join(outcome.lines))
+        works = works and outcome.works
+        part = account_draft(platform, platform, values)
+        draft.set(f"channels.{platform}", part.get(f"channels.{platform}"))
+        draft.secrets |= part.secrets
+    if flags.provider or flags.base_url or flags.model:
+        entry, variable, key = _model(flags, env)
+        outcome, sees = await try_model(entry | ({"api_key": key} if key else {}), network, texts)
+        tell("\n".join(outcome.lines))
+        works = works and outcome.works
+        part = model_draft(entry, variable, key, sees=sees)
+        draft.set("models", part.config["models"])
+        draft.secrets |= part.secrets
+    if not works:
+        raise TrialFailed
+    if draft.get("timezone") is None and not files.has("timezone") and (zone := system_zone()) != "UTC":
+        draft.set("timezone", zone)
+    files.settings(draft)
+    tell(texts.setup["written"].format(paths=", ".join(map(str, files.write(draft)))))
+
+
+def _variable(platform: str, key: str, flags: Flags) -> str:
+    """Where a script gives a credential: what is no secret has a variable here as well."""
+    credential = next(each for each in CREDENTIALS[platform] if each.key == key)
+    return flags.secret_env.get(f"{platform}.{key}") or credential.variable or f"{platform}_{key}".upper()
+
+
+def _missing(platform: str, flags: Flags, env: Mapping[str, str]) -> list[str]:
+    preset = flags.preset().get(f"channels.{platform}", {})
+    keys = [credential.key for credential in CREDENTIALS[platform] if credential.key not in preset]
+    return [variable for key in keys if not env.get(variable := _variable(platform, key, flags))]
+
+
+def _values(platform: str, flags: Flags, env: Mapping[str, str]) -> dict[str, str]:
+    if missing := _missing(platform, flags, env):
+        raise WrongFlags(f"--platform {platform}: set {' and '.join(missing)} in the environment")
+    variables_of = {credential.key: _variable(platform, credential.key, flags) for credential in CREDENTIALS[platform]}
+    return {key: env[variable] for key, variable in variables_of.items() if env.get(variable)}
+
+
+def _model(flags: Flags, env: Mapping[str, str]) -> tuple[dict[str, Any], str, str]:
+    """The model's entry without its key, the variable of the key, and the key."""
+    offer = PROVIDERS[flags.provider or OPENAI] if not flags.base_url else Provider("", flags.base_url, "MODEL_API_KEY")
+    model, given = flags.model or offer.model, flags.secret_env.get("model.api_key", offer.variable)
+    if not model:
+        raise WrongFlags("--model NAME is needed: this provider has none that goes without saying")
+    key = env.get(given, "")
+    if not key and not flags.base_url:
+        raise WrongFlags(f"--provider {flags.provider or OPENAI}: set {given} in the environment")
+    return {"name": "main", "model": model, "base_url": offer.base_url}, offer.variable, key

@@ -1,0 +1,131 @@
+"""What `antler init` tries while it asks: credentials at their platform, a model, and where commands can run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import ValidationError
+
+from bot.clock import SystemClock
+from channels.base import Route
+from channels.registry import config_class, name_of, probe
+from harness.config import ModelSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bot.files.sandboxes import SandboxFacts
+    from bot.settings import Settings
+    from bot.settings.sections import NetworkSettings
+    from bot.texts.catalogue import Texts
+    from harness.models.probe import ModelReport
+
+ISOLATING = ("bubblewrap", "landlock")
+"""Providers of sandboxes that need nothing but this machine, the better one first."""
+RUNS_COMMANDS = ("full", "restricted")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a trial. lines: for a person. works: nothing stands in the way."""
+
+    lines: tuple[str, ...]
+    works: bool
+
+
+async def try_account(
+    platform: str, account: str, values: Mapping[str, Any], network: NetworkSettings, texts: Texts
+) -> Outcome:
+    """Ask the platform about credentials. values: the platform's own keys of the account, secrets in plain."""
+    say = texts.setup
+    try:
+        config = config_class(platform).model_validate(dict(values))
+    except ValidationError as error:
+        faults = [f"{'.'.join(map(str, each['loc']))}: {_plain(each['msg'])}" for each in error.errors()]
+        return Outcome(tuple(say["problem"].format(what=fault) for fault in faults), works=False)
+
+    def route(url: str) -> Route:
+        return Route(proxy=network.proxy_for(url), ca_file=network.ca_file)
+
+    report = await probe(platform, account, config, route, SystemClock(), alone=True)
+    lines = []
+    if report.identity is not None:
+        place = say["account_place"].format(place=report.place) if report.place else ""
+        bot = report.identity.username or report.identity.bot_id
+        lines.append(say["account_ok"].format(name=name_of(platform), bot=bot) + place)
+    for problem in report.problems:
+        lines.append(say["problem" if problem.fatal else "weakness"].format(what=problem.what))
+        lines.append(say["remedy"].format(remedy=problem.remedy))
+    fatal = any(problem.fatal for problem in report.problems)
+    return Outcome((*lines, *report.notes), works=report.identity is not None and not fatal)
+
+
+async def try_model(model: Mapping[str, Any], network: NetworkSettings, texts: Texts) -> tuple[Outcome, bool]:
+    """Have a model answer, call a tool and look at a picture; also whether it sees. model: as in the config, its key in
+    plain."""
+    from harness.models.probe import probe as ask  # takes a second to import
+
+    say = texts.setup
+    try:
+        settings = ModelSettings.model_validate({**model, "supports_vision": True})
+    except ValidationError as error:
+        faults = [f"models[0].{each['loc'][0]}: {_plain(each['msg'])}" for each in error.errors()]
+        return Outcome(tuple(say["problem"].format(what=fault) for fault in faults), works=False), False
+    route = network.proxy_for(settings.base_url or "https://internet.invalid"), network.ca_file
+    report = await ask(settings, route)
+    return Outcome(tuple(_told(settings, report, say)), works=report.first_word is not None), report.sees is True
+
+
+def _told(settings: ModelSettings, report: ModelReport, say: Mapping[str, str]) -> list[str]:
+    lines = []
+    if report.first_word is not None:
+        lines.append(say["model_answers"].format(model=settings.model, seconds=round(report.first_word, 1)))
+    lines += [say["model_streams"]] if report.streams else []
+    lines += [say["model_tools"]] if report.calls_tools else []
+    lines += [say["model_sees"]] if report.sees else []
+    for problem in report.problems:
+        if "supports_vision" in problem.remedy:  # nobody has said that it sees
+            lines.append(say["model_blind"])
+        else:
+            lines.append(say["problem" if problem.fatal else "weakness"].format(what=problem.what))
+            lines.append(say["remedy"].format(remedy=problem.remedy))
+    return lines
+
+
+async def try_sandboxes(settings: Settings) -> dict[str, SandboxFacts]:
+    """What the providers of ISOLATING can do on this machine; only the first where that runs commands in full."""
+    from bot.files.sandboxes import probe as ask
+
+    found = {}
+    for provider in ISOLATING:
+        sandbox = settings.sandbox.model_copy(update={"use": provider})
+        found[provider] = await ask(settings.model_copy(update={"sandbox": sandbox}))
+        if found[provider].state == "full":
+            break
+    return found
+
+
+def system_zone() -> str:
+    """The machine's time zone, UTC where it does not tell."""
+    linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    written = Path("/etc/timezone")
+    named = written.read_text(encoding="utf-8").strip() if written.is_file() else ""
+    return next((zone for zone in (os.environ.get("TZ", ""), linked, named) if zone and is_zone(zone)), "UTC")
+
+
+def is_zone(name: str) -> bool:
+    """Whether there is a time zone of that name."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def _plain(message: str) -> str:
+    """What a validator said, without pydantic's opening."""
+    return message.removeprefix("Value error, ")

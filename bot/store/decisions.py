@@ -1,0 +1,167 @@
+"""What was decided about a message, put together from the rows that its way left: inbox, run, its events, outbox.
+
+Every query goes by a key or an index, and none reads what people or the agent said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+
+from bot.store.tables import access, approvals, inbox, outbox, run_events, runs, usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Row
+
+    AnyRow = Row[*tuple[Any, ...]]
+
+TOLD = ("tool_ended", "model_retrying", "notice", "resumed", "failed")
+"""Events that say what was decided or how it went; of these only kinds and names are read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """One run. models: calls by the model that answered. tools: calls by name and whether they went well. retries: by
+    kind of failure. asked: (tool, decision or None, by whom, seconds until it was decided)."""
+
+    run_id: str
+    conversation: str
+    speaker: str
+    model: str
+    state: str
+    detail: str
+    rule: str
+    place: int | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    slot_wait: int | None
+    first_words: int | None
+    starts: int
+    models: Counter[str]
+    tools: Counter[tuple[str, bool]]
+    retries: Counter[str]
+    fallbacks: tuple[tuple[str, str], ...]
+    asked: tuple[tuple[str, str | None, str | None, float | None], ...]
+    shown_at: datetime | None
+    abandoned: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFacts:
+    """One event. reason: why it is settled. run_id: that answers it, None for none."""
+
+    event_id: int
+    account: str
+    chat: str | None
+    kind: str
+    received_at: datetime
+    state: str
+    reason: str
+    run_id: str | None
+
+
+def event(tx: Connection, event_id: int) -> MessageFacts | None:
+    """An event by its number."""
+    row = tx.execute(select(inbox).where(inbox.c.id == event_id)).first()
+    if row is None:
+        return None
+    return MessageFacts(
+        event_id=row.id,
+        account=row.account,
+        chat=row.chat,
+        kind=str(json.loads(row.event).get("type", "")),
+        received_at=row.received_at,
+        state=row.state,
+        reason=row.reason or "",
+        run_id=row.run_id,
+    )
+
+
+def event_of(tx: Connection, account: str, chat: str, message_id: str) -> int | None:
+    """The event of a person's message, or the first one that the bot's message answers."""
+    here = (inbox.c.account == account) & (inbox.c.chat == chat) & (inbox.c.platform_message_id == message_id)
+    found: int | None = tx.scalar(select(inbox.c.id).where(here).order_by(inbox.c.id).limit(1))
+    if found is not None:
+        return found
+    ours = (outbox.c.account == account) & (outbox.c.chat == chat) & (outbox.c.message_id == message_id)
+    key = tx.scalar(select(outbox.c.reply_key).where(ours).limit(1))
+    return event_of_reply(tx, key) if key is not None else None
+
+
+def event_of_reply(tx: Connection, reply_key: str) -> int | None:
+    """The first event that a reply answers: a run's has the run's id, one of the gateway's own names its event."""
+    kind, _, number = reply_key.partition(":")
+    if kind in ("event", "files") and number.isdecimal():
+        return int(number)
+    ids = tx.scalar(select(runs.c.inbox_ids).where(runs.c.run_id == reply_key))
+    return ids[0] if ids else None
+
+
+def run(tx: Connection, run_id: str) -> RunFacts | None:
+    """A run by its id."""
+    row = tx.execute(select(runs).where(runs.c.run_id == run_id)).first()
+    if row is None:
+        return None
+    told = tx.execute(
+        select(run_events.c.type, run_events.c.body)
+        .where(run_events.c.run_id == run_id, run_events.c.type.in_(TOLD))
+        .order_by(run_events.c.seq)
+    )
+    events = [(kind, json.loads(body)) for kind, body in told]
+    called = tx.execute(select(usage.c.model).where(usage.c.thread_id == row.thread_id, usage.c.run_id == run_id))
+    reply = tx.execute(select(outbox).where(outbox.c.reply_key == row.reply_key, outbox.c.part == 0)).first()
+    asked = tx.execute(select(approvals).where(approvals.c.run_id == run_id).order_by(approvals.c.asked_at)).all()
+    return RunFacts(
+        run_id=run_id,
+        conversation=row.conversation,
+        speaker=row.speaker,
+        model=row.context.model,
+        state=row.state,
+        detail=row.detail or "",
+        rule=row.rule,
+        place=row.place,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        slot_wait=row.slot_wait,
+        first_words=row.first_words,
+        starts=1 + sum(kind == "resumed" for kind, _ in events),
+        models=Counter(model for (model,) in called),
+        tools=Counter((body["tool"], body["ok"]) for kind, body in events if kind == "tool_ended"),
+        retries=_retries(events),
+        fallbacks=tuple(
+            (body["model"], body["instead_of"])
+            for kind, body in events
+            if kind == "notice" and body["kind"] == "fallback"
+        ),
+        asked=tuple((each.tool, each.decision, each.decided_by, _seconds(each)) for each in asked),
+        shown_at=reply.delivered_at if reply is not None else None,
+        abandoned=(reply.abandoned or "") if reply is not None else "",
+    )
+
+
+def _seconds(asked: AnyRow) -> float | None:
+    return None if asked.decided_at is None else (asked.decided_at - asked.asked_at).total_seconds()
+
+
+def _retries(events: Sequence[tuple[str, Any]]) -> Counter[str]:
+    """Each try once: a long pause is told several times."""
+    tries = [(body["kind"], body["attempt"]) for kind, body in events if kind == "model_retrying"]
+    return Counter(
+        kind for (kind, attempt), before in zip(tries, [None, *tries], strict=False) if (kind, attempt) != before
+    )
+
+
+def let_in(tx: Connection, person: str) -> tuple[str, str, datetime | None] | None:
+    """What was decided last on a person's access: the state, by whom, when."""
+    query = select(access).where(access.c.subject_kind == "person", access.c.subject_id == person)
+    row = tx.execute(query).first()
+    return None if row is None else (row.state, row.decided_by or "", row.decided_at)

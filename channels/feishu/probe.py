@@ -1,0 +1,70 @@
+"""What Feishu says about an app's credentials: its bot, its scopes, and whether a long connection may be opened."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from channels.base import AccountReport, BotIdentity, Problem
+from channels.errors import ChannelError, Permanent
+from channels.feishu.api import FeishuApi
+from channels.feishu.config import SCOPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from channels.base import Clock, Route
+    from channels.feishu.config import FeishuConfig
+
+_ACTIVE = 2
+"""activate_status of a bot that can be talked to (bot/v3/info)."""
+
+
+async def probe(
+    account: str, config: FeishuConfig, route: Callable[[str], Route], clock: Clock, *, alone: bool
+) -> AccountReport:
+    """Ask who the bot is and what it may do, and for the address of a connection; none is opened.
+
+    alone: without effect. Feishu lets an app have several connections and tells none of them of the others.
+    """
+    report, began = AccountReport(), clock.monotonic()
+    try:
+        api = FeishuApi(account, config, route, clock)
+        try:
+            bot = await api.bot_info()
+            identity = BotIdentity(platform="feishu", bot_id=bot["open_id"], username=str(bot.get("app_name", "")))
+            report = AccountReport(
+                identity=identity, seconds=clock.monotonic() - began, problems=_inactive(bot.get("activate_status"))
+            )
+            report = await _with_scopes(report, api, account)
+            await api.socket_url()
+            return report
+        finally:
+            await api.close()
+    except ChannelError as error:
+        return replace(report, problems=(*report.problems, Problem.of(error, config.root)))
+
+
+def _inactive(status: object) -> tuple[Problem, ...]:
+    if status in (None, _ACTIVE):
+        return ()
+    remedy = "publish a version of the app in its console, and have it approved"
+    return (Problem(what=f"the bot is not active (activate_status {status}): nobody can talk to it", remedy=remedy),)
+
+
+async def _with_scopes(report: AccountReport, api: FeishuApi, account: str) -> AccountReport:
+    try:
+        granted = await api.granted_scopes()
+    except Permanent as error:  # private deployments may not have the call
+        return replace(report, notes=(*report.notes, f"its scopes are not known ({error})"))
+    missing = [scope for scope in SCOPES if not granted.intersection(scope.names)]
+    problems = tuple(
+        Problem(
+            what=f"channels.{account} lacks the scope {scope.names[0]}: {scope.purpose}",
+            remedy="add it under Permissions & Scopes, and publish a version of the app",
+            fatal=scope.needed,
+        )
+        for scope in missing
+    )
+    names = tuple(scope.names[0] for scope in missing)
+    return replace(report, missing_scopes=names, problems=(*report.problems, *problems))

@@ -1,0 +1,99 @@
+"""A Feishu app made by scanning a code: the program that asks lark-oapi for one, and how it is run.
+
+The SDK's own flow (`scene.registration`) loads the whole SDK, which a gateway never does (sdk.py), so that it runs in a
+process of its own: `python -m channels.feishu.registration ROOT`. It writes a JSON object a line: {"url", "expire_in"},
+and then {"client_id", "client_secret", "lark"} or {"error"}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from channels.feishu.config import SCOPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ACCOUNTS = {"feishu": "https://accounts.feishu.cn", "lark": "https://accounts.larksuite.com"}
+"""Where apps are registered; people of Lark are sent on from the first."""
+EVENTS = ("im.message.receive_v1", "im.chat.member.bot.added_v1", "im.chat.member.bot.deleted_v1")
+CALLBACKS = ("card.action.trigger",)
+
+
+class RegistrationFailed(Exception):
+    """No app was made; the text says what the platform answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The app that was made. domain: as in FeishuConfig."""
+
+    app_id: str
+    app_secret: str
+    domain: str
+
+
+async def register(domain: str, show: Callable[[str, int], None]) -> Registered:
+    """Have a person make an app. show: is handed the link that they open or scan, and the seconds that it is good for.
+
+    Raises RegistrationFailed. Cancelling it ends the process.
+    """
+    root = ACCOUNTS.get(domain, domain)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", __name__, root, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    assert process.stdout is not None
+    try:
+        async for line in process.stdout:
+            match json.loads(line):
+                case {"url": str(url), "expire_in": int(seconds)}:
+                    show(url, seconds)
+                case {"client_id": str(app_id), "client_secret": str(secret), "lark": bool(lark)}:
+                    return Registered(app_id, secret, "lark" if lark else domain)
+                case {"error": str(error)}:
+                    raise RegistrationFailed(error)
+        raise RegistrationFailed("the SDK ended without an answer")
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+def _say(**line: Any) -> None:
+    print(json.dumps(line), flush=True)
+
+
+async def _ask(root: str) -> None:
+    from lark_oapi.scene.registration import aregister_app
+
+    scopes = sorted({name for scope in SCOPES for name in scope.names[:1]} | {"im:message:send_as_bot"})
+    addons = {
+        "scopes": {"tenant": scopes},
+        "events": {"items": {"tenant": list(EVENTS)}},
+        "callbacks": {"items": list(CALLBACKS)},
+    }
+    made = await aregister_app(
+        lambda code: _say(url=code["url"], expire_in=code["expire_in"]),
+        domain=root,
+        lark_domain=ACCOUNTS["lark"] if root in ACCOUNTS.values() else root,
+        app_preset={"name": "Antler", "desc": "An agent in your chat"},
+        addons=addons,
+    )
+    lark = (made.get("user_info") or {}).get("tenant_brand") == "lark"
+    _say(client_id=made["client_id"], client_secret=made["client_secret"], lark=lark and root in ACCOUNTS.values())
+
+
+def main() -> None:
+    """Run the flow until it ends."""
+    try:
+        asyncio.run(_ask(sys.argv[1]))
+    except Exception as error:  # whatever the SDK raises: its own errors, httpx's, a missing key of an answer
+        _say(error=f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    main()

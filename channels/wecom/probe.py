@@ -1,0 +1,54 @@
+"""What WeCom says about a robot's credentials, which only a subscription tells."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from channels.base import AccountReport, BotIdentity, Problem
+from channels.errors import ChannelError
+from channels.wecom.connection import Connection, Network, Timing
+from channels.wecom.failures import Kicked, taken_over
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from channels.base import Clock, Route
+    from channels.wecom.config import WecomConfig
+    from channels.wecom.frames import Callback
+
+KICK_SECONDS = 2.0
+"""How long a subscription is held: another program that comes back at once throws this one out meanwhile."""
+UNTRIED = "its credentials were not tried: WeCom lets one program subscribe, and would throw out the gateway"
+
+
+async def probe(
+    account: str, config: WecomConfig, route: Callable[[str], Route], clock: Clock, *, alone: bool
+) -> AccountReport:
+    """Subscribe for a moment when `alone`, which throws out another program; else nothing is asked."""
+    if not alone:
+        return AccountReport(notes=(UNTRIED,))
+    report, began = AccountReport(), clock.monotonic()
+
+    def subscribed() -> None:
+        nonlocal report
+        identity = BotIdentity(platform="wecom", bot_id=config.bot_id, username=config.bot_name)
+        report = AccountReport(identity=identity, seconds=clock.monotonic() - began)
+        limit.reschedule(asyncio.get_running_loop().time() + KICK_SECONDS)
+
+    try:
+        connection = await Connection.open(config, Network(route, account), _ignored, lambda: None, Timing())
+        async with asyncio.timeout(None) as limit:
+            await connection.serve(config, account, subscribed)
+    except TimeoutError:
+        return report  # the time is over, and nobody has taken the robot
+    except Kicked:
+        return replace(report, problems=(Problem.of(taken_over(account), config.url),))
+    except ChannelError as error:
+        return replace(report, problems=(Problem.of(error, config.url),))
+    raise AssertionError("serving ends with an error")
+
+
+def _ignored(callback: Callback) -> None:
+    """A message of this moment would have found no gateway either."""

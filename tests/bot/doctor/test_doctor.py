@@ -1,0 +1,190 @@
+"""How findings are told and mended, and the judgements that no config can bring about."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bot.control.server import SOCKET
+from bot.doctor import machine, online
+from bot.doctor.doctor import Subject, check, examine
+from bot.doctor.findings import (
+    EXIT_ERRORS,
+    EXIT_WARNINGS,
+    Diagnosis,
+    Examined,
+    Group,
+    Severity,
+    error,
+    note,
+    ok,
+    warning,
+)
+from bot.redaction import Redactor
+from bot.settings import Settings
+from bot.settings.load import SettingsSource
+from bot.store.schema import STEPS
+from tests.bot.cli.test_command_line import antler
+from tests.bot.settings_files import write
+from tests.parts import missing
+
+if TYPE_CHECKING:
+    from bot.doctor.findings import Finding
+    from bot.store import Store
+
+QUIET = "channels: {console: {}}\ntimezone: Europe/Berlin\nsandbox: {use: 'off'}\n"
+GB = 10**9
+
+
+def told(*findings: Finding, online: bool = False) -> Diagnosis:
+    return Diagnosis(antler="1.0", online=online, groups=[Group("Data", findings)])
+
+
+def test_the_worst_finding_decides_on_the_exit_code() -> None:
+    assert told(ok("disk", "fine")).exit_code == 0
+    assert told(ok("disk", "fine"), note("clock", "UTC")).exit_code == 0
+    assert told(note("clock", "UTC"), warning("disk", "little", "make room")).exit_code == EXIT_WARNINGS
+    assert told(error("disk", "full", "make room"), warning("x", "y", "z")).exit_code == EXIT_ERRORS
+
+
+def test_lines_are_signed_and_wrapped_and_carry_their_remedy() -> None:
+    text = told(ok("disk", "fine"), error("database", "is damaged " * 12, "put back a copy")).to_text("utf-8")
+    assert "\n  ✓ disk: fine\n" in text
+    assert "\n  ✗ database: is damaged" in text
+    assert "\n      -> put back a copy\n" in text
+    assert all(len(line) <= 100 for line in text.splitlines()[:-1])
+    assert text.endswith("`antler doctor --online` also asks platforms and models.")
+    assert "--online" not in told(ok("disk", "fine"), online=True).to_text("utf-8")
+
+
+def test_a_terminal_without_the_signs_gets_plain_ones() -> None:
+    told(ok("disk", "fine"), error("x", "y", "z")).to_text("ascii").encode("ascii")
+    assert "  + disk: fine" in told(ok("disk", "fine")).to_text("latin-1")
+
+
+def test_json_has_every_field_of_every_finding() -> None:
+    answer = json.loads(told(warning("disk", "little", "make room"), online=True).to_json())
+    assert answer == {
+        "version": 1,
+        "antler": "1.0",
+        "online": True,
+        "findings": [
+            {
+                "group": "Data",
+                "severity": "warning",
+                "what": "disk",
+                "says": "little",
+                "remedy": "make room",
+                "fixed": "",
+            }
+        ],
+    }
+
+
+def test_what_others_wrote_steers_no_terminal_and_tells_no_secret() -> None:
+    finding = error("models[0]", "they said: \x1b[2J\n  sk-0123456789", "set a key")
+    assert finding.cleaned(Redactor(["sk-0123456789"])).says == "they said: ?[2J [redacted]"
+
+
+async def test_what_is_safe_is_mended_and_no_longer_counts(tmp_path: Path) -> None:
+    file = write(tmp_path, QUIET)
+    source = SettingsSource(file)
+    data = tmp_path / "data"
+    diagnosis, code = await examine(source, fix=True, ask=False)
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700
+    assert "fixed: made " in diagnosis.to_text("utf-8")
+    data.chmod(0o755)
+    (data / "antler.db").touch(0o644)
+    (data / SOCKET).touch(0o600)
+    diagnosis, code = await examine(source, fix=True, ask=False)
+    assert code == 0
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700
+    assert stat.S_IMODE((data / "antler.db").stat().st_mode) == 0o600
+    assert not (data / SOCKET).exists()
+    assert diagnosis.to_text("utf-8").count("-> fixed: ") == 3
+    diagnosis, code = await examine(source, fix=True, ask=False)
+    assert "fixed" not in diagnosis.to_text("utf-8")
+
+
+async def test_without_fix_nothing_is_touched(tmp_path: Path) -> None:
+    _, code = await examine(SettingsSource(write(tmp_path, QUIET)), fix=False, ask=False)
+    assert code == 0
+    assert os.listdir(tmp_path) == ["config.yaml"]
+
+
+async def test_a_check_that_fails_or_hangs_is_a_finding_among_the_others(tmp_path: Path) -> None:
+    async def fails(_: Examined) -> list[Finding]:
+        raise LookupError("no such thing")
+
+    async def hangs(_: Examined) -> list[Finding]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    examined = Examined(settings=Settings.default(tmp_path), file=None, gateway=None, served=False, fix=False)
+    (failed,) = await check(Subject("Disk", fails), examined)
+    assert failed.says == "could not be checked: LookupError: no such thing"
+    (late,) = await check(Subject("Disk", hangs, 0.01), examined)
+    assert late.says.startswith("was not checked within")
+
+
+async def test_a_database_of_either_kind_is_told_with_its_revision(store: Store, url: str, tmp_path: Path) -> None:
+    given = {} if url.startswith("sqlite:") else {"database": {"url": url.replace("postgresql+psycopg", "postgresql")}}
+    settings = Settings.model_validate({"channels": {"console": {}}, "data_dir": tmp_path, **given})
+    examined = Examined(settings=settings, file=None, gateway=None, served=False, fix=False)
+    (found,) = await machine.database(examined)
+    kind = "PostgreSQL" if given else "SQLite"
+    assert (found.severity, found.says) == (Severity.OK, f"{kind}, revision {STEPS.revisions[-1]}")
+
+
+def test_room_on_the_disk() -> None:
+    room = [machine.room(Path("/data"), free).severity for free in (GB // 10, GB, 100 * GB)]
+    assert room == [Severity.ERROR, Severity.WARNING, Severity.OK]
+
+
+def test_a_clock_before_the_installation_is_wrong() -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    assert machine.time_of(now, now - timedelta(days=1)).severity is Severity.OK
+    assert machine.time_of(datetime(1970, 1, 1, tzinfo=UTC), now).severity is Severity.ERROR
+
+
+def test_clocks_that_differ() -> None:
+    judged = [online.difference(seconds, "example.org") for seconds in (2.0, -90.0, 4000.0)]
+    assert [finding.severity for finding in judged] == [Severity.OK, Severity.WARNING, Severity.ERROR]
+    assert judged[1].says == "is 90 s behind that of example.org"
+
+
+def test_packages_that_are_missing_or_too_old() -> None:
+    wanted = ["pydantic>=1", "pydantic>=999", "no-such-package>=1", "other-system; sys_platform == 'win32'"]
+    wanted.append("an-extra; extra == 'voice'")
+    old, absent = machine.wrong_packages(wanted)
+    assert (old.what, old.says.partition(" and ")[2]) == ("pydantic", "Antler needs >=999")
+    assert (absent.what, absent.says) == ("no-such-package", "is not installed")
+    assert "pip install 'no-such-package>=1'" in absent.remedy
+
+
+async def test_commands_are_tried_in_the_real_sandbox(tmp_path: Path) -> None:
+    if shutil.which("bwrap", path="/usr/bin:/bin") is None:
+        missing("bubblewrap is not installed")
+    file = write(tmp_path, "channels: {console: {}}\ntimezone: Europe/Berlin\n")
+    diagnosis, _ = await examine(SettingsSource(file), fix=False, ask=False)
+    (group,) = [group for group in diagnosis.groups if group.title == "Sandbox"]
+    says = "commands run isolated; network: none, 1024 MB, 48 processes"
+    assert group.findings[0] == ok("sandbox bubblewrap", says)
+    assert os.listdir(tmp_path) == ["config.yaml"]
+
+
+def test_the_command_prints_and_exits_by_severity(tmp_path: Path) -> None:
+    write(tmp_path, QUIET + "mcp_servers: {files: {command: no-such-program}}\n")
+    done = antler("doctor", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (EXIT_ERRORS, "")
+    assert "✗ mcp_servers.files.command: there is no program no-such-program" in done.stdout
+    write(tmp_path, "channls: {}\n")
+    done = antler("doctor", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (78, "")
+    assert "did you mean channels?" in [finding["remedy"] for finding in json.loads(done.stdout)["findings"]]

@@ -1,0 +1,126 @@
+"""`antler init --yes`: flags and the environment instead of a person."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from bot.setup.files import ConfigFiles, Draft
+from bot.setup.script import WrongFlags, read_flags
+from harness.models.probe import COUNT, NAME_THE_COLOUR, USE_THE_TOOL
+from tests.simulators.model.scripts import Call, Say, Status, ToolUse
+from tests.simulators.process import child_environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.simulators.model.client import ModelSimulator
+    from tests.simulators.telegram.client import TelegramSimulator
+
+
+async def antler(folder: Path, *arguments: str, **variables: str) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", "init", *arguments),
+        cwd=folder,
+        env=child_environment() | {"TZ": "UTC", "LANG": "en_US.UTF-8"} | variables,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    return process.returncode or 0, output.decode()
+
+
+async def test_flags_and_the_environment_make_a_config(
+    telegram: TelegramSimulator, simulator: ModelSimulator, tmp_path: Path
+) -> None:
+    await simulator.script(COUNT, [Say(text="one two three", delay_ms=5)])
+    await simulator.script(USE_THE_TOOL, [Call(calls=(ToolUse(name="weather", arguments="{}"),))])
+    await simulator.script(NAME_THE_COLOUR, [Say(text="Blue.")], match="contains")
+    code, output = await antler(
+        tmp_path,
+        *("--yes", "--platform", "telegram", "--secret-env", "telegram.token=MY_TOKEN"),
+        *("--set", f"channels.telegram.base_url={telegram.root}", "--set", "access.admins=['telegram:1']"),
+        *("--base-url", simulator.base_url, "--model", "sim", "--secret-env", "model.api_key=MY_KEY"),
+        MY_TOKEN=telegram.token,
+        MY_KEY=simulator.api_key,
+    )
+    assert code == 0, output
+    assert "does not see pictures" in output
+    assert yaml.safe_load((tmp_path / "config.yaml").read_text()) == {
+        "access": {"admins": ["telegram:1"]},
+        "channels": {"telegram": {"base_url": telegram.root, "token": "$TELEGRAM_BOT_TOKEN"}},
+        "models": [{"name": "main", "model": "sim", "base_url": simulator.base_url, "api_key": "$MODEL_API_KEY"}],
+    }
+    assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
+    assert telegram.token not in output
+    assert simulator.api_key not in output
+
+
+async def test_what_does_not_work_is_said_and_nothing_is_written(
+    telegram: TelegramSimulator, simulator: ModelSimulator, tmp_path: Path
+) -> None:
+    await simulator.script(COUNT, [Status(status=401)])
+    code, output = await antler(
+        tmp_path,
+        *("--yes", "--set", f"channels.telegram.base_url={telegram.root}", "--base-url", simulator.base_url),
+        *("--model", "sim"),
+        TELEGRAM_BOT_TOKEN="123456:" + "x" * 35,
+        MODEL_API_KEY="wrong-key-of-mine",
+    )
+    assert code == 1
+    assert "(401)" in output
+    assert "set models[0].api_key" in output
+    assert "wrong-key-of-mine" not in output
+    assert "Nothing was written" in output
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), "antler init --yes, with"),
+        (("--yes",), "give --platform"),
+        (("--yes", "--platform", "telegram"), "set TELEGRAM_BOT_TOKEN in the environment"),
+        (("--yes", "--platform", "feishu"), "set FEISHU_APP_ID and FEISHU_APP_SECRET in the environment"),
+        (("--yes", "--platform", "irc"), "irc is none of telegram, slack"),
+        (("--yes", "--platform", "console", "--provider", "doubao"), "--model NAME is needed"),
+        (("--yes", "--platform", "console", "--provider", "openai"), "set OPENAI_API_KEY in the environment"),
+    ],
+)
+async def test_what_is_missing_is_named(tmp_path: Path, arguments: tuple[str, ...], expected: str) -> None:
+    names = ("TELEGRAM_BOT_TOKEN", "FEISHU_APP_ID", "FEISHU_APP_SECRET", "OPENAI_API_KEY")
+    code, output = await antler(tmp_path, *arguments, **dict.fromkeys(names, ""))
+    assert (code, expected in output) == (2, True), output
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("value", ["novalue", "=x", "channels.telegram.base_url={"])
+def test_a_setting_that_cannot_be_read_is_refused(value: str) -> None:
+    with pytest.raises(WrongFlags):
+        read_flags((), (), None, None, None, [value])
+
+
+@pytest.mark.parametrize("secret", ["plain-1:2_3", "with 'quotes' and \\ back", "dollar$HOME and #hash", "ends\\"])
+def test_each_secret_is_read_back_as_it_was(tmp_path: Path, secret: str) -> None:
+    from bot.settings.load import variables
+
+    files = ConfigFiles(tmp_path / "config.yaml", {})
+    files.write(Draft({"channels": {"console": {}}}, {"A": "first", "B": secret}))
+    files.write(Draft({"locale": "zh"}, {"B": secret, "C": "x"}))
+    assert variables(files.path, {}) == {"A": "first", "B": secret, "C": "x"}
+    config: dict[str, Any] = yaml.safe_load(files.path.read_text())
+    assert config == {"channels": {"console": {}}, "locale": "zh"}
+
+
+def test_a_new_beginning_keeps_the_old_config(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("channels: {console: {}}\nlocale: en\n")
+    files = ConfigFiles(tmp_path / "config.yaml", {}, fresh=True)
+    files.write(Draft({"channels": {"console": {}}}))
+    assert "locale" not in files.path.read_text()
+    assert "locale: en" in (tmp_path / "config.yaml.before").read_text()

@@ -1,0 +1,149 @@
+"""What the documentation names is there: pages and their headings, commands and their options, keys of the config."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import typer
+import yaml
+from markdown_it import MarkdownIt
+
+from bot.__main__ import app
+from bot.commands.table import ALIASES
+from bot.texts import texts_for
+from tests import configuration
+from tests.tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from markdown_it.token import Token
+
+ROOT = configuration.ROOT
+PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
+BOT_FATHERS = {"revoke", "mybots", "newbot", "setcommands", "setjoingroups", "setprivacy"}
+NOT_OURS = BOT_FATHERS | {"invite", "bot", "data", "sys", "tmp"}
+"""Slack has a command of its own too; the others are paths."""
+
+
+@cache
+def tokens(page: Path) -> list[Token]:
+    return MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))
+
+
+def inline(page: Path, kind: str) -> Iterator[Token]:
+    for token in tokens(page):
+        yield from (child for child in token.children or () if child.type == kind)
+
+
+def code(page: Path) -> list[str]:
+    """Its spans of code, and the lines of its blocks."""
+    blocks = (token.content for token in tokens(page) if token.type == "fence")
+    lines = (line for block in blocks for line in block.splitlines())
+    return [*(span.content for span in inline(page, "code_inline")), *lines]
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Of its headings, as GitHub makes them."""
+    heads = [tokens(page)[at + 1].content for at, token in enumerate(tokens(page)) if token.type == "heading_open"]
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_the_reference_is_that_of_the_settings() -> None:
+    assert configuration.PAGE.read_text(encoding="utf-8") == configuration.page(), "python -m tests.configuration"
+
+
+@table("page", PAGES)
+def test_a_link_leads_somewhere(page: Path) -> None:
+    links = [str(token.attrs["href"]) for token in inline(page, "link_open")]
+    for link in [*links, *(str(token.attrs["src"]) for token in inline(page, "image"))]:
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        path, _, anchor = link.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{page.name}: {link}"
+        if anchor and there.suffix == ".md":
+            assert anchor in anchors(there), f"{page.name}: {link}"
+
+
+@table("page", PAGES)
+def test_a_command_of_the_command_line_is_one(page: Path) -> None:
+    for line in code(page):
+        for words in re.findall(r"(?:^|[\s/$(])antler ((?:[a-z][a-z-]*\b ?)*)([^`|;&]*)", line):
+            check_command(page, words[0].split(), words[1])
+
+
+def check_command(page: Path, words: list[str], rest: str) -> None:
+    command: Any = typer.main.get_command(app)
+    for word in words:
+        if not hasattr(command, "commands"):
+            break  # an argument
+        assert word in command.commands, f"{page.name}: antler {' '.join(words)}"
+        command = command.commands[word]
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", rest):
+        assert option in known | {"--help"}, f"{page.name}: antler {' '.join(words)} {option}"
+
+
+@table("page", PAGES)
+def test_a_command_of_the_chat_is_one(page: Path) -> None:
+    texts = texts_for("en")
+    known = {*texts.command_menu, *texts.admin_menu, *ALIASES, "start", "claim", *NOT_OURS}
+    for span in inline(page, "code_inline"):
+        if found := re.fullmatch(r"/([a-z]+)(?: [^/]*)?", span.content):
+            assert found[1] in known, f"{page.name}: {span.content}"
+
+
+@table("page", PAGES)
+def test_a_key_of_the_config_is_one(page: Path) -> None:
+    for span in inline(page, "code_inline"):
+        if (path := re.fullmatch(r"([a-z_]+)((?:\.[a-z_]+|\[\])+)", span.content)) and is_section(path[1]):
+            assert is_key(span.content), f"{page.name}: {span.content}"
+    for config in configs(page):
+        for key in keys_of(config):
+            assert is_key(key), f"{page.name}: {key}"
+
+
+def configs(page: Path) -> Iterator[dict[str, Any]]:
+    """Its examples of Antler's config: not those of other files, nor what is cut out of a section."""
+    for block in tokens(page):
+        if block.type == "fence" and block.info.strip() == "yaml" and not block.content.startswith(" "):
+            found = yaml.safe_load(block.content)
+            if isinstance(found, dict) and all(map(is_section, found)):
+                yield found
+
+
+def is_section(name: str) -> bool:
+    return any(path == name for path in configuration.paths())
+
+
+@cache
+def patterns() -> re.Pattern[str]:
+    """Of all paths, and of their beginnings; below some keys stand names and values of people's own."""
+    known: set[str] = set()
+    for path, field in configuration.paths().items():
+        forms = [re.escape(step).replace(r"\[\]", r"(?:\[\d*\])?") for step in re.split(r"(?=[.\[])", path)]
+        forms = [form.replace(configuration.NAME, r"[\w*-]+") for form in forms]
+        known |= {"".join(forms[:length]) for length in range(1, len(forms) + 1)}
+        known.add("".join(forms) + {"list": r"\[\]", "keys and values": r"\..+"}.get(configuration.takes(field), ""))
+    return re.compile("|".join(known))
+
+
+def is_key(path: str) -> bool:
+    return patterns().fullmatch(path) is not None
+
+
+def keys_of(value: Any, above: str = "") -> Iterator[str]:
+    """The paths of a config's keys."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from keys_of(inner, f"{above}.{key}" if above else str(key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys_of(inner, f"{above}[]")
+    else:
+        yield above
