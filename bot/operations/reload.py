@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.settings.load import SettingsSource, Signature
     from bot.settings.model import ChannelSettings
+    from bot.settings.sections import HttpSettings
     from bot.usage.report import Spending
     from bot.voice.speech_to_text import CurrentSpeechToText
     from channels.base import Clock
@@ -37,13 +38,14 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 2.0
 """Between two looks at the files. An edit counts when two looks see the same: editors write in steps."""
 NOT_THE_AGENT = frozenset(
-    {"access", "conversations", "data", "locale", "shutdown_grace_seconds", "timezone", "title", "transcription"}
-    | {"uploads"}
+    {"access", "conversations", "data", "http", "locale", "log", "shutdown_grace_seconds", "timezone", "title"}
+    | {"transcription", "uploads"}
 )
 """Keys that are not the agent's; when anything else changes, another one is made."""
 
-RESTART = ("data_dir", "database", "log", "memory.storage", "sandbox")
-"""All that a running process does not take over: where everything is kept, and what holds the agent's commands."""
+RESTART = ("data_dir", "database", "memory.storage", "sandbox", "tracing")
+"""All that a running process does not take over: where everything is kept, what holds the agent's commands, and
+libraries that are set up once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ def _value(settings: Settings, key: str) -> object:
 class Adoption:
     """Makes changed settings hold, in all parts that use them.
 
-    settings: those that hold. know: is told of all their secrets. hold: has the other parts go by them.
+    settings: those that hold. know: is told of all their secrets. hold: has the other parts go by them. listen: opens
+    the HTTP listener anew and returns "", or why it goes on as before.
     """
 
     settings: Settings
@@ -104,6 +107,7 @@ class Adoption:
     accounts: Accounts
     hearing: CurrentSpeechToText
     hold: Callable[[Settings], None]
+    listen: Callable[[HttpSettings], Awaitable[str]]
 
     async def adopt(self, change: Change) -> Outcome:
         """All that can hold at once does, or nothing: then the outcome says why. But each account's connection is its
@@ -120,13 +124,17 @@ class Adoption:
                 return Outcome(problems=(why,))
         else:
             self.spending.adopt(settings.budgets, settings.prices, settings.zone)
+        refused = {}
+        if "http" in applied and (why := await self.listen(settings.http)):
+            refused["http"], settings = why, settings.model_copy(update={"http": self.settings.http})
         self.agents.adopt(settings, definitions)
         self.connections.adopt(settings)
         self.settings = settings
         self.hold(settings)
         await self.hearing.adopt(settings)
-        refused = await self.accounts.follow(settings)
-        held = [key for key in applied if key.removeprefix("channels.").removesuffix(".proxy") not in refused]
+        kept = await self.accounts.follow(settings)
+        refused |= {f"channels.{account}": why for account, why in kept.items()}
+        held = [key for key in applied if key.removesuffix(".proxy") not in refused]
         return Outcome(tuple(held), change.restart, refused=tuple(refused.items()))
 
     async def _renewed(
@@ -146,7 +154,7 @@ class Adoption:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Result of reading the config. applied, restart: changed keys. problems: why nothing was applied, a line each.
-    refused: accounts that go on with their former connection, and why."""
+    refused: the keys of what goes on as it was, an account's connection or the listener, and why."""
 
     applied: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
@@ -163,7 +171,7 @@ class Outcome:
             return "the config was not applied, the previous one stays in force:\n" + "\n".join(self.problems)
         said = [f"now in force: {', '.join(self.applied)}"] if self.applied else []
         said += [f"these need a restart of antler: {', '.join(self.restart)}"] if self.restart else []
-        said += [f"channels.{account} was not changed and goes on as before: {why}" for account, why in self.refused]
+        said += [f"{key} was not changed and goes on as before: {why}" for key, why in self.refused]
         return "; ".join(said) or "the config has not changed"
 
 

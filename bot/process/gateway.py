@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bot.redaction import Redactor
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
+    from bot.settings.sections import HttpSettings
     from bot.store import Store
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
@@ -96,8 +97,9 @@ class Gateway:
     async def _start(self) -> None:
         parts = self._parts
         await parts.open()
-        if self._settings.http.listen is not None and not self._listen():
-            return
+        if why := self._listen(self._settings.http):
+            return self._fail(why)
+        parts.adoption.listen = self._listen_as
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
         await parts.recover()
@@ -122,15 +124,27 @@ class Gateway:
         self._tasks.spawn("fence", self._watch_fence())
         self._serving = True
 
-    def _listen(self) -> bool:
-        """Open the HTTP listener, before anything that could be seen of this process; False where that fails."""
+    async def _listen_as(self, wanted: HttpSettings) -> str:
+        """Have the listener as these settings say, and return ""; or why it goes on as before."""
+        if self._http is not None:
+            await self._http.close()
+        why = self._listen(wanted)
+        if why:
+            self._listen(self._parts.settings.http)
+        return why
+
+    def _listen(self, settings: HttpSettings) -> str:
+        """Open the HTTP listener, if there is to be one, before anything is seen of this process; returns why not."""
+        self._http = None
+        if settings.listen is None:
+            return ""
         from bot.http.health import health_router  # with FastAPI, which most gateways need not import
         from bot.http.metrics import Watched, metrics_router
         from bot.http.server import HttpServer, HttpUnavailable
 
-        parts, settings = self._parts, self._settings
+        parts = self._parts
         watched = Watched(
-            platforms={account: channel.type for account, channel in settings.channels.items()},
+            platforms={account: channel.type for account, channel in parts.settings.channels.items()},
             status=parts.status,
             bus=parts.bus,
             runs=parts.runs,
@@ -139,15 +153,12 @@ class Gateway:
             totals=parts.spending.meter.totals,
         )
         try:
-            self._http = HttpServer(
-                settings.http, [health_router(self._is_ready), metrics_router(watched, settings.http)]
-            )
+            self._http = HttpServer(settings, [health_router(self._is_ready), metrics_router(watched, settings)])
         except HttpUnavailable as error:
-            self._fail(str(error))
-            return False
+            return str(error)
         self._http.start()
-        log.info("HTTP: listening on %s", settings.http.listen)
-        return True
+        log.info("HTTP: listening on %s", settings.listen)
+        return ""
 
     def _is_ready(self) -> bool:
         """What people write is answered: of one account at least it arrives, there is an agent, the store works."""

@@ -260,15 +260,22 @@ def recent_errors() -> Sequence[str]:
 
 def configure(level: str, format_name: Literal["text", "json"], redact: Redactor) -> None:
     """Replace the root handler. Libraries log from WARNING on: at INFO httpx prints URLs, which hold tokens."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RedactingFormatter(JsonFormatter() if format_name == "json" else TextFormatter(), redact))
     root = logging.getLogger()
     errors = RecentErrors()
     errors.setFormatter(RedactingFormatter(TextFormatter(), redact))
-    root.handlers[:] = [handler, errors]
+    root.handlers[:] = [logging.StreamHandler(sys.stderr), errors]
     sys.excepthook = _unexpected_end
     threading.excepthook = _thread_ended
     root.setLevel(logging.WARNING)
+    follow(level, format_name, redact)
+
+
+def follow(level: str, format_name: Literal["text", "json"], redact: Redactor) -> None:
+    """Log at another level, or in another form, to where it goes already."""
+    form = RedactingFormatter(JsonFormatter() if format_name == "json" else TextFormatter(), redact)
+    for handler in logging.getLogger().handlers:
+        if not isinstance(handler, RecentErrors):
+            handler.setFormatter(form)
     for name in OURS:
         logging.getLogger(name).setLevel(level.upper())
 
@@ -279,7 +286,7 @@ def to_file(path: Path) -> None:
     root = logging.getLogger()
     file = RotatingFileHandler(path, maxBytes=MOST_BYTES, backupCount=2, encoding="utf-8", errors="backslashreplace")
     file.setFormatter(root.handlers[0].formatter)
-    root.handlers[:] = [file]
+    root.handlers[0] = file
 
 
 def _unexpected_end(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:

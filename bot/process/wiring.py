@@ -37,7 +37,7 @@ from bot.operations.status import Asked, StatusPage
 from bot.operations.why import why_page
 from bot.process.agent import Agent, load_harness
 from bot.process.logs import NAME as AUDIT_LOG
-from bot.process.logs import AuditFile, recent_errors
+from bot.process.logs import AuditFile, follow, recent_errors
 from bot.runs.active import RunLimits
 from bot.runs.approvals import StoreApprovals
 from bot.runs.endings import NO_AFTERMATH, Aftermath
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from bot.runs.endings import Ending
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
+    from bot.settings.sections import HttpSettings
     from bot.store import Store
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
@@ -129,6 +130,7 @@ class Wiring:
     ) -> None:
         self._settings = settings
         self._redact = redact
+        self._log = settings.log
         self._store = store
         self._clock = clock
         self.tasks, self.conversation_tasks = Tasks("gateway"), Tasks("conversation")
@@ -450,6 +452,7 @@ class Wiring:
             accounts=self.accounts,
             hearing=self.hearing,
             hold=self._hold,
+            listen=_not_listening,
         )
 
     def _hold(self, settings: Settings) -> None:
@@ -465,3 +468,11 @@ class Wiring:
         self.converter.wanted = settings.uploads.convert
         self.retention.days = settings.data.keep_threads_days
         self.timer.wake()
+        if settings.log != self._log:
+            follow(settings.log.level, settings.log.format, self._redact)
+            self._log = settings.log
+
+
+async def _not_listening(wanted: HttpSettings) -> str:
+    """Before the gateway has a listener, there is none to change."""
+    return ""

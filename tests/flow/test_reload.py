@@ -41,9 +41,10 @@ async def test_models_people_and_servers_change_while_it_runs(world: World) -> N
             models=[{"name": "new", "model": "sim-2", **server}],
             access={"allow": [f"telegram:{ALICE.id}", f"telegram:{BOB.id}"]},
             mcp_servers={"local": local()},
-            log={"format": "json"},
+            memory={"storage": "database"},
         )
-        await world.wait_for_log("now in force: models, access, mcp_servers; these need a restart of antler: log")
+        told = "now in force: models, access, mcp_servers; these need a restart of antler: memory.storage"
+        await world.wait_for_log(told)
         await world.model.release("held")
         await world.telegram.wait_for_text(ALICE, "the long answer")
         await world.telegram.user_says(call("runtime"), user=BOB)
@@ -51,7 +52,11 @@ async def test_models_people_and_servers_change_while_it_runs(world: World) -> N
         await world.telegram.user_says("/models", user=BOB)
         assert "new" in (await world.telegram.wait_for_text(BOB, "sim-2")).text
         code, told = await world.command("status")
-        assert (code, "these need a restart of antler: log" in told, "local: ready" in told) == (0, True, True)
+        assert (code, "these need a restart of antler: memory.storage" in told, "local: ready" in told) == (
+            0,
+            True,
+            True,
+        )
     models = [record.body["model"] for record in await world.model.completions()]
     assert (models[0], models[-1]) == ("sim", "sim-2")
 

@@ -137,6 +137,30 @@ async def test_a_gateway_tells_that_it_is_well_and_what_it_did(tmp_path: Path) -
     assert "left behind" not in "".join(running.lines)
 
 
+async def test_it_moves_when_the_config_says_so_and_stays_where_it_cannot(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as running:
+        await running.ready()
+
+        def reload(listen: str) -> None:
+            written(tmp_path, {"listen": listen})
+            running.process.send_signal(signal.SIGHUP)
+
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            reload(address)
+            kept = f"http was not changed and goes on as before: http.listen: {address}"
+            async with asyncio.timeout(SECONDS):
+                while kept not in "".join(running.lines):
+                    await asyncio.wait({asyncio.create_task(running.process.wait())}, timeout=0.1)
+        assert (await running.ask("/healthz")).status_code == 200
+        port = free_port()
+        reload(f"127.0.0.1:{port}")
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as moved:
+            await Process(running.process, moved, running.lines).ready()
+        with pytest.raises(httpx.ConnectError):
+            await running.ask("/healthz")
+
+
 async def test_metrics_ask_for_their_token_where_others_may_reach_them(tmp_path: Path) -> None:
     async with gateway(tmp_path, metrics_token=TOKEN) as running:
         await running.ready()

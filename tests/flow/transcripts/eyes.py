@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from channels.console.link import TerminalLink
     from tests.flow.transcripts.stage import Stage
+    from tests.simulators.feishu.state import App as FeishuApp
     from tests.simulators.slack.state import Channel as SlackChannel
     from tests.simulators.telegram.state import Chat as TelegramChat
     from tests.simulators.telegram.state import StoredMessage as TelegramMessage
@@ -318,9 +319,13 @@ class FeishuEye(Eye):
         fields = {"name": "Lake", "latitude": str(HERE["latitude"]), "longitude": str(HERE["longitude"])}
         await self.platform.simulator.sends_raw("location", fields, user=_FEISHU_ANN)
 
-    def bubbles(self) -> Iterator[Bubble]:
+    @property
+    def _app(self) -> FeishuApp:
         (app,) = self._world.apps.values()
-        place = self.place
+        return app
+
+    def bubbles(self) -> Iterator[Bubble]:
+        app, place = self._app, self.place
         native = f"oc_{place.number}" if isinstance(place, Group) else direct_chat(app.app_id, f"u_{place.number}")
         chat = app.tenant.chats.get(native)
         for message in chat.messages if chat is not None else ():
@@ -338,6 +343,10 @@ class FeishuEye(Eye):
         for record in self._world.journal.records:
             if record.applied and "reactions" in record.path:
                 yield Sign(record.arrived, "reaction" if record.http_method == "POST" else "no reaction any more")
+        for envelope in self._app.delivery.envelopes():
+            toast = ((envelope.reply or {}).get("toast") or {}).get("content")
+            if toast:
+                yield Sign(envelope.acks[0]["at"], f"answers the press: {toast}")
 
 
 _FEISHU_ANN = FeishuPerson(f"u_{ANN.number}", ANN.name)
