@@ -109,10 +109,9 @@ class MemoryParts:
         self._settings = self.book.settings = self._feeding.settings = settings
         self.service.quiet = settings.debounce_seconds
 
-    @property
-    def remembering(self) -> Remembering | None:
-        """What the agent needs; None where nothing is remembered."""
-        return Remembering(memories=self.book, settings=self._settings) if self._settings.enabled else None
+    def remembering(self, settings: MemorySettings) -> Remembering | None:
+        """What an agent by these settings needs; None where nothing is remembered."""
+        return Remembering(memories=self.book, settings=settings) if settings.enabled else None
 
     def after(self, row: RunRow, ending: Ending, text: str) -> Aftermath:
         """See Feeding."""

@@ -60,9 +60,9 @@ class Change:
 def change(old: Settings, new: Settings) -> Change:
     """The step from what a process runs with to what its config says now."""
     restart = [key for key in RESTART if _value(old, key) != _value(new, key)]
-    if "sandbox" not in restart and old.sandbox.use == REMOTE:
-        url = old.sandbox.remote.url
-        restart += ["sandbox"] if old.network_route(url) != new.network_route(url) else []
+    if old.network != new.network:
+        # They found their way out at the start.
+        restart += [key for key in ("sandbox", "tracing") if key not in restart and _goes_out(old, new, key)]
     kept = {key: getattr(old, key) for key in RESTART if "." not in key}
     memory = new.memory.model_copy(update={"storage": old.memory.storage})
     held = new.model_copy(update=kept | {"memory": memory})
@@ -81,6 +81,14 @@ def _of_accounts(old: Mapping[str, ChannelSettings], new: Mapping[str, ChannelSe
             yield f"channels.{account}"
         else:
             yield from (f"channels.{account}.{key}" for key in COMMON_KEYS if getattr(before, key) != getattr(now, key))
+
+
+def _goes_out(old: Settings, new: Settings, key: str) -> bool:
+    """Whether what the key configures connects to a server, on another way than before."""
+    if key == "tracing":
+        return old.tracing.is_on
+    url = old.sandbox.remote.url
+    return old.sandbox.use == REMOTE and old.network_route(url) != new.network_route(url)
 
 
 def _value(settings: Settings, key: str) -> object:

@@ -14,6 +14,7 @@ from bot.control.server import ControlServer
 from bot.inbound.accounts import Serving
 from bot.operations import upkeep
 from bot.operations.sending import SendTool
+from bot.operations.why import why_page
 from bot.process import gc_tuning, terminal
 from bot.process.systemd import Supervisor
 from bot.process.wiring import Wiring
@@ -182,7 +183,7 @@ class Gateway:
     def _said_hello(self, account: str) -> None:
         parts = self._parts
         self._connected.set()
-        pairing.show(parts.editor.book, parts.claims, account, self._settings.log.format, parts.connections.chat_link)
+        pairing.show(parts.editor.book, parts.claims, account, parts.settings.log.format, parts.connections.chat_link)
         parts.menus.publish_soon(account)
 
     def _none_left(self, taken_over: bool) -> None:
@@ -210,8 +211,8 @@ class Gateway:
             "access": parts.access_tool.do,
             "forget": parts.forgetter.do,
             "memory": parts.memory.tool.do,
-            "send": SendTool(self._settings, self._store, parts.delivery, parts.presented).do,
-            "why": parts.why.do,
+            "send": lambda request: SendTool(parts.settings, self._store, parts.delivery, parts.presented).do(request),
+            "why": lambda request: why_page(parts.settings, self._store).do(request),
         }
         if parts.reloader is not None:
             operations["reload"] = parts.reloader.operation

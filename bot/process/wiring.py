@@ -292,7 +292,7 @@ class Wiring:
             spool=spool,
             scheduling=scheduling(settings, self.schedules),
             skills=replace(skills, editing=editing_of(settings)),
-            remembering=self.memory.remembering,
+            remembering=self.memory.remembering(settings.memory),
             steering=self.runs.active,
             health=self.models,
             tracing=self.tracing,

@@ -11,8 +11,7 @@ import asyncio
 import logging
 import secrets
 import shlex
-from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from bot.voice.audio import CLAUSES, TranscriptionError, kind_of
@@ -202,6 +201,14 @@ async def _fetched(sandbox: Sandbox, path: str, most: int) -> bytes | None:
     return None if isinstance(problem, Problem) else bytes(content)
 
 
+@dataclass(slots=True, eq=False)
+class _Service:
+    """users: messages that it transcribes now."""
+
+    speech_to_text: SpeechToText
+    users: int = 0
+
+
 class CurrentSpeechToText:
     """Transcribes as the settings of now ask for it. A service that was replaced is closed after its last message.
 
@@ -211,40 +218,37 @@ class CurrentSpeechToText:
     def __init__(self, settings: Settings, make: Callable[[Settings], SpeechToText]) -> None:
         self._asked = _asked(settings)
         self._make = make
-        self._now = make(settings)
-        self._users: Counter[SpeechToText] = Counter()
+        self._now = _Service(make(settings))
 
     async def adopt(self, settings: Settings) -> None:
         """Transcribe by other settings from the next message on."""
         if (asked := _asked(settings)) != self._asked:
-            self._users[self._now] += 0
-            self._asked, self._now = asked, self._make(settings)
-            await self._close_former()
+            former, self._now = self._now, _Service(self._make(settings))
+            self._asked = asked
+            await self._close_unused(former)
 
     @property
     def works(self) -> bool:
-        return self._now.works
+        return self._now.speech_to_text.works
 
     async def hear(self, thread_id: str, file: InputFile, speaker: str) -> InputFile:
         service = self._now
-        self._users[service] += 1
+        service.users += 1
         try:
-            return await service.hear(thread_id, file, speaker)
+            return await service.speech_to_text.hear(thread_id, file, speaker)
         finally:
-            self._users[service] -= 1
-            await self._close_former()
+            service.users -= 1
+            await self._close_unused(service)
 
-    async def _close_former(self) -> None:
-        for unused in [each for each, users in self._users.items() if not users and each is not self._now]:
-            del self._users[unused]
-            await unused.close()
+    async def _close_unused(self, service: _Service) -> None:
+        if service is not self._now and not service.users:
+            await service.speech_to_text.close()
 
     def limit(self, reason: str) -> str:
-        return self._now.limit(reason)
+        return self._now.speech_to_text.limit(reason)
 
     async def close(self) -> None:
-        await self._close_former()
-        await self._now.close()
+        await self._now.speech_to_text.close()
 
 
 def _asked(settings: Settings) -> tuple[object, object]:

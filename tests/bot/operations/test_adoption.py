@@ -141,8 +141,12 @@ async def test_every_part_goes_by_the_settings_of_now(tmp_path: Path) -> None:
             "locale": "zh",
             "shutdown_grace_seconds": 3,
         }
+        made, agents_parts = [], parts.agent._parts
+        parts.agent._parts = lambda settings: made.append(agents_parts(settings)) or made[-1]
         outcome = await adopt(parts, settings(tmp_path, **more))
         assert set(outcome.applied) == set(more)
+        assert made[0].remembering is not None
+        assert made[0].remembering.settings.max_facts == 7
         assert outcome.complete
         assert (parts.memory.book.settings.max_facts, parts.memory.service.quiet) == (7, 5)
         assert not parts.memory.book.covers(is_group=True)

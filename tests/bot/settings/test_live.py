@@ -73,6 +73,12 @@ def test_the_way_to_a_sandbox_elsewhere_is_found_at_the_start() -> None:
     assert (changed.applied, changed.restart) == (("network",), ("sandbox",))
 
 
+def test_traces_go_the_way_that_was_found_at_the_start() -> None:
+    traced = {"tracing": {"otlp": {"url": "http://127.0.0.1:4318/v1/traces"}}}
+    changed = change(settings(**traced), settings(**traced, network={"proxy": "http://127.0.0.1:3128"}))
+    assert (changed.applied, changed.restart) == (("network",), ("tracing",))
+
+
 def test_what_needs_a_restart_is_short_and_in_the_docs() -> None:
     assert len(RESTART) <= 5
     told = DOCS.read_text().partition("Only these\nneed a restart:")[2].partition("\n\n")[0]
