@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROOT = configuration.ROOT
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 BOT_FATHERS = {"revoke", "mybots", "newbot", "setcommands", "setjoingroups", "setprivacy"}
-NOT_OURS = BOT_FATHERS | {"invite", "bot", "data", "sys", "tmp"}
+NOT_OURS = BOT_FATHERS | {"invite", "bot", "config", "data", "healthz", "metrics", "proc", "readyz", "sys", "tmp"}
 """Slack has a command of its own too; the others are paths."""
 
 
@@ -73,7 +73,7 @@ def test_a_link_leads_somewhere(page: Path) -> None:
 @table("page", PAGES)
 def test_a_command_of_the_command_line_is_one(page: Path) -> None:
     for line in code(page):
-        for words in re.findall(r"(?:^|[\s/$(])antler ((?:[a-z][a-z-]*\b ?)*)([^`|;&]*)", line):
+        for words in re.findall(r"(?:^|[\s/$(])(?<!--name )antler (?:antler )?((?:[a-z][a-z-]*\b ?)*)([^`|;&]*)", line):
             check_command(page, words[0].split(), words[1])
 
 

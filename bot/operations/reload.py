@@ -98,6 +98,10 @@ def _value(settings: Settings, key: str) -> object:
     return value
 
 
+async def _nowhere(wanted: HttpSettings) -> str:
+    return ""
+
+
 @dataclass(slots=True, kw_only=True)
 class Adoption:
     """Makes changed settings hold, in all parts that use them.
@@ -115,7 +119,7 @@ class Adoption:
     accounts: Accounts
     hearing: CurrentSpeechToText
     hold: Callable[[Settings], None]
-    listen: Callable[[HttpSettings], Awaitable[str]]
+    listen: Callable[[HttpSettings], Awaitable[str]] = _nowhere
 
     async def adopt(self, change: Change) -> Outcome:
         """All that can hold at once does, or nothing: then the outcome says why. But each account's connection is its

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import logging
 from dataclasses import replace
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from bot.store.sql import libpq_url
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from bot.files.sandboxes import Sandboxes
+    from bot.process.tracing import OtlpTracing
+    from bot.redaction import Redactor
     from bot.settings import Settings
     from harness.agents.parts import Parts
     from harness.agents.profiles import AgentDefinition
@@ -152,3 +155,14 @@ class Agent:
         used = servers if settings.mcp_servers else None
         parts = replace(self._parts(settings), sandbox=sandbox, servers=used, definitions=definitions)
         return await make(parts, libpq_url(settings.checkpoints), former)
+
+
+def make_tracing(settings: Settings, redact: Redactor) -> OtlpTracing | None:
+    """None where nothing is traced. Raises SetupError where what it needs is not installed."""
+    if not settings.tracing.is_on:
+        return None
+    try:
+        from bot.process.tracing import OtlpTracing
+    except ImportError as error:
+        raise SetupError(f"tracing: {error.name} is not installed; pip install 'antler[tracing]'") from error
+    return OtlpTracing(settings.tracing, version("antler"), redact, settings.network_route)

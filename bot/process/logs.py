@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
 from bot.redaction import RedactingFormatter
-from bot.settings.sections import LOG_FILE
+from bot.settings.sections import LOG_FILE, LogSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -305,16 +305,20 @@ def keep(folder: Path, format_name: Literal["text", "json"], redact: Redactor, *
         root.addHandler(file)
 
 
-def keep_or_not(wanted: bool, folder: Path, format_name: Literal["text", "json"], redact: Redactor) -> None:
-    """Begin or end to write the log into a file as well. Raises OSError. It goes on where the log is nowhere else."""
+def adopt(wanted: LogSettings, folder: Path, redact: Redactor) -> None:
+    """Log as these settings say from now on. What is written into a file alone goes on there."""
+    follow(wanted.level, wanted.format, redact)
     root = logging.getLogger()
     files = [handler for handler in root.handlers if isinstance(handler, _LogFile)]
-    if wanted and not files:
-        keep(folder, format_name, redact)
     for file in files:
-        if not wanted and file is not root.handlers[0]:
+        if not wanted.file and file is not root.handlers[0]:
             root.removeHandler(file)
             file.close()
+    if wanted.file and not files:
+        try:
+            keep(folder, wanted.format, redact)
+        except OSError as error:
+            logging.getLogger("bot").warning("log.file: the log is not kept in a file: %s", error.strerror)
 
 
 def _unexpected_end(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 STATUS_SECONDS = 20.0
 """Between two lines of status, where no watchdog asks for more."""
 PINGS = 3
-"""In the time after which the watchdog ends the process."""
+"""Signs of life in the time after which the watchdog ends the process."""
 
 
 class Supervisor:

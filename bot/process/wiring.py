@@ -36,7 +36,7 @@ from bot.operations.reload import Adoption, Reloader
 from bot.operations.status import Asked, StatusPage
 from bot.operations.why import why_page
 from bot.process import logs
-from bot.process.agent import Agent, load_harness
+from bot.process.agent import Agent, load_harness, make_tracing
 from bot.process.logs import NAME as AUDIT_LOG
 from bot.process.logs import AuditFile, recent_errors
 from bot.runs.active import RunLimits
@@ -58,7 +58,6 @@ from bot.usage.report import make_spending
 from bot.voice.speech_to_text import CurrentSpeechToText, make_speech_to_text
 from channels.registry import channel_class
 from harness.agents.parts import ExtraSettings, Parts
-from harness.errors import SetupError
 from harness.files.spool import Spool, SpoolSettings
 from harness.guardrails.rules import load_guardrails
 from harness.mcp.pool import McpPool
@@ -74,7 +73,6 @@ if TYPE_CHECKING:
     from bot.runs.endings import Ending
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
-    from bot.settings.sections import HttpSettings
     from bot.store import Store
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
@@ -214,17 +212,6 @@ class Wiring:
         tracing = self.tracing
         return NO_AFTERMATH if tracing is None else Aftermath(committed=lambda: tracing.ended(row, ending))
 
-    def _make_tracing(self) -> OtlpTracing | None:
-        """None where nothing is traced. Raises SetupError where what it needs is not installed."""
-        settings = self._settings
-        if not settings.tracing.is_on:
-            return None
-        try:
-            from bot.process.tracing import OtlpTracing
-        except ImportError as error:
-            raise SetupError(f"tracing: {error.name} is not installed; pip install 'antler[tracing]'") from error
-        return OtlpTracing(settings.tracing, version("antler"), self._redact, settings.network_route)
-
     def _texts(self, account: str, text: str) -> Texts:
         """The sentences of a chat in which `text` is said."""
         policy = self.connections.policies.get(account)
@@ -270,7 +257,7 @@ class Wiring:
     def _agent_parts(self, settings: Settings, store: RetryingStore, audit: AuditFile, spool: Spool) -> Parts:
         """What agents are made of by these settings, which may be newer than the ones of the start."""
         budgets, skills = self.spending.budgets, self.skills.source()
-        self.tracing = self.tracing or self._make_tracing()
+        self.tracing = self.tracing or make_tracing(settings, self._redact)
         return Parts(
             models=settings.models,
             summarization=settings.summarization,
@@ -453,7 +440,6 @@ class Wiring:
             accounts=self.accounts,
             hearing=self.hearing,
             hold=self._hold,
-            listen=_not_listening,
         )
 
     def _hold(self, settings: Settings) -> None:
@@ -470,14 +456,5 @@ class Wiring:
         self.retention.days = settings.data.keep_threads_days
         self.timer.wake()
         if settings.log != self._log:
-            logs.follow(settings.log.level, settings.log.format, self._redact)
-            try:
-                logs.keep_or_not(settings.log.file, settings.data_dir, settings.log.format, self._redact)
-            except OSError as error:
-                log.warning("log.file: the log is not kept in a file: %s", error.strerror)
             self._log = settings.log
-
-
-async def _not_listening(wanted: HttpSettings) -> str:
-    """Before the gateway has a listener, there is none to change."""
-    return ""
+            logs.adopt(settings.log, settings.data_dir, self._redact)
