@@ -213,7 +213,7 @@ class OtlpTracing:
         closing.join(CLOSING_SECONDS)
         if closing.is_alive():  # it waits for a receiver, for half a minute if it may
             for exporter in self._exporters:
-                exporter.shutdown()
+                exporter.shutdown()  # type: ignore[no-untyped-call] # it has no annotations
 
     def _say(self, span: Span, attribute: str, words: Callable[[], str]) -> None:
         if self._content:
