@@ -86,8 +86,9 @@ async def test_stop_and_the_end_of_the_process_do_not_wait_for_a_busy_provider(w
         await world.telegram.wait_for_text(ALICE, "The model is busy")
         await world.telegram.user_says("/stop")
         await world.telegram.wait_for_text(ALICE, EN.stopped_by["stopped"], timeout=5)
-        await world.telegram.user_says("!status 529 retry-after=50 times=1\n!say After all.")
-        await world.telegram.wait_for_text(ALICE, "trying again in 5")
+        # Another pause than the first, whose bubble goes a moment after the end was told.
+        await world.telegram.user_says("!status 529 retry-after=45 times=1\n!say After all.")
+        await world.telegram.wait_for_text(ALICE, "trying again in 4")
         began = asyncio.get_running_loop().time()
         assert await world.stop() == 0
         assert asyncio.get_running_loop().time() - began < 6
