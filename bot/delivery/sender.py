@@ -227,7 +227,8 @@ class Sender:
         return True
 
     async def _send(self, reply: Reply, step: Send) -> bool:
-        state, page = step.state, self._page(reply, step.rev)
+        # What the step shows decides, not what is wanted by the time it is written down.
+        state, page, calls = step.state, self._page(reply, step.rev), reply.calls
         if not state.intended:
             state.sent_after = self._channel.newest(reply.address)
             await self._journal.intend(reply, state, self._question(reply))
@@ -239,8 +240,7 @@ class Sender:
         if step.live:
             await self._open_stream(reply, state, answered)
         else:
-            calls, key = reply.calls, state.idem_key
-            message_id = await self._channel.send(reply.address, step.part, key, answered, silent=not calls)
+            message_id = await self._channel.send(reply.address, step.part, state.idem_key, answered, silent=not calls)
             reply.shown_at = self._clock.monotonic()
             if calls:
                 reply.called_at = reply.shown_at

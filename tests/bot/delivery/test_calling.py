@@ -203,6 +203,19 @@ async def test_a_queued_notice_is_silent_and_gives_way_to_the_answer_with_its_qu
         assert (bubble.text, bubble.silent, bubble.reply_to) == (SENTENCE, False, "q1")
 
 
+async def test_a_notice_is_silent_also_where_the_answer_begins_before_it_is_sent(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        w.store.writing.clear()
+        reply.show(OutboundMessage(status="Queued", buttons=BUTTONS))
+        await w.store.writing.wait()
+        reply.show(OutboundMessage(text=SENTENCE))
+        await w.say(SENTENCE)
+        await w.drained()
+        assert shown(w) == [(SENTENCE, True)]
+        assert len(w.calls("send")) == 2
+
+
 async def test_what_was_dropped_while_it_waited_says_so_in_its_notice(tmp_path: Path) -> None:
     async with world(tmp_path, CALLS) as w:
         reply = await w.delivery.open("r1", dm(), None)
