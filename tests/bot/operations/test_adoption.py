@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from harness.agents.parts import Parts
+
 SERVER = {"command": "true", "enabled": False}
 
 
@@ -142,7 +144,12 @@ async def test_every_part_goes_by_the_settings_of_now(tmp_path: Path) -> None:
             "shutdown_grace_seconds": 3,
         }
         made, agents_parts = [], parts.agent._parts
-        parts.agent._parts = lambda settings: made.append(agents_parts(settings)) or made[-1]
+
+        def made_of(settings: Settings) -> Parts:
+            made.append(agents_parts(settings))
+            return made[-1]
+
+        parts.agent._parts = made_of
         outcome = await adopt(parts, settings(tmp_path, **more))
         assert set(outcome.applied) == set(more)
         assert made[0].remembering is not None
