@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 BASE, IMAGE = "antler-test-base:1", "antler-test-image:1"
 SUITE = "bookworm"
 PACKAGES = "ca-certificates,python3,python3-venv,tini,bubblewrap"
+EXTRAS = "[tracing]"
+"""What the Dockerfile installs besides."""
 WHEELS = "/wheels"
 KEPT = Path(tempfile.gettempdir()) / f"antler-image-{os.getuid()}"
 """The root file system and the wheels, which later runs on this machine use again."""
@@ -74,12 +76,13 @@ def root_file_system() -> Path:
 def wheels() -> Path:
     """The packages that the Dockerfile installs: inside of a build this machine's way to a registry is not known."""
     constraints = REPO_ROOT / "constraints.txt"
-    made = KEPT / f"wheels-{digest(constraints.read_text() + (REPO_ROOT / 'pyproject.toml').read_text())}"
+    wanted = "".join((REPO_ROOT / name).read_text() for name in ("constraints.txt", "pyproject.toml", "Dockerfile"))
+    made = KEPT / f"wheels-{digest(wanted)}"
     if not made.exists():
         KEPT.mkdir(mode=0o700, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=KEPT) as folder:
             download = (sys.executable, "-m", "pip", "download", "-q", "-c", constraints, "-d", Path(folder, "all"))
-            ran(*download, REPO_ROOT, "pip", "hatchling")
+            ran(*download, f"{REPO_ROOT}{EXTRAS}", "pip", "hatchling")
             Path(folder, "all").rename(made)
     return made
 
