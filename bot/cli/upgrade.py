@@ -160,7 +160,7 @@ def _newest(names: Iterable[str]) -> str:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """For comparing; 1.2 and 1.2.0 are the same."""
+    """Numbers to compare versions by; 1.2 and 1.2.0 are the same."""
     found = RELEASE.match(version)
     numbers = [int(number) for number in found[1].split(".")] if found else []
     while numbers and not numbers[-1]:
