@@ -83,7 +83,9 @@ async def check_it_goes_on(here: World, elsewhere: World, archive: Path, *, ther
         seen = await seen_with(elsewhere, "what now?")
         assert ("zebra" in seen, "walrus" in seen) == (True, False)
         for person in TALKERS:
-            await exchange(elsewhere, person, f"{person.first_name} is back")
+            # Into the answer, maybe, to what was not answered yet when the copy was made.
+            await elsewhere.telegram.user_says(f"{person.first_name} is back", user=person)
+            await elsewhere.telegram.wait_for_text(person, f"{person.first_name} is back")
             # What was answered before the copy was begun is in it.
             assert f"{person.first_name} likes pears." in await seen_with(elsewhere, f"{person.first_name} is back")
         assert uploads(there) == [NOTES.content]
