@@ -44,7 +44,6 @@ app.add_typer(people.memory, name="memory", rich_help_panel=PEOPLE)
 app.add_typer(skills.app, name="skills", rich_help_panel=SETTING_UP)
 app.add_typer(accounts, name="account", rich_help_panel=SETTING_UP)
 app.add_typer(setup.config, name="config", rich_help_panel=SETTING_UP)
-app.command("init", rich_help_panel=SETTING_UP)(setup.init)
 
 
 def _print_version(wanted: bool) -> None:
@@ -110,6 +109,9 @@ def reload(config: ConfigFile = None, data_dir: DataDir = None) -> None:
 
 
 app.command(rich_help_panel=SERVING)(operating.logs)
+
+
+app.command("init", rich_help_panel=SETTING_UP)(setup.init)
 
 
 @app.command("check-config", rich_help_panel=SETTING_UP)

@@ -48,7 +48,7 @@ async def test_without_a_config_each_line_is_said_before_its_answer_and_the_adve
     assert said[0] < output.index("I am the demo model") < said[1] < output.index("Connection: connected") < said[2]
     assert errors.startswith("Antler, without a config.yaml: a demo model answers")
     assert "  8  kill me" in errors
-    assert "config.yaml.example" in errors
+    assert "antler init" in errors
     assert "config.yaml" not in output
     assert "**" not in output
     assert "Traceback" not in errors
