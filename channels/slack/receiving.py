@@ -1,6 +1,7 @@
 """Receiving: envelopes are committed in order before they are acknowledged, and what was missed meanwhile is read.
 
 Slack repeats an event that was not acknowledged. What was said during a longer absence is fetched, as at each start.
+The newest that is stored of a chat tells how far it is known: so nothing is stored of it before what was missed there.
 """
 
 from __future__ import annotations
@@ -43,12 +44,21 @@ class _Waiting:
     payload: Mapping[str, Any]
     committed: asyncio.Future[bool]
 
+    @property
+    def chat(self) -> str:
+        """The channel that it came from, "" for none."""
+        match self.payload:
+            case {"event": {"channel": str(chat)}} | {"channel_id": str(chat)} | {"channel": {"id": str(chat)}}:
+                return chat
+        return ""
+
 
 class Intake:
     """Queue of one account's envelopes, committed in batches in the order in which they came.
 
     The SDK handles envelopes at the same time, each in its own task: without this queue messages could change places.
-    see: called with everything that was committed.
+    see: called with everything that was committed. unread: says whether something of a chat is still to be fetched that
+    is older than what comes now; that waits until then.
     """
 
     def __init__(
@@ -67,6 +77,16 @@ class Intake:
         self._waiting: deque[_Waiting] = deque()
         self._more = asyncio.Event()
         self._closed = False
+        self.unread: Callable[[str], bool] = lambda chat: False
+
+    @property
+    def chats(self) -> dict[str, None]:
+        """Those of which something waits, the longest first."""
+        return dict.fromkeys(waiting.chat for waiting in self._waiting)
+
+    def look_again(self) -> None:
+        """Something may be committed that had to wait."""
+        self._more.set()
 
     async def take(self, kind: Kind, payload: Mapping[str, Any]) -> bool:
         """Return whether the envelope is committed (or of no interest); else it has to come again."""
@@ -87,13 +107,18 @@ class Intake:
         while True:
             await self._more.wait()
             self._more.clear()
-            while self._waiting:
-                batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+            while batch := self._next_batch():
                 committed = False
                 try:
                     committed = await self._commit(batch)
                 finally:
                     _answer(batch, committed)
+
+    def _next_batch(self) -> list[_Waiting]:
+        ready = [waiting for waiting in self._waiting if not self.unread(waiting.chat)][:BATCH]
+        taken = set(map(id, ready))
+        self._waiting = deque(waiting for waiting in self._waiting if id(waiting) not in taken)
+        return ready
 
     def close(self) -> None:
         """Refuse everything from now on."""
@@ -133,11 +158,18 @@ class CatchUp:
         self._intake = intake
         self._ports = ports
         self._wanted = asyncio.Event()
+        self._unread: set[str] | None = set()
+        """Chats; None: it is not known yet which."""
+        intake.unread = self._is_unread
 
     def after_gap(self, seconds: float | None) -> None:
         """Note that a socket is open after so many seconds of silence; None: for the first time."""
         if seconds is None or seconds >= GAP_SECONDS:
             self._wanted.set()
+            self._unread = None
+
+    def _is_unread(self, chat: str) -> bool:
+        return self._unread is None or chat in self._unread
 
     async def run(self) -> None:
         """Catch up whenever it is needed, until cancelled."""
@@ -147,15 +179,23 @@ class CatchUp:
             await self._catch_up(_places(await self._ports.newest(), self._earliest()))
 
     async def _catch_up(self, places: list[tuple[str, str | None, str]]) -> None:
-        """Read the known places, then the threads that have begun in them meanwhile."""
+        """Read the known places, first those of chats in which somebody waits, then the threads that have begun in them
+        meanwhile."""
         known = {(chat, thread) for chat, thread, _ in places}
         begun: list[tuple[str, str | None, str]] = []
-        for chat, thread, oldest in places:
-            roots: list[str] = []
-            await self._read(chat, thread, oldest, roots)
-            if thread is None and not is_dm(chat):
-                roots += await self._answered_since(chat, oldest)
-            begun += [(chat, root, oldest) for root in roots if (chat, root) not in known]
+        unread = self._unread = {chat for chat, _, _ in places}
+        self._intake.look_again()
+        while unread:
+            chat = next((chat for chat in self._intake.chats if chat in unread), places[0][0])
+            for _, thread, oldest in [place for place in places if place[0] == chat]:
+                roots: list[str] = []
+                await self._read(chat, thread, oldest, roots)
+                if thread is None and not is_dm(chat):
+                    roots += await self._answered_since(chat, oldest)
+                begun += [(chat, root, oldest) for root in roots if (chat, root) not in known]
+            places = [place for place in places if place[0] != chat]
+            unread.discard(chat)
+            self._intake.look_again()
         begun.sort(key=lambda place: order(place[1] or ""), reverse=True)
         if len(begun) > MOST_PLACES:
             left = len(begun) - MOST_PLACES

@@ -301,6 +301,22 @@ async def test_after_a_long_absence_the_history_is_read_and_after_a_short_one_it
         assert (await bench.gateway.message(1)).text == "meanwhile"
 
 
+async def test_nothing_of_a_chat_is_stored_before_what_was_missed_there(bench: Bench) -> None:
+    """A process that dies in between would take the newer one for all that there is."""
+    seen = await bench.slack.user_says("before", silent=True)
+    await bench.slack.user_says("missed", silent=True)
+    bench.gateway.stored = [newest(bench.dm.chat, None, seen.ts)]
+    for _ in range(4):
+        await bench.slack.fail("conversations.history", faults.ratelimited(30))
+    async with bench.running():
+        await bench.slack.user_says("said now")
+        await bench.slack.user_says("elsewhere", user=BOB)
+        await bench.gateway.event(2)
+    texts = bench.gateway.texts
+    assert sorted(texts) == ["elsewhere", "missed", "said now"]
+    assert texts.index("missed") < texts.index("said now")
+
+
 async def test_a_limit_while_catching_up_is_waited_out(bench: Bench) -> None:
     seen = await bench.slack.user_says("before", silent=True)
     await bench.slack.user_says("meanwhile", silent=True)
