@@ -73,7 +73,6 @@ class Installation:
                 f"ExecStart={command}",
                 "ExecReload=/bin/kill -HUP $MAINPID",
                 f"WorkingDirectory={_raw(self.config.parent)}",
-                f"EnvironmentFile=-{_raw(self.config.parent / '.env')}",
                 *([f"User={self.user}"] if self.user not in (None, "root") else []),
                 "Restart=on-failure",
                 "RestartSec=2",
