@@ -26,7 +26,7 @@ NO_FILE = (
 LOOK_SECONDS = 0.3
 NEWEST = 100
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-AT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}) ")
+AT = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[+-]\d\d:?\d\d) ")
 
 
 class BadTime(ValueError):

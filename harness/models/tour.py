@@ -67,7 +67,7 @@ SLOWLY = 16
 SHORTER = re.compile(r"short|enough|brief|简短|短一点|够了|简单", re.IGNORECASE)
 _CHART = re.compile(r"^chart: (\S+)$", re.MULTILINE)
 _FENCED = re.compile(r"^(`{3,})\n(.*?)\n\1$", re.DOTALL | re.MULTILINE)
-_EARNED = re.compile(r"(\d+) EUR")
+_EARNED = re.compile(r"(\d{1,12}) EUR")
 _KILLED = re.compile(r"kill -9 (\d+)")
 
 

@@ -165,7 +165,7 @@ async def test_names_that_other_bots_have_do_the_same(tmp_path: Path, alias: str
         assert await reply(c, f"/{alias}") == await reply(c, f"/{same}")
         assert (await c.reasons())[-2:] == [f"/{same}"] * 2
         assert f"/{alias}" not in await reply(c, "/help")
-        assert await reply(c, "/start") == EN.started.replace("\u2063", "")
+        assert (await reply(c, "/start")).startswith(EN.started.replace("\u2063", "").partition("{")[0])
 
 
 async def test_only_what_a_list_shows_to_them_is_suggested(tmp_path: Path) -> None:

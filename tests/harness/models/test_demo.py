@@ -35,7 +35,7 @@ async def test_asked_what_it_can_do_it_lists_it_and_the_way_to_a_real_one(bench:
     end = await ask(bench, text)
     assert all(word in end.text for word in ("`markdown`", "`run ls`", "`write a file`", "`remind me in 1 minute"))
     assert all(f"\n{number}. " in end.text for number in range(1, 9))
-    assert "config.yaml.example" in end.text
+    assert "antler init" in end.text
 
 
 @pytest.mark.parametrize("text", ["hello", "markdown", "long", "thanks", "tell me a story", "run echo hello"])
