@@ -62,7 +62,7 @@ check: $(VENV)/.installed-dev $(VENV)/.installed-real-model
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(EVERY_TEST) $(ARGS)
+	$(EVERY_TEST) -m "not image" $(ARGS)
 
 # The size and shape of the code, beside the limits that tests hold it to.
 house: $(VENV)/.installed-dev

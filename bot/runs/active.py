@@ -50,6 +50,7 @@ class ActiveRun:
     asking_changed: called when `asking` has changed. take_in: makes what was said meanwhile a part of `row`. reply:
     None until it is opened. keeping: writes the text so far. worked: seconds of its time that are used up; waiting for
     a person is not counted. asking: what it waits for a person to decide; decided: set when something of that was.
+    rests: it does nothing until then.
     held: it is to begin again as soon as this is set. slot_wait, first_words: seconds that it waited for a slot, and
     from its beginning until its answer had words; None before. tokens: read and written in this process.
     """
@@ -70,6 +71,7 @@ class ActiveRun:
     worked: float = 0.0
     asking: tuple[ApprovalRow, ...] = ()
     decided: asyncio.Event = field(default_factory=asyncio.Event)
+    rests: bool = False
     held: asyncio.Event | None = None
     slot_wait: float | None = None
     first_words: float | None = None

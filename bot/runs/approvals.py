@@ -95,6 +95,7 @@ class ApprovalService:
     async def wait(self, active: ActiveRun) -> None:
         """Until all that the run asked for is decided, by people or by time."""
         while True:
+            active.rests = False
             active.decided.clear()
             open_ = await self._store.read(lambda tx: prompts.open_approvals(tx, active.row.run_id))
             active.asking = tuple(open_)
@@ -105,6 +106,7 @@ class ApprovalService:
             if left <= 0:
                 await self._expire(active.row)
             else:
+                active.rests = not active.decided.is_set()
                 await self._decided_within(active, left)
 
     async def _decided_within(self, active: ActiveRun, seconds: float) -> None:
@@ -233,11 +235,12 @@ class ApprovalService:
     def rests(self, run: RunRow) -> bool:
         """Whether a run does nothing until a person decides something; False from the moment of their decision."""
         active = self._active.get(run.run_id)
-        return active is not None and bool(active.asking) and not active.decided.is_set()
+        return active is not None and active.rests
 
     def _wake(self, run_id: str) -> None:
         active = self._active.get(run_id)
         if active is not None:
+            active.rests = False
             active.decided.set()
 
     def _closed(self, tx: Connection, run_id: str, rows: Sequence[ApprovalRow]) -> list[Change]:

@@ -33,6 +33,8 @@ from tests.simulators.telegram.seen import ALICE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
+pytestmark = pytest.mark.image
+
 BASE, IMAGE = "antler-test-base:1", "antler-test-image:1"
 SUITE = "bookworm"
 PACKAGES = "ca-certificates,python3,python3-venv,tini,bubblewrap"

@@ -84,12 +84,14 @@ async def test_a_model_that_does_not_call_the_tool(simulator: ModelSimulator) ->
 
 
 async def test_a_server_that_refuses_tools(simulator: ModelSimulator) -> None:
-    (problem,) = (await probed(simulator, tool=(Status(status=400),))).problems
+    # On a busy machine the answer before it may arrive in one piece, which is told too.
+    *_, problem = (await probed(simulator, tool=(Status(status=400),))).problems
     assert problem.what.startswith("with a tool at hand it fails: bad request: ")
 
 
 async def test_a_model_that_is_said_to_see_and_does_not(simulator: ModelSimulator) -> None:
-    (problem,) = (await probed(simulator, picture=(Say(text="Blue"),), supports_vision=True)).problems
+    # On a busy machine the answer before it may arrive in one piece, which is told too.
+    *_, problem = (await probed(simulator, picture=(Say(text="Blue"),), supports_vision=True)).problems
     assert problem.what == "it does not see that a red picture is red"
     report = await probed(simulator, picture=(Status(status=400),), supports_vision=True)
     assert report.sees is False
