@@ -75,6 +75,8 @@ async def status_tells(world: Everywhere, *expected: str) -> str:
 async def test_who_sends_the_claim_code_of_an_account_is_its_administrator(world: Everywhere) -> None:
     world.settings = {}
     async with world:
+        for account in world.platforms:
+            await world.wait_for_log(f"{account}:  ")
         codes = dict(re.findall(r"(\w+):  ((?:[2-9A-Z]{4}-){2}[2-9A-Z]{4})\b", world.log))
         assert codes.keys() == world.platforms.keys()
         for account, other in zip(PLATFORMS, (*PLATFORMS[1:], PLATFORMS[0]), strict=True):

@@ -20,6 +20,11 @@ REPO_ROOT = Path(__file__).resolve().parents[2]
 PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
 
 
+def heed_interrupts() -> None:
+    """Run in a child before its program: who is started in the background by a shell is told to ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class SimulatorStartError(RuntimeError):
     """The child ended, or said nothing, before it announced its port."""
 

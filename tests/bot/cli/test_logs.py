@@ -16,6 +16,7 @@ from bot.cli.logs import BadTime, begin_of, show
 from bot.process import logs
 from bot.redaction import Redactor
 from tests.bot.settings_files import write
+from tests.simulators.process import heed_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +92,9 @@ def test_a_log_that_grows_and_is_set_aside_is_followed_without_a_gap(tmp_path: P
     log.write_text("old\n")
     command = [sys.executable, "-m", "bot", "logs", "--follow", "-n", "1"]
     env = os.environ | {"PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) as following:
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+    ) as following:
         assert following.stdout is not None
         assert following.stdout.readline() == "old\n"
         with log.open("a") as file:

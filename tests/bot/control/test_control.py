@@ -16,7 +16,7 @@ import pytest
 
 from bot.control import server
 from bot.control.server import SOCKET, ControlServer, NotRunning, ask, connection, describe, read_status
-from tests.simulators.process import REPO_ROOT
+from tests.simulators.process import REPO_ROOT, heed_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -182,7 +182,10 @@ def test_the_status_reads_well() -> None:
 async def test_watching_goes_on_until_it_is_interrupted_also_while_nothing_answers(tmp_path: Path) -> None:
     code = "import sys, pathlib, bot.control.server as server\nsys.exit(server.watch(pathlib.Path(sys.argv[1])))"
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", code, str(tmp_path)), cwd=REPO_ROOT, stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-c", code, str(tmp_path)),
+        cwd=REPO_ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        preexec_fn=heed_interrupts,
     )
     assert process.stdout is not None
     async with asyncio.timeout(40):
