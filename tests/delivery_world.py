@@ -201,9 +201,16 @@ class World:
     moved: list[tuple[str, str, str]] = field(default_factory=list)
 
     async def restart(self, *, connect: bool = True) -> None:
-        """The process dies at this moment (a close without grace writes and sends nothing); another one starts."""
+        await self.die()
+        await self.begin_anew(connect=connect)
+
+    async def die(self) -> None:
+        """The process dies at this moment: a close without grace writes and sends nothing."""
         await self.delivery.close(0)
         await self.store.close()
+
+    async def begin_anew(self, *, connect: bool = True) -> None:
+        """The next process starts."""
         if isinstance(self.channel, ProbedChannel):
             self.channel.forget()
         self.store = await open_store(self.url, self.clock)

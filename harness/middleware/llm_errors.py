@@ -80,7 +80,8 @@ class Patience:
     @property
     def left(self) -> float:
         """Seconds; 0 or less when the time is up."""
-        return self._seconds - self._waited()
+        # What is left over by rounding is too little to move the clock on: that would be asked again without end.
+        return round(self._seconds - self._waited(), 3)
 
     async def pause(self, failure: ModelFailure, runtime: HasWriter, asked: float | None) -> None:
         """Wait before the next attempt. asked: seconds that the provider wants, which fit into the time."""

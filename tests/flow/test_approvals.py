@@ -203,6 +203,7 @@ async def test_what_nobody_decides_is_denied_also_over_a_restart(world: World, l
     async with world:
         await shown(world, asked, EXPIRED)
         await world.telegram.wait_for_text(ALICE, NOT_DONE)
+        await world.telegram.wait_idle(ALICE)
         assert letters.sent == []
         assert len(await world.telegram.bot_messages(ALICE)) == 2
 

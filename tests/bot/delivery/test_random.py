@@ -83,8 +83,9 @@ class Conversations:
                 case "final":
                     await self.final(str(first))
                 case _:
+                    await self.w.die()
                     check_budgets(self.w)
-                    await self.w.restart()
+                    await self.w.begin_anew()
         for chat in sorted(self.open):
             await self.final(chat)
         await self.w.drained()

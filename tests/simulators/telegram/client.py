@@ -69,9 +69,7 @@ class TelegramSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
     async def fresh_bot(self, **profile: Any) -> "TelegramSimulator":
         """Forget all groups and register a new bot: for tests that share one simulator, one after another."""
         await self._ask("forget")
-        bot = await self.add_bot(f"{next(_BOT_IDS)}:FRESH-bot-token-{'0' * 25}", **profile)
-        await bot._skip_records()
-        return bot
+        return await self.add_bot(f"{next(_BOT_IDS)}:FRESH-bot-token-{'0' * 25}", **profile)
 
     async def play_dead(self, dead: bool = True) -> None:
         """Accept polls and never answer them; False ends it and breaks the connections of the stuck polls."""
