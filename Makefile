@@ -30,6 +30,9 @@ BUILD_RUNTIME = $(SANDBOX_PYTHON) -B -m sandbox.build_runtime
 # Three workers keep two cores busy: many of these wait for other processes. Files stay whole, so that what a module
 # starts is started once; the slow ones come first (tests/conftest.py), so that none is begun at the very end.
 EVERY_TEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+# What failed beside others is run once more by itself, and named as having needed it: three workers on two cores stretch
+# every wait. A fault fails again; then, or when the first run broke off without a failed test, the check fails.
+ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --exitfirst
 
 .PHONY: run init test test-all check house torture bench evals sandbox-runtime runtime-in-background clean
 .DELETE_ON_ERROR:
@@ -62,7 +65,7 @@ check: $(VENV)/.installed-dev $(VENV)/.installed-real-model
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(EVERY_TEST) -m "not image" $(ARGS)
+	$(EVERY_TEST) -m "not image" $(ARGS) || { echo "Once more, one by one:"; $(ALONE) -m "not image" -rpf $(ARGS); }
 
 # The size and shape of the code, beside the limits that tests hold it to.
 house: $(VENV)/.installed-dev
