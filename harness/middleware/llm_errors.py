@@ -80,8 +80,9 @@ class Patience:
     @property
     def left(self) -> float:
         """Seconds; 0 or less when the time is up."""
-        # What is left over by rounding is too little to move the clock on: that would be asked again without end.
-        return round(self._seconds - self._waited(), 3)
+        left = self._seconds - self._waited()
+        # Less than a millisecond is rounding, and may be too little to move a clock on: it would be waited for without end.
+        return left if left > 0.001 else 0.0
 
     async def pause(self, failure: ModelFailure, runtime: HasWriter, asked: float | None) -> None:
         """Wait before the next attempt. asked: seconds that the provider wants, which fit into the time."""

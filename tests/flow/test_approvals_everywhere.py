@@ -148,6 +148,7 @@ async def test_a_denial_with_words(here: Here) -> None:
     await here.platform.say(letter("Ben"), here.ada)
     await here.platform.press(await here.request(here.ada, "to: Ben"), WHY, here.ada)
     await here.shows(here.ada, "Denied once you have said why")
+    await here.platform.quiet(here.ada)  # the question has come too
     await here.platform.say("!say Book a table", here.ada)
     await here.shows(here.ada, "Book a table")
     assert here.letters.sent == []

@@ -159,6 +159,7 @@ async def test_messages_wait_their_turn_in_a_chat_and_other_chats_do_not_wait(wo
     async with world:
         await world.telegram.user_says("!pause slow")
         await world.model.wait_for_pause("slow")
+        await world.telegram.wait_for_text(ALICE, "The first half")  # before that, the second would join the first
         await world.telegram.user_says("my second question")
         await world.telegram.user_says("hello from Bob", user=BOB)
         await world.telegram.wait_for_text(BOB, "hello from Bob")

@@ -21,7 +21,7 @@ CALLS = Call(calls=(ToolUse(name="weather", arguments='{"city": "Paris"}'),))
 
 async def probed(
     simulator: ModelSimulator,
-    answer: Sequence[Step] = (Say(text="one two three", delay_ms=5),),
+    answer: Sequence[Step] = (Say(text="one two three", delay_ms=200),),
     tool: Sequence[Step] = (CALLS,),
     picture: Sequence[Step] = (Say(text="It is Red."),),
     **settings: Any,
