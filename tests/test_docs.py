@@ -138,7 +138,7 @@ def test_the_claim_code_is_shown_as_the_page_shows_it() -> None:
     def link(account: str, code: str) -> ChatLink:
         return ChatLink(url=f"https://t.me/acme_antler_bot?start={code}", says=account == "telegram")
 
-    printed = frame([("telegram", "7QKM-2RXT-9WBN")], link, drawn=False)
+    printed = frame([("telegram", "7QKM2RXT9WBN")], link, drawn=False)
     assert shown(ROOT / "docs" / "start.md", "no administrator yet") == printed.strip().splitlines()
 
 

@@ -149,13 +149,18 @@ def _pod(manifest: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _secret(name: str = "antler") -> dict[str, str]:
+    """What somebody has filled in; Antler refuses the placeholders."""
+    held: dict[str, str] = _manifest("Secret", name)["stringData"]
+    return {key: re.sub(r"replace-me[\w-]*", "x" * 35, value) for key, value in held.items()}
+
+
 def _variables(container: dict[str, Any]) -> dict[str, str]:
-    """What a container's own variables say; those of Secrets by what the manifests put into these."""
+    """What a container's own variables say."""
     found = {}
     for each in container.get("env", ()):
         secret = each.get("valueFrom", {}).get("secretKeyRef")
-        held = each["value"] if secret is None else _manifest("Secret", secret["name"])["stringData"][secret["key"]]
-        found[each["name"]] = held
+        found[each["name"]] = each["value"] if secret is None else _secret(secret["name"])[secret["key"]]
     return found
 
 
@@ -165,8 +170,7 @@ def in_the_pod(tmp_path: Path) -> Callable[[dict[str, str]], Settings]:
     file = tmp_path / "config.yaml"
     file.write_text(_manifest("ConfigMap")["data"]["config.yaml"])
     image = dict(re.findall(r"(ANTLER__\w+)=(\S+)", (ROOT / "Dockerfile").read_text()))
-    held = {name: value.replace("replace-me", "x" * 35) for name, value in _manifest("Secret")["stringData"].items()}
-    return lambda more: load(file, image | held | more)
+    return lambda more: load(file, image | _secret() | more)
 
 
 def test_the_pod_of_the_guide_can_be_configured_so(in_the_pod: Callable[[dict[str, str]], Settings]) -> None:
@@ -225,7 +229,7 @@ def test_every_volume_of_the_guide_is_there() -> None:
 def test_the_sandbox_server_of_the_guide_is_the_one_that_antler_asks(
     in_the_pod: Callable[[dict[str, str]], Settings],
 ) -> None:
-    held = _manifest("Secret", "antler-sandbox")["stringData"]
+    held = _secret("antler-sandbox")
     server = ServerSettings.model_validate(yaml.safe_load(held["sandbox.yaml"]))
     ((sandbox,), (antler,)) = _pod(PATCH)["initContainers"], _pod(PATCH)["containers"]
     settings = in_the_pod(_variables(antler))
