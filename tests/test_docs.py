@@ -142,6 +142,14 @@ def test_the_claim_code_is_shown_as_the_page_shows_it() -> None:
     assert shown(ROOT / "docs" / "start.md", "no administrator yet") == printed.strip().splitlines()
 
 
+@table("page", sorted((ROOT / "docs").glob("setup-*.md")))
+def test_the_pages_of_the_platforms_draw_what_antler_says(page: Path) -> None:
+    texts, drawn = texts_for("en"), page.read_text(encoding="utf-8")
+    claimed, asked = texts.claimed.partition("\n")[0], texts.group_ask["any"].partition("`")[0]
+    for words in (claimed, asked, f"[ {texts.group_allow} ]  [ {texts.group_cancel} ]"):
+        assert words in drawn, f"{page.name}: {words}"
+
+
 def configs(page: Path) -> Iterator[dict[str, Any]]:
     """Its examples of Antler's config: not those of other files, nor what is cut out of a section."""
     for block in tokens(page):
