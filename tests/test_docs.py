@@ -75,6 +75,12 @@ def test_a_link_leads_somewhere(page: Path) -> None:
             assert anchor in anchors(there), f"{page.name}: {link}"
 
 
+def test_the_index_leads_to_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {str(token.attrs["href"]).partition("#")[0] for token in inline(index, "link_open")}
+    assert {page.name for page in index.parent.glob("*.md")} - linked == {index.name}
+
+
 @table("page", PAGES)
 def test_a_command_of_the_command_line_is_one(page: Path) -> None:
     for line in code(page):
