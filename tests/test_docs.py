@@ -11,8 +11,11 @@ import yaml
 from markdown_it import MarkdownIt
 
 from bot.__main__ import app
+from bot.access.pairing import frame
 from bot.commands.table import ALIASES
 from bot.texts import texts_for
+from channels.base import ChatLink
+from harness.models.tour_texts import first_screen
 from tests import configuration
 from tests.tables import table
 
@@ -27,6 +30,8 @@ PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 BOT_FATHERS = {"revoke", "mybots", "newbot", "setcommands", "setjoingroups", "setprivacy"}
 NOT_OURS = BOT_FATHERS | {"invite", "bot", "config", "data", "healthz", "metrics", "proc", "readyz", "sys", "tmp"}
 """Slack has a command of its own too; the others are paths."""
+COMMAND = r"(?:^|[\s/$(])(?<!--name )(?<!-u )(?<!-n )(?<!deployment )(?<!deployment/)"
+"""What stands before the command `antler`, and not before a user, a container or an object of that name."""
 
 
 @cache
@@ -70,10 +75,16 @@ def test_a_link_leads_somewhere(page: Path) -> None:
             assert anchor in anchors(there), f"{page.name}: {link}"
 
 
+def test_the_index_leads_to_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {str(token.attrs["href"]).partition("#")[0] for token in inline(index, "link_open")}
+    assert {page.name for page in index.parent.glob("*.md")} - linked == {index.name}
+
+
 @table("page", PAGES)
 def test_a_command_of_the_command_line_is_one(page: Path) -> None:
     for line in code(page):
-        for words in re.findall(r"(?:^|[\s/$(])(?<!--name )antler (?:antler )?((?:[a-z][a-z-]*\b ?)*)([^`|;&]*)", line):
+        for words in re.findall(rf"{COMMAND}antler (?:antler )?((?:[a-z][a-z-]*\b ?)*)([^`|;&]*)", line):
             check_command(page, words[0].split(), words[1])
 
 
@@ -108,13 +119,50 @@ def test_a_key_of_the_config_is_one(page: Path) -> None:
             assert is_key(key), f"{page.name}: {key}"
 
 
+def shown(page: Path, words: str) -> list[str]:
+    """The lines of the page's block that holds these words, without what is said behind ◀."""
+    (block,) = [token.content for token in tokens(page) if token.type == "fence" and words in token.content]
+    return [line.partition("◀")[0].rstrip() for line in block.splitlines()]
+
+
+def test_the_terminal_shows_the_list_that_the_page_shows() -> None:
+    page = ROOT / "docs" / "terminal.md"
+    assert shown(page, "Antler, without a config.yaml") == first_screen("en").splitlines()
+
+
+def test_init_asks_and_says_what_the_page_shows() -> None:
+    texts = texts_for("en")
+    known = [*texts.setup.values(), *texts.setup_guides.values(), *texts.setup_labels.values()]
+    forms = [re.sub(r"\\{\w+\\}", ".*", re.escape(text)) for text in known]
+    lines = [line.removeprefix("? ") for line in shown(ROOT / "docs" / "start.md", "This sets Antler up")]
+    assert len(lines) > 20
+    for line in filter(None, lines):
+        assert line.startswith(" » ") or any(re.match(form, line) for form in forms), line
+
+
+def test_the_claim_code_is_shown_as_the_page_shows_it() -> None:
+    def link(account: str, code: str) -> ChatLink:
+        return ChatLink(url=f"https://t.me/acme_antler_bot?start={code}", says=account == "telegram")
+
+    printed = frame([("telegram", "7QKM2RXT9WBN")], link, drawn=False)
+    assert shown(ROOT / "docs" / "start.md", "no administrator yet") == printed.strip().splitlines()
+
+
+@table("page", sorted((ROOT / "docs").glob("setup-*.md")))
+def test_the_pages_of_the_platforms_draw_what_antler_says(page: Path) -> None:
+    texts, drawn = texts_for("en"), page.read_text(encoding="utf-8")
+    claimed, asked = texts.claimed.partition("\n")[0], texts.group_ask["any"].partition("`")[0]
+    for words in (claimed, asked, f"[ {texts.group_allow} ]  [ {texts.group_cancel} ]"):
+        assert words in drawn, f"{page.name}: {words}"
+
+
 def configs(page: Path) -> Iterator[dict[str, Any]]:
     """Its examples of Antler's config: not those of other files, nor what is cut out of a section."""
     for block in tokens(page):
         if block.type == "fence" and block.info.strip() == "yaml" and not block.content.startswith(" "):
-            found = yaml.safe_load(block.content)
-            if isinstance(found, dict) and all(map(is_section, found)):
-                yield found
+            for found in yaml.safe_load_all(block.content):
+                if isinstance(found, dict) and all(map(is_section, found)):
+                    yield found
 
 
 def is_section(name: str) -> bool:

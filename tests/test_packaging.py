@@ -7,16 +7,23 @@ import subprocess
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from fastapi.routing import APIRoute
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from bot.http.health import health_router
 from bot.settings.load import load
 from sandbox.remote.server.config import ServerSettings
 from tests.tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bot.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -120,6 +127,120 @@ def test_the_sandbox_server_of_compose_can_read_its_settings() -> None:
     assert (settings.sandbox.use, settings.data_dir) == ("bubblewrap", Path("/data"))
     remote = COMPOSE["services"]["bot-sandbox"]["environment"]["ANTLER__SANDBOX__REMOTE__URL"]
     assert remote == f"http://sandbox:{settings.listen.port}"
+
+
+GUIDE = (ROOT / "docs" / "install.md").read_text()
+"""Its manifests are complete: what they name is in them, in the image, or in the settings."""
+MANIFESTS: list[dict[str, Any]] = [
+    manifest
+    for block in re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
+    for manifest in yaml.safe_load_all(block)
+]
+PATCH: dict[str, Any] = next(manifest for manifest in MANIFESTS if "kind" not in manifest)
+
+
+def _manifest(kind: str, name: str = "antler") -> dict[str, Any]:
+    (found,) = [each for each in MANIFESTS if each.get("kind") == kind and each["metadata"]["name"] == name]
+    return found
+
+
+def _pod(manifest: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = manifest["spec"]["template"]["spec"]
+    return found
+
+
+def _secret(name: str = "antler") -> dict[str, str]:
+    """What somebody has filled in; Antler refuses the placeholders."""
+    held: dict[str, str] = _manifest("Secret", name)["stringData"]
+    return {key: re.sub(r"replace-me[\w-]*", "x" * 35, value) for key, value in held.items()}
+
+
+def _variables(container: dict[str, Any]) -> dict[str, str]:
+    """What a container's own variables say."""
+    found = {}
+    for each in container.get("env", ()):
+        secret = each.get("valueFrom", {}).get("secretKeyRef")
+        found[each["name"]] = each["value"] if secret is None else _secret(secret["name"])[secret["key"]]
+    return found
+
+
+@pytest.fixture
+def in_the_pod(tmp_path: Path) -> Callable[[dict[str, str]], Settings]:
+    """The settings of the pod's config with variables on top of the image's and the Secret's."""
+    file = tmp_path / "config.yaml"
+    file.write_text(_manifest("ConfigMap")["data"]["config.yaml"])
+    image = dict(re.findall(r"(ANTLER__\w+)=(\S+)", (ROOT / "Dockerfile").read_text()))
+    return lambda more: load(file, image | _secret() | more)
+
+
+def test_the_pod_of_the_guide_can_be_configured_so(in_the_pod: Callable[[dict[str, str]], Settings]) -> None:
+    deployment, volume = _manifest("Deployment"), _manifest("PersistentVolumeClaim")
+    pod = _pod(deployment)
+    (container,) = pod["containers"]
+    assert container["envFrom"] == [{"secretRef": {"name": _manifest("Secret")["metadata"]["name"]}}]
+    settings = in_the_pod(_variables(container))
+    assert settings.sandbox.use == "landlock"
+    assert settings.data_dir.parent in [Path(each["mountPath"]) for each in container["volumeMounts"]]
+    assert settings.shutdown_grace_seconds + 10 == pod["terminationGracePeriodSeconds"]
+    assert (deployment["spec"]["replicas"], deployment["spec"]["strategy"]) == (1, {"type": "Recreate"})
+    assert {"persistentVolumeClaim": {"claimName": volume["metadata"]["name"]}, "name": "data"} in pod["volumes"]
+
+
+def test_the_probes_of_the_guide_ask_for_what_is_served(in_the_pod: Callable[[dict[str, str]], Settings]) -> None:
+    (container,) = _pod(_manifest("Deployment"))["containers"]
+    _, port = in_the_pod({}).http.address
+    assert container["ports"] == [{"name": "http", "containerPort": port}]
+    served = {route.path for route in health_router(lambda: True).routes if isinstance(route, APIRoute)}
+    probes = {name: probe["httpGet"] for name, probe in container.items() if name.endswith("Probe")}
+    assert {name: probe["port"] for name, probe in probes.items()} == dict.fromkeys(probes, "http")
+    assert {probe["path"] for probe in probes.values()} == served
+    assert probes["readinessProbe"]["path"] == "/readyz"
+
+
+def test_no_container_of_the_guide_has_privileges() -> None:
+    pod, changed = _pod(_manifest("Deployment")), _pod(PATCH)
+    user = int(re.findall(r"useradd .* --uid (\d+)", (ROOT / "Dockerfile").read_text())[0])
+    assert {pod["securityContext"][key] for key in ("runAsUser", "runAsGroup", "fsGroup")} == {user}
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in (*pod["containers"], *changed["initContainers"]):
+        context = container["securityContext"]
+        assert (context["allowPrivilegeEscalation"], context["readOnlyRootFilesystem"]) == (False, True)
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert not {"privileged", "runAsUser"} & set(context)
+    more = {"procMount", "seccompProfile", "appArmorProfile"}
+    assert not more & set(pod["containers"][0]["securityContext"])
+    assert changed["hostUsers"] is False
+
+
+def test_every_volume_of_the_guide_is_there() -> None:
+    pod, changed = _pod(_manifest("Deployment")), _pod(PATCH)
+    volumes = {each["name"]: each for each in (*pod["volumes"], *changed["volumes"])}
+    for container in (*pod["containers"], *changed["initContainers"]):
+        assert {each["name"] for each in container["volumeMounts"]} <= volumes.keys()
+    for each in volumes.values():
+        if "persistentVolumeClaim" in each:
+            _manifest("PersistentVolumeClaim", each["persistentVolumeClaim"]["claimName"])
+        if "secret" in each:
+            held = _manifest("Secret", each["secret"]["secretName"])["stringData"]
+            assert {item["key"] for item in each["secret"]["items"]} <= held.keys()
+
+
+def test_the_sandbox_server_of_the_guide_is_the_one_that_antler_asks(
+    in_the_pod: Callable[[dict[str, str]], Settings],
+) -> None:
+    held = _secret("antler-sandbox")
+    server = ServerSettings.model_validate(yaml.safe_load(held["sandbox.yaml"]))
+    ((sandbox,), (antler,)) = _pod(PATCH)["initContainers"], _pod(PATCH)["containers"]
+    settings = in_the_pod(_variables(antler))
+    assert settings.sandbox.use == "remote"
+    assert str(settings.sandbox.remote.url).rstrip("/") == f"http://{server.listen.host}:{server.listen.port}"
+    assert settings.sandbox.remote.token is not None
+    assert settings.sandbox.remote.token.get_secret_value() == server.token.get_secret_value() == held["token"]
+    assert server.data_dir.parent in [Path(each["mountPath"]) for each in sandbox["volumeMounts"]]
+    service = COMPOSE["services"]["sandbox"]
+    assert sandbox["command"] == [*service["entrypoint"], *service["command"]]
+    assert str(server.listen.port) in sandbox["startupProbe"]["exec"]["command"][-1]
 
 
 def _interpolated(text: str, words: dict[str, str]) -> str:

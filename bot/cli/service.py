@@ -169,7 +169,7 @@ def install_service(
     """Write the unit, start it, and have it started at each boot."""
     settings, path = settings_of(config, data_dir)
     if path is None:
-        raise _refused("a service needs a config: cp config.yaml.example config.yaml, edit it, and give --config")
+        raise _refused("a service needs a config: `antler init` writes one; name another with --config")
     if data_dir is not None:
         raise _refused("a service takes data_dir from its config: write it there instead of giving --data-dir")
     own = _is_users(user)

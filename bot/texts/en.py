@@ -335,7 +335,7 @@ EN = Texts(
         "no_connection": "⚠️ The account `{name}` has been disconnected for {age}{why}. It keeps trying.",
         "stopped": (
             "⚠️ The account `{name}` has stopped:\n\n{detail}\n\n"
-            "The other accounts keep running. If you change its settings in the config, restart antler."
+            "The other accounts keep running. Once its settings in the config are corrected, it connects again by itself."
         ),
         "sending_stopped": "⚠️ The account `{name}` cannot send anything, so nobody gets an answer there{why}.",
         "late": "⚠️ On the account `{name}`, an answer has been waiting to be sent for {age}{why}.",
@@ -855,7 +855,7 @@ EN = Texts(
         "model": "Which model answers?",
         "model_local": "{name}, found on this machine",
         "model_url": "Another server with OpenAI's API, by its URL",
-        "model_later": "None yet: the built-in demo model, which only repeats what you write",
+        "model_later": "None yet: the built-in demo model, which answers from a script",
         "model_keep": "The ones that are in the config",
         "model_base_url": "URL of the server (mostly ends in /v1):",
         "model_key": "API key:",
@@ -891,7 +891,7 @@ EN = Texts(
         "start_now": "Start Antler in this terminal",
         "start_service": "Install it as a service, which also starts with the machine",
         "start_later": "Later",
-        "running": "Antler is running: it takes over models and people now. New accounts wait for its restart; its log names what else does.",
+        "running": "Antler is running and takes over what was written; its log, and `antler status`, say so if something needs a restart.",
         "start_how": "Start it with: {command}",
         "claim": "When it has connected, Antler prints a link with a code: it makes you the bot's administrator.",
     },
