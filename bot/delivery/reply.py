@@ -13,7 +13,7 @@ from bot.delivery.plan import Concessions, PartState, Refusals, idem_key, tells,
 from bot.delivery.redaction import GrowingText
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from bot.delivery.plan import Live, Step, View
     from channels.base import Part
@@ -122,6 +122,9 @@ class Reply:
         """The buttons that are known to be shown: another text above them is a draft like any other."""
         self.told = ""
         """The words of the answer that are known to be shown."""
+        self.keep: Callable[[], Awaitable[None]] | None = None
+        """Stores the words of `wanted`, before they are shown as a draft: the next process is to know what people have
+        read. Raises nothing."""
         self.live: Live | None = None
         self.live_over = False
         self.at_work = ""

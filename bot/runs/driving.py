@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from bot.usage.budgets import payer_of
 from harness.events import ApprovalRequested, Finished, TextReset
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from sqlalchemy import Connection
 
@@ -225,8 +225,6 @@ class Driver:
                 active.record.add(event)
                 self._counts.saw(active, event)
                 active.show()
-                if active.record.due:
-                    self._keep_text(active)
                 last = event
                 asked += [event] if isinstance(event, ApprovalRequested) else []
         if isinstance(last, ApprovalRequested):
@@ -246,17 +244,12 @@ class Driver:
 
         return await self._store.write(unit)
 
-    def _keep_text(self, active: ActiveRun) -> None:
-        """Write what people have read so far. The run does not wait for it: a full disk must not stop the text."""
-        if active.keeping is not None and not active.keeping.done():
-            return
+    async def keep_text(self, active: ActiveRun) -> None:
+        """Write what people are about to read, so that the process after a crash does not take it back. Tried once: a
+        full disk must not stop the text, and the run meets it at its own next write."""
         active.record.flush()
         rows = tuple(active.record.rows)
-        active.keeping = asyncio.create_task(self._write(active, rows), name=f"keep:{active.row.run_id}")
-
-    async def _write(self, active: ActiveRun, rows: Sequence[run_events.Event]) -> None:
-        with suppress(StoreError):  # the run meets it at its own next write
-            await self._store.write(partial(run_events.append, run_id=active.row.run_id, events=rows))
+        if rows and await self._store.tried(partial(run_events.append, run_id=active.row.run_id, events=rows)):
             active.record.kept(rows)
 
     def _ending(self, active: ActiveRun, last: AnyRunEvent | None) -> Ending:

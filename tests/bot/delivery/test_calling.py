@@ -9,9 +9,11 @@ import pytest
 
 from bot.delivery.plan import tells, worth_a_call
 from bot.delivery.reply import FIRST_MESSAGE, STATUS_AFTER
-from bot.store import outbox
+from bot.store import outbox, runs
+from bot.store.inbox import ADD_EVENTS
 from channels.errors import Rejected
 from channels.message import Button, OutboundFile, OutboundMessage
+from tests.bot.store.samples import message, run_row
 from tests.delivery_world import World, dm, group, world
 from tests.memory_channel import CALLS
 
@@ -265,3 +267,62 @@ async def test_a_change_after_the_end_changes_the_message_that_called(tmp_path: 
         await w.drained()
         assert shown(w) == [(SENTENCE + " Chosen.", True)]
         assert len(w.calls("send")) == 2
+
+
+async def asked(w: World, number: int) -> str:
+    """A message of the chat begins a run; returns the key of its reply."""
+    (event,) = await w.store.add(ADD_EVENTS, [message(f"u:{number}")])
+    assert event is not None
+    run = run_row(event.id, conversation="memory:1", address=dm())
+    run = replace(run, reply_key=run.run_id)
+    await w.store.write(lambda tx: runs.open(tx, run))
+    return run.reply_key
+
+
+QUIET = replace(CALLS, max_unit=60)
+WORDS = [f"{number}. page of the answer that had to wait".ljust(59, ".") + "\n" for number in range(3)]
+WAITED = "".join(WORDS)
+
+
+@pytest.mark.parametrize("pages", [1, 2, 3])
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_long_answer_that_began_in_its_notice_stands_whole_below_the_one_before_it(
+    tmp_path: Path, pages: int, killed: bool
+) -> None:
+    """pages: of it that stand when the final comes."""
+    async with world(tmp_path, QUIET) as w:
+        first, second, third = [await asked(w, number) for number in range(3)]
+        working = await w.delivery.open(first, dm(), None)
+        working.show(OutboundMessage(status="reading sales.csv"))
+        await w.clock.advance(STATUS_AFTER + 1)
+        for key in (second, third):
+            notice = await w.delivery.open(key, dm(), None)
+            notice.show(OutboundMessage(status="Queued", buttons=BUTTONS))
+        await w.clock.advance(3)
+        await w.say(SENTENCE, key=first)
+        await w.drained()
+        assert shown(w) == [("Queued", False), ("Queued", False), (SENTENCE, True)]
+        growing = await w.delivery.open(second, dm(), None)
+        growing.show(OutboundMessage(text="".join(WORDS[:pages])))
+        await w.clock.advance(9)
+        assert w.texts[0] == WORDS[0]
+        if killed:
+            await w.restart()
+        await w.say(WAITED, key=second)
+        await w.drained()
+        assert shown(w) == [("Queued", False), (SENTENCE, True), (WORDS[0], True), *((page, False) for page in WORDS[1:])]
+
+
+async def test_a_long_answer_with_only_later_messages_below_it_stays_but_for_its_last_one(tmp_path: Path) -> None:
+    async with world(tmp_path, QUIET) as w:
+        first, second = [await asked(w, number) for number in range(2)]
+        growing = await w.delivery.open(first, dm(), None)
+        growing.show(OutboundMessage(text=WAITED))
+        await w.clock.advance(9)
+        stands = w.channel.chats["1"][:2]
+        await w.say("Dropped.", key=second)
+        await w.clock.advance(40)
+        await w.say(WAITED, key=first)
+        await w.drained()
+        assert w.channel.chats["1"][:2] == stands
+        assert w.texts == [*WORDS[:2], "Dropped.", WORDS[2]]

@@ -416,6 +416,39 @@ async def test_what_is_for_everybody_only_an_administrator_allows(tmp_path: Path
         assert await press(c, open_request(c, "g"), "Deny", ANN, "g") == EN.approval_answers["deny"]
 
 
+async def test_who_presses_too_late_is_told_what_was_decided(tmp_path: Path) -> None:
+    async with core(tmp_path, replace(RULES, admins=frozenset({f"memory:{BOB}"}))) as c:
+
+        async def requested(seconds: float = 1800) -> Bubble:
+            asks(c, "send it", seconds=seconds)
+            await c.say("send it", ANN, "g")
+            await c.clock.advance(2)
+            return replace(open_request(c, "g"))  # as it looks now: the buttons go with the decision
+
+        shown = await requested()
+        assert await press(c, shown, "Allow once", ANN, "g") == EN.approval_answers["once"]
+        await c.answered()
+        assert await press(c, shown, "Deny", ANN, "g") == "Already allowed once, by you."
+        assert await press(c, shown, "Deny", BOB, "g") == "Already allowed once, by Ann."
+        shown = await requested()
+        assert await press(c, shown, "Deny", BOB, "g") == EN.approval_answers["deny"]
+        await c.answered()
+        assert await press(c, shown, "Allow for this chat", ANN, "g") == "Already denied, by an administrator."
+        c.policy = replace(c.policy, locale="zh")
+        assert await press(c, shown, "Allow once", ANN, "g") == "此前已由管理员拒绝。"
+        c.policy = replace(c.policy, locale="en")
+        shown = await requested(seconds=600)
+        await c.clock.advance(601)
+        await c.answered()
+        assert await press(c, shown, "Allow once", ANN, "g") == EN.approval_over["expired"]
+        shown = await requested()
+        await c.say("/stop", ANN, "g")
+        await c.answered()
+        assert await press(c, shown, "Allow once", ANN, "g") == EN.approval_over["stopped"]
+        assert await c.store.read(lambda tx: prompts.grants(tx, "memory:g")) == []
+        assert [text for text in c.texts("g") if "allowed: True" in text] == ["allowed: True"]
+
+
 @pytest.mark.parametrize("texts", LANGUAGES.values(), ids=LANGUAGES)
 def test_every_language_has_every_word(texts: Texts) -> None:
     assert tuple(texts.approval_buttons) == OPTIONS
