@@ -348,6 +348,7 @@ class Sender:
     async def _sent(self, reply: Reply, state: PartState, message_id: str, shown: Part | None, rev: int) -> None:
         """A part is in the chat. Nothing else of this chat goes before that is recorded."""
         state.message_id, state.shown = message_id, shown
+        reply.stands.set()
         if reply.view is not None and reply.view[1].message.text == reply.takes_a_while:
             reply.takes_a_while = ""  # once is enough
         if shown is not None and (reply.view is None or shown == reply.view[1].parts[-1]):

@@ -43,6 +43,8 @@ MOST_DEATHS = 3
 QUIET_SECONDS = 60.0
 """That a process has to live before it tries a suspect, for each death beyond the free one; and after which one that is
 tried no longer keeps the next one waiting."""
+FIRST_SECONDS = 1.0
+"""The longest that a request waits for the words that were said before it."""
 
 
 class Transcriber:
@@ -228,11 +230,24 @@ class Driver:
                 last = event
                 asked += [event] if isinstance(event, ApprovalRequested) else []
         if isinstance(last, ApprovalRequested):
+            await self._say_first(active)
             await self._approvals.ask(active, asked)
             active.row = replace(active.row, deaths=())  # as in the store: see runs.wait
             return None
         active.view.notices += await self._budgets.notices(active.row, last, active.texts)
         return self._ending(active, last)
+
+    async def _say_first(self, active: ActiveRun) -> None:
+        """Let what was said before a request stand above it, where that can be shown soon."""
+        reply = active.reply
+        if reply is None or reply.visible or not active.view.visible_text.strip():
+            return
+        waits = [asyncio.create_task(work) for work in (reply.hurry(), self._clock.sleep(FIRST_SECONDS))]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     async def _start(self, row: RunRow, head: Head) -> tuple[RunRow, int]:
         """The run, marked as running, and the number of its next event."""

@@ -10,10 +10,9 @@ import pytest
 from bot.delivery.plan import tells, worth_a_call
 from bot.delivery.reply import FIRST_MESSAGE, STATUS_AFTER
 from bot.store import outbox, runs
-from bot.store.inbox import ADD_EVENTS
 from channels.errors import Rejected
 from channels.message import Button, OutboundFile, OutboundMessage
-from tests.bot.store.samples import message, run_row
+from tests.bot.store.samples import run_row
 from tests.delivery_world import World, dm, group, world
 from tests.memory_channel import CALLS
 
@@ -271,12 +270,10 @@ async def test_a_change_after_the_end_changes_the_message_that_called(tmp_path: 
 
 async def asked(w: World, number: int) -> str:
     """A message of the chat begins a run; returns the key of its reply."""
-    (event,) = await w.store.add(ADD_EVENTS, [message(f"u:{number}")])
-    assert event is not None
-    run = run_row(event.id, conversation="memory:1", address=dm())
-    run = replace(run, reply_key=run.run_id)
+    key = f"r{number}"
+    run = replace(run_row(conversation="memory:1", address=dm()), run_id=key, reply_key=key)
     await w.store.write(lambda tx: runs.open(tx, run))
-    return run.reply_key
+    return key
 
 
 QUIET = replace(CALLS, max_unit=60)
@@ -310,7 +307,12 @@ async def test_a_long_answer_that_began_in_its_notice_stands_whole_below_the_one
             await w.restart()
         await w.say(WAITED, key=second)
         await w.drained()
-        assert shown(w) == [("Queued", False), (SENTENCE, True), (WORDS[0], True), *((page, False) for page in WORDS[1:])]
+        assert shown(w) == [
+            ("Queued", False),
+            (SENTENCE, True),
+            (WORDS[0], True),
+            *((page, False) for page in WORDS[1:]),
+        ]
 
 
 async def test_a_long_answer_with_only_later_messages_below_it_stays_but_for_its_last_one(tmp_path: Path) -> None:
@@ -326,3 +328,18 @@ async def test_a_long_answer_with_only_later_messages_below_it_stays_but_for_its
         await w.drained()
         assert w.channel.chats["1"][:2] == stands
         assert w.texts == [*WORDS[:2], "Dropped.", WORDS[2]]
+
+
+async def test_words_before_a_request_stand_above_it_and_only_the_request_calls(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="I will book it."))
+        await w.clock.settle()
+        assert w.texts == []
+        await w.clock.until(reply.hurry())
+        await w.say("May I?", key="q1", buttons=BUTTONS)
+        await w.drained()
+        assert shown(w) == [("I will book it.", False), ("May I?", True)]
+        await w.say("I will book it.\n\nDone.")
+        await w.drained()
+        assert shown(w) == [("May I?", True), ("I will book it.\n\nDone.", True)], "nobody was called to it yet"

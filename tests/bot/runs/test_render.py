@@ -370,13 +370,13 @@ def stuck(call_id: str, waited: float) -> SubagentProgress:
 
 def test_a_task_that_waits_for_its_model_says_so_until_it_goes_on() -> None:
     one = (delegated("a", "compare prices"), at_work("a", 3, "make test"), stuck("a", 0.0))
-    assert shown(*one)[1] == (
-        "1 task: 1 running: compare prices (30 s) · The model is busy, trying again in 2 s…"
-    )
+    assert shown(*one)[1] == ("1 task: 1 running: compare prices (30 s) · The model is busy, trying again in 2 s…")
     assert shown(*one, stuck("a", 24.0))[1].endswith(" · The model is busy, still trying after 24 s…")
     assert shown(*one, at_work("a", 31, "make test"))[1].endswith("(31 s) · bash: make test")
     two = (*THREE[:2], at_work("b", 3), stuck("a", 24.0))
-    assert shown(*two)[1].endswith(", read the report (3 s) · compare prices: The model is busy, still trying after 24 s…")
+    assert shown(*two)[1].endswith(
+        ", read the report (3 s) · compare prices: The model is busy, still trying after 24 s…"
+    )
     assert shown(*two, stuck("b", 9.0))[1].endswith(" · The model is busy, still trying after 24 s…")
 
 
