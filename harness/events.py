@@ -138,7 +138,8 @@ class SubagentStarted(BaseEvent):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentProgress(BaseEvent):
     """The task is running, for so many seconds. tool, summary, description: of the call that the subagent made last, ""
-    before the first.
+    before the first. trouble, delay, waited: of its model's call that failed and is tried again, as in ModelRetrying;
+    None while none is.
 
     At most one a second and call, and like ToolProgress not worth keeping.
     """
@@ -148,6 +149,9 @@ class SubagentProgress(BaseEvent):
     tool: str = ""
     summary: str = ""
     description: str = ""
+    trouble: FailureKind | None = None
+    delay: float = 0.0
+    waited: float = 0.0
     type: Literal["subagent_progress"] = "subagent_progress"
 
 

@@ -107,7 +107,7 @@ class ApprovalCommands:
         option = OPTIONS[press.option] if press.option < len(OPTIONS) else ""
         if row is None or row.decision is not None or not option:
             await self._answers.nothing(press.event_id, "button too late")
-            return press.texts.pressed["over"]
+            return await self._over(conversation, prompt, press)
         if not _may_decide(row, press):
             await self._answers.nothing(press.event_id, "button refused")
             return answers["not_yours"]
@@ -118,13 +118,17 @@ class ApprovalCommands:
             stop = conversation.stop_unit(StopReason.STOPPED)
             stopped = conversation.is_active(row.run_id) and conversation.stop_active(StopReason.STOPPED)
             await self._answers.nothing(press.event_id, "button stop", stop if stopped else None)
-            return answers["stop"] if stopped else press.texts.pressed["over"]
+            return answers["stop"] if stopped else await self._over(conversation, prompt, press)
         if option == WHY and not press.at_home:
             option = DENY  # what they write next is heard in a conversation of their own
         if option == CHAT and row.is_exact:
             option = ONCE  # it has no such button
         done = await self._decide(conversation, row, option, press)
-        return answers[option] if done else press.texts.pressed["over"]
+        return answers[option] if done else await self._over(conversation, prompt, press)
+
+    async def _over(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """What there is to say where nothing can be decided any more."""
+        return await conversation.approvals.over(prompt.id, press.person, press.texts) or press.texts.pressed["over"]
 
     async def _decide(self, conversation: Conversation, row: ApprovalRow, option: str, press: Press) -> bool:
         approvals, settled = conversation.approvals, self._answers.settled(press.event_id, f"button {option}")

@@ -164,6 +164,10 @@ class Journal:
             return False
         return not await self._store.read(lambda tx: outbox.others_answer(tx, reply.key, reply.address, reply_to))
 
+    async def overtaken(self, reply: Reply) -> set[int]:
+        """The parts of the reply that stand above an answer below which they belong. Raises StoreUnavailable."""
+        return await self._store.read(lambda tx: outbox.overtaken(tx, reply.key))
+
     async def clear(self, reply: Reply, state: PartState) -> None:
         """The part's message does not exist any more."""
         await self._insist(lambda: self._store.write(lambda tx: outbox.clear_message(tx, reply.key, state.index)))

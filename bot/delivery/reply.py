@@ -13,7 +13,7 @@ from bot.delivery.plan import Concessions, PartState, Refusals, idem_key, tells,
 from bot.delivery.redaction import GrowingText
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from bot.delivery.plan import Live, Step, View
     from channels.base import Part
@@ -114,6 +114,8 @@ class Reply:
         """Nothing is done until somebody has decided: no sign of life."""
         self.words_at: float | None = None
         """When the first words came that are not shown yet."""
+        self.hurried = False
+        """Its words are to stand above a message that comes next, which calls people to both."""
         self.urgency = 0
         self.previews = True
         """It may grow in a preview, where the platform has one: that calls nobody before it is final."""
@@ -122,6 +124,8 @@ class Reply:
         """The buttons that are known to be shown: another text above them is a draft like any other."""
         self.told = ""
         """The words of the answer that are known to be shown."""
+        self.keep: Callable[[], Awaitable[None]] | None = None
+        """Stores the words of `wanted` before a draft shows them: the next process is to know them. Raises nothing."""
         self.live: Live | None = None
         self.live_over = False
         self.at_work = ""
@@ -141,6 +145,7 @@ class Reply:
         self._monotonic = monotonic
         self._changed = changed
         self._settled = asyncio.Event()
+        self.stands = asyncio.Event()
 
     @property
     def chat(self) -> str:
@@ -212,11 +217,17 @@ class Reply:
             self.words_at = None
         elif self.words_at is None:
             self.words_at = self._monotonic()
-        urgency, before = _urgency(message), self.urgency
+        urgency, before = _urgency(message.status, message.text), self.urgency
         self.urgency = urgency
         if not self.dirty or urgency > before:  # first words are due earlier than the status that may be waiting
             self.dirty = True
             self._changed(self)
+
+    async def hurry(self) -> None:
+        """Let its first message be sent at once, if it can be, and wait for it."""
+        self.hurried = True
+        self._changed(self)
+        await self.stands.wait()
 
     def suspend(self) -> None:
         """A planned stop: the last draft is shown at once if the budget allows, and no other after it."""
@@ -266,7 +277,7 @@ class Reply:
         """Its next message is the one that people wait for."""
         if self.called_at is not None or self.wanted is None:
             return False
-        return self.final or (not self.visible and tells(self.wanted.text))
+        return self.final or (tells(self.wanted.text) and not (self.visible or self.hurried))
 
     def place(self, number: int) -> PartState:
         """The part that shows this one of the wanted parts."""
@@ -394,9 +405,7 @@ class Reply:
         if not self.types(caps) or self.final or self.suspended or self.waits_for_person or asks:
             return None
         grows = self.visible and self.wanted is not None and self.wanted.text not in ("", self.told)
-        if grows or self.live is not None or self.previewed is not None:
-            return None
-        if caps.typing_lasts and self.told:
+        if grows or self.live is not None or self.previewed is not None or (caps.typing_lasts and self.told):
             return None
         interval = LASTING_INTERVAL if caps.typing_lasts else TYPING_INTERVAL
         return max(self.retry_at, max(self.typing_at, self.grown_at) + interval)
@@ -439,14 +448,13 @@ class Reply:
         if self.begins_unseen(caps) and not (wanted.text or wanted.status or wanted.buttons):
             return math.inf
         calls = caps.notifies and not (caps.preview_dm and self.previews and not self.group)
-        if not calls or wanted.buttons or self.suspended or worth_a_call(wanted.text):
+        if not calls or wanted.buttons or self.suspended or self.hurried or worth_a_call(wanted.text):
             return self.opened_at
         if tells(wanted.text):
             return (self.words_at or 0.0) + FIRST_MESSAGE
         return self.opened_at + STATUS_AFTER if wanted.status or not self.types(caps) else math.inf
 
 
-def _urgency(message: OutboundMessage) -> int:
+def _urgency(status: str, text: str) -> int:
     """The higher, the sooner it is to be shown."""
-    text = message.text
-    return (1 if message.status else 0) + (2 if text else 0) + 2 * tells(text) + 2 * worth_a_call(text)
+    return bool(status) + 2 * (bool(text) + tells(text) + worth_a_call(text))

@@ -196,6 +196,10 @@ class Sender:
 
     async def _make(self, reply: Reply, step: Step) -> bool:
         channel, address = self._channel, reply.address
+        if isinstance(step, Preview | Edit | Find | ShowStream | FinishStream):
+            await self._keep(reply)
+            if not self._may_call(reply, step):
+                return False
         match step:
             case Send():
                 return await self._send(reply, step)
@@ -229,13 +233,15 @@ class Sender:
     async def _send(self, reply: Reply, step: Send) -> bool:
         # What the step shows decides, not what is wanted by the time it is written down.
         state, page, calls = step.state, self._page(reply, step.rev), reply.calls
-        if not state.intended:
+        if state.intended:
+            await self._keep(reply)
+        else:
             state.sent_after = self._channel.newest(reply.address)
-            await self._journal.intend(reply, state, self._question(reply))
+            # One commit for both.
+            await asyncio.gather(self._journal.intend(reply, state, self._question(reply)), self._keep(reply))
             state.intended = True
-            if not self._lease_valid():
-                reply.retry_at = self._clock.monotonic() + LEASE_RETRY
-                return False
+        if not self._may_call(reply, step):
+            return False
         answered = self._answered(reply) if self._begins(reply, state) else None
         if step.live:
             await self._open_stream(reply, state, answered)
@@ -251,9 +257,15 @@ class Sender:
                 await self._sent(reply, state, message_id, step.part, page)
         return True
 
+    async def _keep(self, reply: Reply) -> None:
+        """See to it that what people are about to read is not taken back by the process that comes after a crash."""
+        if reply.keep is not None and not reply.final:
+            await reply.keep()
+
     async def _call_people(self, reply: Reply) -> None:
         """Let the final come as a new message where nobody would notice that an old one has become it: the last one
-        that stands gives way to it. That is committed before, as the next process has to go on with it."""
+        that stands gives way to it, and all from the first one on that stands above an earlier answer, as the notice of
+        a message that waited does. That is committed before, as the next process has to go on with it."""
         if not self._caps.notifies or reply.live is not None or reply.searching or not reply.goes_unnoticed(self._caps):
             return
         places, parts = reply.places, self._view(reply).parts
@@ -261,6 +273,9 @@ class Sender:
         if True not in standing:
             return
         number = len(standing) - 1 - standing[::-1].index(True)
+        if number:
+            above = await self._journal.overtaken(reply)
+            number = next((at for at in range(number) if places[at].index in above), number)
         retired = [state for state in places[number:] if state.message_id is not None]
         left = [state for state in places if state not in retired]
         instead = left[number] if number < len(left) else reply.state(len(reply.states))
@@ -333,6 +348,7 @@ class Sender:
     async def _sent(self, reply: Reply, state: PartState, message_id: str, shown: Part | None, rev: int) -> None:
         """A part is in the chat. Nothing else of this chat goes before that is recorded."""
         state.message_id, state.shown = message_id, shown
+        reply.stands.set()
         if reply.view is not None and reply.view[1].message.text == reply.takes_a_while:
             reply.takes_a_while = ""  # once is enough
         if shown is not None and (reply.view is None or shown == reply.view[1].parts[-1]):

@@ -162,11 +162,12 @@ def _is_asked_there(prompt: PromptRow, key: str, address: Address, *, is_admin: 
 
 def _prompt(tx: Connection, prompt_id: str, press: ButtonPressed, now: datetime) -> tuple[PromptRow | None, str | None]:
     """The open question behind a button, and the reply that shows it; None for both when there is none on that message.
+    An approval counts when it is over too: who comes too late is told what was decided.
 
     None for the reply alone: its message is not known, but may be one that is being sent there just now.
     """
     prompt, chat = prompts.load(tx, prompt_id), press.address.chat
-    if prompt is None or prompt.answer is not None or prompt.expires_at <= now:
+    if prompt is None or (prompt.kind != APPROVAL and (prompt.answer is not None or prompt.expires_at <= now)):
         return None, None
     reply_key = outbox.reply_of(tx, press.account, chat, press.platform_message_id)
     if reply_key is None and not outbox.is_sending(tx, press.account, chat):

@@ -48,9 +48,8 @@ class ActiveRun:
     """A run that this process works on. `view` is what /status reads.
 
     asking_changed: called when `asking` has changed. take_in: makes what was said meanwhile a part of `row`. reply:
-    None until it is opened. keeping: writes the text so far. worked: seconds of its time that are used up; waiting for
-    a person is not counted. asking: what it waits for a person to decide; decided: set when something of that was.
-    rests: it does nothing until then.
+    None until it is opened. worked: seconds of its time that are used up; waiting for a person is not counted. asking:
+    what it waits for a person to decide; decided: set when something of that was. rests: it does nothing until then.
     held: it is to begin again as soon as this is set. slot_wait, first_words: seconds that it waited for a slot, and
     from its beginning until its answer had words; None before. tokens: read and written in this process.
     """
@@ -67,7 +66,6 @@ class ActiveRun:
     view: RunView = field(default_factory=RunView)
     stop_reason: StopReason | None = None
     worker: asyncio.Task[Ending] | None = None
-    keeping: asyncio.Task[None] | None = None
     worked: float = 0.0
     asking: tuple[ApprovalRow, ...] = ()
     decided: asyncio.Event = field(default_factory=asyncio.Event)

@@ -84,6 +84,14 @@ def decided(row: ApprovalRow, run: RunRow) -> OutboundMessage:
     return OutboundMessage(text="\n\n".join([head, _fenced(row.shown), *reason]), final=True)
 
 
+def over(row: ApprovalRow, run: RunRow | None, reader: str, texts: Texts) -> str:
+    """What was decided, in plain text for a person who pressed too late."""
+    assert row.decision is not None
+    who = "you" if row.decided_by == reader else "person" if row.decided_by == row.requester else "admin"
+    name = inline(run.context.speaker.display_name) if run is not None else ""
+    return texts.approval_over[row.decision].format(by=texts.approval_by[who].format(name=name or "?"))
+
+
 def first(row: ApprovalRow, texts: Texts, more: int, *, buttons: bool) -> OutboundMessage:
     """What the first message of the requester's shows that waits behind the decision. more: messages behind it.
     buttons: whether the platform has any; else its numbers belong to the request itself."""

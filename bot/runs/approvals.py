@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bot.store.prompts import GrantRow
     from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
+    from bot.texts.catalogue import Texts
     from channels.base import Clock
     from channels.message import Message, OutboundMessage
     from harness.context import RunContext
@@ -143,6 +144,18 @@ class ApprovalService:
     async def find(self, prompt_id: str) -> ApprovalRow | None:
         """The request behind a button."""
         return await self._store.read(lambda tx: prompts.load_approval(tx, prompt_id))
+
+    async def over(self, prompt_id: str, reader: str, texts: Texts) -> str:
+        """What was decided on a request, for a person who pressed too late; "" while nothing was."""
+
+        def query(tx: Connection) -> tuple[ApprovalRow | None, RunRow | None]:
+            row = prompts.load_approval(tx, prompt_id)
+            return row, runs.load(tx, row.run_id) if row is not None else None
+
+        row, run = await self._store.read(query)
+        if row is None or row.decision is None:
+            return ""
+        return approval_cards.over(row, run, reader, texts)
 
     async def decide(
         self,

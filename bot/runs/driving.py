@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from bot.usage.budgets import payer_of
 from harness.events import ApprovalRequested, Finished, TextReset
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from sqlalchemy import Connection
 
@@ -43,6 +43,8 @@ MOST_DEATHS = 3
 QUIET_SECONDS = 60.0
 """That a process has to live before it tries a suspect, for each death beyond the free one; and after which one that is
 tried no longer keeps the next one waiting."""
+FIRST_SECONDS = 1.0
+"""The longest that a request waits for the words that were said before it."""
 
 
 class Transcriber:
@@ -225,16 +227,27 @@ class Driver:
                 active.record.add(event)
                 self._counts.saw(active, event)
                 active.show()
-                if active.record.due:
-                    self._keep_text(active)
                 last = event
                 asked += [event] if isinstance(event, ApprovalRequested) else []
         if isinstance(last, ApprovalRequested):
+            await self._say_first(active)
             await self._approvals.ask(active, asked)
             active.row = replace(active.row, deaths=())  # as in the store: see runs.wait
             return None
         active.view.notices += await self._budgets.notices(active.row, last, active.texts)
         return self._ending(active, last)
+
+    async def _say_first(self, active: ActiveRun) -> None:
+        """Let what was said before a request stand above it, where that can be shown soon."""
+        reply = active.reply
+        if reply is None or reply.visible or not active.view.visible_text.strip():
+            return
+        waits = [asyncio.create_task(work) for work in (reply.hurry(), self._clock.sleep(FIRST_SECONDS))]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     async def _start(self, row: RunRow, head: Head) -> tuple[RunRow, int]:
         """The run, marked as running, and the number of its next event."""
@@ -246,17 +259,12 @@ class Driver:
 
         return await self._store.write(unit)
 
-    def _keep_text(self, active: ActiveRun) -> None:
-        """Write what people have read so far. The run does not wait for it: a full disk must not stop the text."""
-        if active.keeping is not None and not active.keeping.done():
-            return
+    async def keep_text(self, active: ActiveRun) -> None:
+        """Write what people are about to read, so that the process after a crash does not take it back. Tried once: a
+        full disk must not stop the text, and the run meets it at its own next write."""
         active.record.flush()
         rows = tuple(active.record.rows)
-        active.keeping = asyncio.create_task(self._write(active, rows), name=f"keep:{active.row.run_id}")
-
-    async def _write(self, active: ActiveRun, rows: Sequence[run_events.Event]) -> None:
-        with suppress(StoreError):  # the run meets it at its own next write
-            await self._store.write(partial(run_events.append, run_id=active.row.run_id, events=rows))
+        if rows and await self._store.tried(partial(run_events.append, run_id=active.row.run_id, events=rows)):
             active.record.kept(rows)
 
     def _ending(self, active: ActiveRun, last: AnyRunEvent | None) -> Ending:

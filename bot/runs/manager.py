@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bot.runs import endings
@@ -172,6 +173,7 @@ class RunManager:
         row = active.row
         reply = await self._store.until_available(lambda: self._delivery.open(row.reply_key, row.address, row.reply_to))
         active.reply, reply.previews = reply, not row.context.heading
+        reply.keep = partial(self._driver.keep_text, active)
         if row.started_at is not None:
             await self._recall_text(active)
         texts = active.texts
@@ -192,8 +194,6 @@ class RunManager:
                 await self._keep_unfinished(active, ending)
                 await self._end(active, ending)
         finally:
-            if active.keeping is not None:
-                active.keeping.cancel()
             del self.active[active.row.run_id]
             self._meter.close(active.row.run_id)
 

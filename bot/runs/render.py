@@ -36,7 +36,7 @@ from harness.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from bot.texts.catalogue import Texts
     from harness.context import Progress
@@ -112,12 +112,17 @@ class RunningTool:
 
 @dataclass(slots=True)
 class DelegatedTask:
-    """call: that its subagent made last."""
+    """progress: what its subagent told last, None before."""
 
     description: str
     state: SubagentState = SubagentState.PENDING
     seconds: int = 0
-    call: SubagentProgress | None = None
+    progress: SubagentProgress | None = None
+
+    def waits(self, texts: Texts) -> str:
+        """Why its model is asked once more; "" while it is not."""
+        last = self.progress
+        return _retrying(last.trouble, last.delay, last.waited, texts) if last is not None and last.trouble else ""
 
 
 @dataclass(slots=True)
@@ -134,14 +139,14 @@ class DelegatedTasks:
             if isinstance(event, SubagentEnded):
                 task.state = event.state
             else:
-                task.state, task.call = SubagentState.RUNNING, event if event.tool else None
+                task.state, task.progress = SubagentState.RUNNING, event
         if not any(task.state in OPEN for task in self.by_call.values()):
             self.by_call.clear()
 
     def told(self, texts: Texts, progress: Progress) -> str:
         """Such as "3 tasks: 1 done, 2 running: compare prices (12 s), read the report (9 s)"; "" when there are none.
 
-        Of a task that runs alone it is also told what it does.
+        It is also told which model keeps a task waiting, and of a task that runs alone what it does.
         """
         tasks, words = self.by_call.values(), texts.tasks
         if not tasks:
@@ -156,9 +161,19 @@ class DelegatedTasks:
             _counted(words["waiting"], len(waiting), words["and"].join(waiting)),
         ]
         head = words["one" if len(tasks) == 1 else "many"].format(count=len(tasks))
-        call = running[0].call if len(running) == 1 else None
-        line = f" · {told_call(call, texts, progress)}" if call is not None else ""
-        return head + words["and"].join(part for part in parts if part) + line
+        line = _waits(running, texts)
+        if not line and len(running) == 1 and (call := running[0].progress) is not None and call.tool:
+            line = told_call(call, texts, progress)
+        return " · ".join(part for part in (head + words["and"].join(part for part in parts if part), line) if part)
+
+
+def _waits(running: Sequence[DelegatedTask], texts: Texts) -> str:
+    """Why there is nothing yet of tasks whose model has failed: for how long it has of the first of them."""
+    waiting = [(task.description, why) for task in running if (why := task.waits(texts))]
+    if not waiting:
+        return ""
+    first, why = waiting[0]
+    return why if len(waiting) == len(running) else texts.tasks["waits"].format(task=first, why=why)
 
 
 def _counted(words: str, count: int, tasks: str = "") -> str:
@@ -253,7 +268,7 @@ class RunView:
             case Question():
                 self.question = event
             case ModelRetrying():
-                self.status = self._passing = _retrying(event, texts)
+                self.status = self._passing = _retrying(event.kind, event.delay, event.waited, texts)
             case Resumed():
                 self.status = self._passing = texts.resumed
             case Notice(kind="summarizing"):
@@ -388,12 +403,12 @@ def below(heading: str, message: OutboundMessage) -> OutboundMessage:
     return replace(message, text=_paragraphs(heading, message.text)) if heading else message
 
 
-def _retrying(event: ModelRetrying, texts: Texts) -> str:
+def _retrying(kind: FailureKind, delay: float, waited: float, texts: Texts) -> str:
     """Why there is no answer yet, and for how long that was tried."""
-    trouble = texts.troubles.get(event.kind, texts.troubles[FailureKind.UNAVAILABLE])
-    if event.waited < SOON:
-        return texts.retrying.format(trouble=trouble, seconds=max(1, round(event.delay)))
-    return texts.retrying_for.format(trouble=trouble, age=texts.duration(event.waited))
+    trouble = texts.troubles.get(kind, texts.troubles[FailureKind.UNAVAILABLE])
+    if waited < SOON:
+        return texts.retrying.format(trouble=trouble, seconds=max(1, round(delay)))
+    return texts.retrying_for.format(trouble=trouble, age=texts.duration(waited))
 
 
 def _step(plan: tuple[tuple[str, TodoStatus], ...], texts: Texts) -> str:

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, case, delete, func, select, update
 
 from bot.store.rows import OutboxRow, columns_of, value_of
 from bot.store.sql import Bulk, chunks, insert_new
-from bot.store.tables import instance, outbox
+from bot.store.tables import instance, outbox, runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +38,8 @@ FINALIZE = (
 )
 DELIVERED = update(outbox).where(THIS_REPLY).values(delivered_at=bindparam("at"))
 DELIVERED_REV = DELIVERED.where(outbox.c.desired_rev <= bindparam("rev"))
+LOOKED_BACK = 50
+"""Runs of a conversation among which `overtaken` looks for earlier ones."""
 RETIRED = -2
 """sent_rev of a part whose message goes: another part's takes its place."""
 RETIRE = update(outbox).where(THIS_PART).values(sent_rev=RETIRED)
@@ -220,6 +222,21 @@ def others_answer(tx: Connection, reply_key: str, address: Address, reply_to: st
     place = (outbox.c.account == address.account) & (outbox.c.chat == address.chat)
     others = select(outbox.c.part).where(place, outbox.c.reply_to == reply_to, outbox.c.reply_key != reply_key)
     return tx.scalar(others.limit(1)) is not None
+
+
+def overtaken(tx: Connection, reply_key: str) -> set[int]:
+    """The parts of a run's reply whose messages stand above the answer to what its conversation was told before: that
+    answer began later, or has been sent anew."""
+    this = select(runs.c.conversation, runs.c.seq).where(runs.c.run_id == reply_key).subquery()
+    before = (runs.c.conversation == this.c.conversation) & (runs.c.seq < this.c.seq)
+    earlier = select(runs.c.reply_key).where(before).order_by(runs.c.seq.desc()).limit(LOOKED_BACK)
+    stands = outbox.c.message_id.is_not(None) & (outbox.c.sent_rev != RETIRED)
+    begun = select(func.min(outbox.c.created_at).label("at")).where(
+        outbox.c.reply_key.in_(earlier), outbox.c.final, stands
+    )
+    last = select(func.max(begun.group_by(outbox.c.reply_key).subquery().c.at)).scalar_subquery()
+    own = (outbox.c.reply_key == reply_key) & stands
+    return set(tx.scalars(select(outbox.c.part).where(own, outbox.c.created_at < last)))
 
 
 def is_sending(tx: Connection, account: str, chat: str) -> bool:

@@ -44,6 +44,14 @@ class RetryingStore:
     async def write(self, unit: Callable[[Connection], T]) -> T:
         return await self.until_available(lambda: self._store.write(unit))
 
+    async def tried(self, unit: Callable[[Connection], object]) -> bool:
+        """Run `unit` once; whether it was written. For what would be good to have, and for which nobody waits."""
+        try:
+            await self._store.write(unit)
+        except StoreError:
+            return False
+        return True
+
     async def read(self, query: Callable[[Connection], T]) -> T:
         return await self.until_available(lambda: self._store.read(query))
 

@@ -21,7 +21,8 @@ class Texts:
     done: Mapping[str, str]  # {count} {what}; keys: head, times, more, ok, failed
     plan_step: str  # {number} {count} {step}
     tool_labels: Mapping[str, str]  # {what}; keys: names of our tools, skill, other
-    tasks: Mapping[str, str]  # {count} {tasks} {task} {age}; keys: one, many, done, failed, running, waiting, age, and
+    # {count} {tasks} {task} {age} {why}; keys: one, many, done, failed, running, waiting, age, waits, and
+    tasks: Mapping[str, str]
     retrying: str  # {trouble} {seconds}
     retrying_for: str  # {trouble} {age}
     troubles: Mapping[FailureKind, str]  # that pass by themselves
@@ -80,6 +81,8 @@ class Texts:
     approval_reason: str  # {reason}
     approval_buttons: Mapping[str, str]  # keys: bot.runs.approval_cards.OPTIONS
     approval_answers: Mapping[str, str]
+    approval_over: Mapping[str, str]  # {by}, in plain text; keys: bot.store.prompts.Decided
+    approval_by: Mapping[str, str]  # {name}; keys: you, person, admin
     waiting_for_decision: str
     queued_behind_approval: str  # {tool} {about}
     queued_behind_too: str  # {count}

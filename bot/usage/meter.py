@@ -35,11 +35,6 @@ NANO_PER_TOKEN = 1000
 """A price of 1 for a million tokens is a thousand billionths for one."""
 
 
-FIRST_KEPT = 200
-"""Characters of a growing text from which it is kept before its message ends, so that a crash does not lose what people
-have read; then each time it has grown by a quarter."""
-
-
 @dataclass(slots=True)
 class Totals:
     """What models used since the start. tokens: by model and kind (input, of which cached, and output). costs: in
@@ -66,14 +61,6 @@ class EventRecord:
     rows: list[tuple[int, str, str]] = field(default_factory=list)
     usage: list[tuple[str, Usage]] = field(default_factory=list)
     _folding: TextDelta | None = None
-    _growing: str = ""
-    _flushed: int = 0
-    """Characters of the growing message that are in `rows`, or have been written."""
-
-    @property
-    def due(self) -> bool:
-        """A growing text has become long enough to be written now."""
-        return self._folding is not None and len(self._folding.text) >= max(FIRST_KEPT, self._flushed // 4)
 
     def add(self, event: AnyRunEvent) -> None:
         if isinstance(event, ToolProgress | SubagentProgress | ReasoningDelta):
@@ -86,8 +73,6 @@ class EventRecord:
                 )
             else:
                 self.flush()
-                if event.message_id != self._growing:
-                    self._growing, self._flushed = event.message_id, 0
             self._folding = event
             return
         self.flush()
@@ -99,7 +84,6 @@ class EventRecord:
     def flush(self) -> None:
         if self._folding is not None:
             self._keep(self._folding)
-            self._flushed += len(self._folding.text)
             self._folding = None
 
     def _keep(self, event: AnyRunEvent) -> None:

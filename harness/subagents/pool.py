@@ -19,6 +19,8 @@ from langchain_core.runnables.config import var_child_runnable_config
 from harness.errors import ModelFailure
 from harness.events import (
     FileReady,
+    ModelRetrying,
+    ReasoningDelta,
     SubagentEnded,
     SubagentProgress,
     SubagentStarted,
@@ -50,7 +52,7 @@ RECURSION_LIMIT = 1_000_000
 CANCEL_SECONDS = 0.8
 """How long a subagent that is stopped may take to end. One that does not is left behind: nobody waits for it."""
 
-NO_CALL: Mapping[str, str] = {}
+NOTHING: Mapping[str, Any] = {}
 EVERY = 1.0
 """Seconds between two events at least."""
 QUIET = 5.0
@@ -60,7 +62,8 @@ QUIET = 5.0
 class Watch:
     """call_id: of the call of `task`. tell: hands an event to the lead agent's stream.
 
-    Of the subagent's events only these go on to its parent: what it costs, files for the person, and what it does.
+    Of the subagent's events only these go on to its parent: what it costs, files for the person, what it does, and that
+    it waits for its model.
     """
 
     def __init__(self, run_id: str, call_id: str, clock: Clock, tell: Callable[[Told], None]) -> None:
@@ -68,7 +71,7 @@ class Watch:
         self._call_id = call_id
         self._clock = clock
         self._tell = tell
-        self._call = NO_CALL
+        self._call = self._trouble = NOTHING
         self._text = ""
         self._said = ""
         self._began: float | None = None
@@ -101,12 +104,17 @@ class Watch:
         for event in self._turn.events(mode, payload):
             self._follow(event)
         if isinstance(payload, CallEnded):
-            self._text = ""
+            self._text, self._trouble = "", NOTHING
 
     def _follow(self, event: AnyRunEvent) -> None:
         match event:
             case TextDelta():
                 self._text += event.text
+                self._trouble = NOTHING
+            case ReasoningDelta():
+                self._trouble = NOTHING
+            case ModelRetrying():
+                self._trouble = {"trouble": event.kind, "delay": event.delay, "waited": event.waited}
             case TextReset():
                 self._text = ""
             case ToolStarted():
@@ -128,14 +136,14 @@ class Watch:
             await asyncio.wait({teller})
 
     async def _progress(self) -> None:
-        told, told_at = NO_CALL, self._clock.monotonic()
+        told, told_at = NOTHING, self._clock.monotonic()
         self._say(SubagentProgress, seconds=0)
         while True:
             await self._clock.sleep(EVERY)
-            now, call = self._clock.monotonic(), self._call
-            if call != told or now - told_at >= QUIET:
-                told, told_at = call, now
-                self._say(SubagentProgress, seconds=self.seconds, **call)
+            now, doing = self._clock.monotonic(), {**self._call, **self._trouble}
+            if doing != told or now - told_at >= QUIET:
+                told, told_at = doing, now
+                self._say(SubagentProgress, seconds=self.seconds, **doing)
 
     def _say(self, make: Callable[..., AnyRunEvent], **fields: Any) -> None:
         self._tell(Told(partial(make, call_id=self._call_id, **fields)))

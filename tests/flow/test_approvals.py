@@ -218,8 +218,11 @@ async def test_a_decision_survives_kills_at_every_step(world: World, letters: Le
     await world.telegram.wait_idle(ALICE)
     await world.kill()
     pressed = await world.telegram.press(asked.message_id, ONCE)  # while nobody listens
+    late = await world.telegram.press(asked.message_id, DENY)
     async with world:
         await world.telegram.wait_answered(pressed.callback_id)
+        answer = await world.telegram.wait_answered(late.callback_id)
+        assert answer.get("text") == "Already allowed once, by you."
         await world.telegram.wait_for_text(ALICE, "to Ann is sent")
         await shown(world, asked, ALLOWED)
         await world.telegram.wait_idle(ALICE)

@@ -9,9 +9,10 @@ import pytest
 
 from bot.delivery.plan import tells, worth_a_call
 from bot.delivery.reply import FIRST_MESSAGE, STATUS_AFTER
-from bot.store import outbox
+from bot.store import outbox, runs
 from channels.errors import Rejected
 from channels.message import Button, OutboundFile, OutboundMessage
+from tests.bot.store.samples import run_row
 from tests.delivery_world import World, dm, group, world
 from tests.memory_channel import CALLS
 
@@ -265,3 +266,80 @@ async def test_a_change_after_the_end_changes_the_message_that_called(tmp_path: 
         await w.drained()
         assert shown(w) == [(SENTENCE + " Chosen.", True)]
         assert len(w.calls("send")) == 2
+
+
+async def asked(w: World, number: int) -> str:
+    """A message of the chat begins a run; returns the key of its reply."""
+    key = f"r{number}"
+    run = replace(run_row(conversation="memory:1", address=dm()), run_id=key, reply_key=key)
+    await w.store.write(lambda tx: runs.open(tx, run))
+    return key
+
+
+QUIET = replace(CALLS, max_unit=60)
+WORDS = [f"{number}. page of the answer that had to wait".ljust(59, ".") + "\n" for number in range(3)]
+WAITED = "".join(WORDS)
+
+
+@pytest.mark.parametrize("pages", [1, 2, 3])
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_long_answer_that_began_in_its_notice_stands_whole_below_the_one_before_it(
+    tmp_path: Path, pages: int, killed: bool
+) -> None:
+    """pages: of it that stand when the final comes."""
+    async with world(tmp_path, QUIET) as w:
+        first, second, third = [await asked(w, number) for number in range(3)]
+        working = await w.delivery.open(first, dm(), None)
+        working.show(OutboundMessage(status="reading sales.csv"))
+        await w.clock.advance(STATUS_AFTER + 1)
+        for key in (second, third):
+            notice = await w.delivery.open(key, dm(), None)
+            notice.show(OutboundMessage(status="Queued", buttons=BUTTONS))
+        await w.clock.advance(3)
+        await w.say(SENTENCE, key=first)
+        await w.drained()
+        assert shown(w) == [("Queued", False), ("Queued", False), (SENTENCE, True)]
+        growing = await w.delivery.open(second, dm(), None)
+        growing.show(OutboundMessage(text="".join(WORDS[:pages])))
+        await w.clock.advance(9)
+        assert w.texts[0] == WORDS[0]
+        if killed:
+            await w.restart()
+        await w.say(WAITED, key=second)
+        await w.drained()
+        assert shown(w) == [
+            ("Queued", False),
+            (SENTENCE, True),
+            (WORDS[0], True),
+            *((page, False) for page in WORDS[1:]),
+        ]
+
+
+async def test_a_long_answer_with_only_later_messages_below_it_stays_but_for_its_last_one(tmp_path: Path) -> None:
+    async with world(tmp_path, QUIET) as w:
+        first, second = [await asked(w, number) for number in range(2)]
+        growing = await w.delivery.open(first, dm(), None)
+        growing.show(OutboundMessage(text=WAITED))
+        await w.clock.advance(9)
+        stands = w.channel.chats["1"][:2]
+        await w.say("Dropped.", key=second)
+        await w.clock.advance(40)
+        await w.say(WAITED, key=first)
+        await w.drained()
+        assert w.channel.chats["1"][:2] == stands
+        assert w.texts == [*WORDS[:2], "Dropped.", WORDS[2]]
+
+
+async def test_words_before_a_request_stand_above_it_and_only_the_request_calls(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="I will book it."))
+        await w.clock.settle()
+        assert w.texts == []
+        await w.clock.until(reply.hurry())
+        await w.say("May I?", key="q1", buttons=BUTTONS)
+        await w.drained()
+        assert shown(w) == [("I will book it.", False), ("May I?", True)]
+        await w.say("I will book it.\n\nDone.")
+        await w.drained()
+        assert shown(w) == [("May I?", True), ("I will book it.\n\nDone.", True)], "nobody was called to it yet"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.store import outbox
+from bot.store import outbox, runs
 from bot.texts.markdown import plain
 from channels.capabilities import Rate
 from channels.errors import OutcomeUnknown, Rejected, Temporary
-from channels.message import OutboundMessage
+from channels.message import Button, OutboundMessage
+from tests.bot.store.samples import run_row
 from tests.delivery_world import ProbedChannel, WatchedChannel, World, dm, world
 from tests.memory_channel import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, RESUMED, SEARCHED, MemoryMode
 
@@ -28,7 +30,9 @@ PARTS = (
 )
 ANSWER = "".join(PARTS)
 """Its parts are as long as a message, so that every kind of platform cuts it alike."""
-POINTS = 60
+BEFORE = "the answer before it"
+DROP = ((Button(label="Drop", data="w:0"),),)
+POINTS = 90
 
 
 def small(mode: MemoryMode, **changes: bool) -> MemoryMode:
@@ -87,6 +91,32 @@ async def long_answer(w: World, key: str) -> None:
     await w.delivery.drained()
 
 
+async def waited_answer(w: World, key: str) -> None:
+    """What a run does whose message waited for the answer before it, and whose first part takes the notice's place."""
+    rows = await w.store.read(lambda tx: outbox.load(tx, key))
+    if rows and rows[0].final:
+        return
+    before = f"{key}-before"
+    await asked(w, before)
+    await asked(w, key)
+    reply = await w.delivery.open(key, dm(), w.channel.next_id())
+    reply.show(OutboundMessage(status="queued", buttons=DROP))
+    await w.clock.sleep(1)
+    await w.say(BEFORE, key=before)
+    await w.clock.sleep(2)
+    reply.show(OutboundMessage(text=ANSWER[:45]))
+    await w.clock.sleep(3)
+    await w.say(ANSWER, key=key)
+    await w.delivery.drained()
+
+
+async def asked(w: World, key: str) -> None:
+    """A message of the chat begins a run."""
+    if await w.store.read(lambda tx: runs.load(tx, key)) is None:
+        run = replace(run_row(conversation="memory:1", address=dm()), run_id=key, reply_key=key)
+        await w.store.write(lambda tx: runs.open(tx, run))
+
+
 async def killed_at(w: World, point: int, key: str, answer: Callable[[World, str], Awaitable[None]] = answer) -> bool:
     """Answer once, killed at that step and started again; False when the run has fewer steps."""
     tripwire = w.arm(point)
@@ -131,18 +161,24 @@ async def test_killed_at_every_step_the_answer_is_there_once(
 
 
 @pytest.mark.parametrize(("mode", "platform"), CALLING, ids=["full", "findable", "probed"])
+@pytest.mark.parametrize(
+    ("answer", "expected"), [(long_answer, PARTS), (waited_answer, (BEFORE, *PARTS))], ids=["long", "waited"]
+)
 async def test_killed_at_every_step_the_answer_that_calls_is_there_once_and_nothing_else(
-    tmp_path: Path, mode: MemoryMode, platform: type[WatchedChannel]
+    tmp_path: Path,
+    mode: MemoryMode,
+    platform: type[WatchedChannel],
+    answer: Callable[[World, str], Awaitable[None]],
+    expected: tuple[str, ...],
 ) -> None:
     async with world(tmp_path, mode, platform=platform) as w:
         for point in range(1, POINTS):
-            if not await killed_at(w, point, f"r{point}", long_answer):
+            if not await killed_at(w, point, f"r{point}", answer):
                 assert point > 20, "the tripwire is in the way of nothing"
                 assert w.calls("delete")
                 return
             texts = [text.strip() for text in w.channel.texts("1")]
-            expected = [part.strip() for part in PARTS]
-            assert texts == expected, f"killed at step {point}: {texts}"
+            assert texts == [part.strip() for part in expected], f"killed at step {point}: {texts}"
             assert await w.store.read(outbox.undelivered) == []
             w.channel.chats.clear()
             await w.clock.advance(60)
@@ -153,6 +189,38 @@ def contains(texts: list[str], expected: list[str]) -> bool:
     """The expected texts in their order, with others between them at most."""
     rest = iter(texts)
     return all(part in rest for part in expected)
+
+
+@pytest.mark.parametrize("mode", [FULL, NO_IDEMPOTENCY, SEARCHED, APPEND_ONLY, MemoryMode(previews=True)], ids=str)
+async def test_no_word_of_a_draft_is_shown_before_it_is_kept(tmp_path: Path, mode: MemoryMode) -> None:
+    """What the platform has taken and nobody has written down would be taken back by the next process."""
+    async with world(tmp_path, mode) as w:
+        reply, kept, room = await w.delivery.open("r1", dm(), None), [""], asyncio.Event()
+
+        async def keep() -> None:
+            wanted = reply.wanted
+            await room.wait()
+            assert wanted is not None
+            kept.append(wanted.text)
+
+        def shown() -> list[str]:
+            return w.texts + [part.text for part in w.channel.previews.values()]
+
+        reply.keep = keep
+        for end in range(10, 120, 10):
+            room.clear()
+            before = shown()
+            reply.show(OutboundMessage(text=("word " * 30)[:end]))
+            await w.clock.advance(3)
+            assert shown() in (before, [""])
+            room.set()
+            await w.clock.advance(1)
+            assert all(kept[-1].startswith(text.strip()) for text in shown())
+        assert len(kept) > 5
+        await w.say("the end")
+        await w.drained()
+        assert w.texts[-1].endswith("the end")
+        assert kept[-1] != "the end", "a final is stored before it is said"
 
 
 async def test_an_intent_without_a_send_is_sent(tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ from bot.store.prompts import Decided
 from bot.store.rows import RunState
 from bot.texts import LANGUAGES
 from bot.texts.en import EN
-from channels.errors import Rejected
+from channels.errors import Rejected, Temporary
 from channels.message import ChatMigrated, Quote
-from harness.events import ApprovalRequested, Question
+from harness.events import ApprovalRequested, Question, TextDelta
 from harness.guardrails.approvals import ADMINS, ONCE
 from tests.bot.conversations.test_policies import bubble, press
 from tests.bot.core import ANN, BOB, RULES, Core, core
-from tests.memory_channel import NO_BUTTONS, NO_EDIT
+from tests.memory_channel import CALLS, NO_BUTTONS, NO_EDIT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -78,6 +78,36 @@ async def test_a_number_decides_where_there_are_no_buttons(tmp_path: Path) -> No
         await c.answered()
         assert "allowed: True" in c.texts()
         assert c.harness.asked == ["send it", "send it"]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_words_that_were_said_before_a_request_stand_above_it(tmp_path: Path, refused: bool) -> None:
+    async with core(tmp_path, mode=CALLS) as c:
+
+        async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+            run_id = tell.ctx.run_id
+            yield tell(TextDelta, message_id="a", text="I will send it.")
+            about = {"prompt_id": f"a{run_id[:20]}", "call_id": "1", "tool": "send", "args_hash": "f" * 64}
+            expires = c.clock.now() + timedelta(seconds=1800)
+            yield tell(
+                ApprovalRequested,
+                args_masked="",
+                requester=ANN,
+                reason="",
+                coverage="tool:",
+                expires_at=expires,
+                **about,
+            )
+
+        c.harness.scripts["send it"] = script
+        if refused:
+            c.channel.fail("send", Temporary("no route"))
+        await c.say("send it")
+        await c.clock.advance(9)
+        words, request = c.channel.chats[ANN]
+        assert words.text.startswith("I will send it.\n\nWaiting for a decision")
+        assert "I need a decision" in request.text
+        assert (words.silent, request.silent) == (True, False)
 
 
 async def test_the_log_tells_once_what_was_asked_decided_and_how_it_ended(
@@ -414,6 +444,39 @@ async def test_what_is_for_everybody_only_an_administrator_allows(tmp_path: Path
         await c.say("send it", ANN, "g")
         await c.clock.advance(2)
         assert await press(c, open_request(c, "g"), "Deny", ANN, "g") == EN.approval_answers["deny"]
+
+
+async def test_who_presses_too_late_is_told_what_was_decided(tmp_path: Path) -> None:
+    async with core(tmp_path, replace(RULES, admins=frozenset({f"memory:{BOB}"}))) as c:
+
+        async def requested(seconds: float = 1800) -> Bubble:
+            asks(c, "send it", seconds=seconds)
+            await c.say("send it", ANN, "g")
+            await c.clock.advance(2)
+            return replace(open_request(c, "g"))  # as it looks now: the buttons go with the decision
+
+        shown = await requested()
+        assert await press(c, shown, "Allow once", ANN, "g") == EN.approval_answers["once"]
+        await c.answered()
+        assert await press(c, shown, "Deny", ANN, "g") == "Already allowed once, by you."
+        assert await press(c, shown, "Deny", BOB, "g") == "Already allowed once, by Ann."
+        shown = await requested()
+        assert await press(c, shown, "Deny", BOB, "g") == EN.approval_answers["deny"]
+        await c.answered()
+        assert await press(c, shown, "Allow for this chat", ANN, "g") == "Already denied, by an administrator."
+        c.policy = replace(c.policy, locale="zh")
+        assert await press(c, shown, "Allow once", ANN, "g") == "此前已由管理员拒绝。"
+        c.policy = replace(c.policy, locale="en")
+        shown = await requested(seconds=600)
+        await c.clock.advance(601)
+        await c.answered()
+        assert await press(c, shown, "Allow once", ANN, "g") == EN.approval_over["expired"]
+        shown = await requested()
+        await c.say("/stop", ANN, "g")
+        await c.answered()
+        assert await press(c, shown, "Allow once", ANN, "g") == EN.approval_over["stopped"]
+        assert await c.store.read(lambda tx: prompts.grants(tx, "memory:g")) == []
+        assert [text for text in c.texts("g") if "allowed: True" in text] == ["allowed: True"]
 
 
 @pytest.mark.parametrize("texts", LANGUAGES.values(), ids=LANGUAGES)

@@ -222,21 +222,6 @@ def test_what_was_read_before_a_restart_stands_until_the_new_text_is_longer() ->
     assert view.draft(EN).text == "One two three, four."
 
 
-def test_a_growing_text_is_kept_each_time_it_has_grown_by_a_quarter() -> None:
-    record, kept, whole = EventRecord(), 0, 0
-    for number in range(100):
-        record.add(delta("x" * 50, seq=number))
-        whole += 50
-        if record.due:
-            record.flush()
-            kept += 1
-        rest = whole - sum(len(RUN_EVENT.validate_json(body).text) for _, _, body in record.rows)
-        assert rest < max(200, whole / 4)
-    assert 12 <= kept <= 18
-    record.add(delta("short", message_id="another", seq=100))
-    assert not record.due
-
-
 def test_the_answer_is_what_finished_says_with_its_notices() -> None:
     finished = Finished(run_id="r", seq=2, outcome=Outcome.SUCCESS, text="Whole.", message_id="a")
     view = fold(delta("Who"), Notice(run_id="r", seq=1, kind="images_not_seen", model="m"))
@@ -376,6 +361,23 @@ def test_what_a_task_does_is_told_when_it_runs_alone() -> None:
     alone = (delegated("a", "compare prices"), at_work("a", 3, "make test"))
     assert shown(*alone)[1] == "1 task: 1 running: compare prices (3 s) · bash: make test"
     assert shown(*alone, progress="short")[1] == "1 task: 1 running: compare prices (3 s) · Running a command"
+
+
+def stuck(call_id: str, waited: float) -> SubagentProgress:
+    trouble = FailureKind.RATE_LIMITED
+    return SubagentProgress(run_id="r", seq=2, call_id=call_id, seconds=30, trouble=trouble, delay=2.0, waited=waited)
+
+
+def test_a_task_that_waits_for_its_model_says_so_until_it_goes_on() -> None:
+    one = (delegated("a", "compare prices"), at_work("a", 3, "make test"), stuck("a", 0.0))
+    assert shown(*one)[1] == ("1 task: 1 running: compare prices (30 s) · The model is busy, trying again in 2 s…")
+    assert shown(*one, stuck("a", 24.0))[1].endswith(" · The model is busy, still trying after 24 s…")
+    assert shown(*one, at_work("a", 31, "make test"))[1].endswith("(31 s) · bash: make test")
+    two = (*THREE[:2], at_work("b", 3), stuck("a", 24.0))
+    assert shown(*two)[1].endswith(
+        ", read the report (3 s) · compare prices: The model is busy, still trying after 24 s…"
+    )
+    assert shown(*two, stuck("b", 9.0))[1].endswith(" · The model is busy, still trying after 24 s…")
 
 
 def test_tasks_that_did_not_end_well_are_counted() -> None:

@@ -16,6 +16,7 @@ from harness.events import FailureKind, Notice, Outcome, TextDelta, TextReset, T
 from harness.failures import BUSY
 from tests.bot.core import ANN, Core, core
 from tests.bot.scripted_harness import ScriptedHarness
+from tests.memory_channel import CALLS, FULL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from harness.ports import AnyRunEvent, Head
     from tests.bot.scripted_harness import Teller
+    from tests.memory_channel import MemoryMode
 
 PARTIAL = "The text above is unfinished."
 
@@ -303,6 +305,34 @@ async def test_a_second_crash_leaves_what_people_still_read(tmp_path: Path) -> N
             await c.restart()
             await c.clock.advance(70)  # what was at work at two deaths waits for a while
             assert [text.partition("\n\n")[0] for text in c.texts()] == [LONG + "And more."]
+
+
+@pytest.mark.parametrize("mode", [FULL, CALLS], ids=["full", "calls"])
+@pytest.mark.parametrize("edits", range(1, 10, 2))
+async def test_killed_after_any_edit_the_answer_shows_no_less_than_before(
+    tmp_path: Path, mode: MemoryMode, edits: int
+) -> None:
+    async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+        first = len(c.harness.starts) == 1
+        for number in range(20):
+            word = f"This was said as number {number}. " if first else f"And other words, {number}. "
+            yield tell(TextDelta, message_id="a", text=word)
+            await c.clock.sleep(0.7)
+        yield tell.answer("Done.")
+
+    async with core(tmp_path, mode=mode) as c:
+        c.harness.scripts["q"] = script
+        await c.say("q")
+        while len([call for call in c.channel.calls if call.method != "typing"]) <= edits:
+            await c.clock.advance(0.1)
+        (before,) = c.texts()
+        await c.restart()
+        for _ in range(10):
+            await c.clock.advance(0.5)
+            (after,) = c.texts()
+            assert after.startswith(before if len(after) < len(before) else (before, "And other words"))
+        await c.answered()
+        assert "".join(c.texts()) == "Done."
 
 
 async def test_after_a_crash_what_ran_and_what_waited_goes_on_in_the_same_messages(tmp_path: Path) -> None:

@@ -326,6 +326,22 @@ async def provider_busy_for_40_s(stage: Stage) -> None:
     await stage.answered()
 
 
+@scene("The provider is busy while a subagent works.")
+async def subagent_behind_a_busy_provider(stage: Stage) -> None:
+    prompt = f"Do this: {STEPS[0]}"
+    await stage.models(Wait(seconds=0.3), Status(status=429), to=prompt)
+    await stage.models(
+        *says("I will compare the prices."),
+        uses("task", description=STEPS[0], prompt=prompt, subagent_type="general-purpose"),
+        *says("Nordholz is the cheapest, by 12 %."),
+        to="the cheapest",
+    )
+    await stage.say("Who is the cheapest?")
+    await stage.wait(14.7)
+    await stage.models(*says("Nordholz: 12 % below the others."), to=prompt)
+    await stage.answered()
+
+
 @scene("The provider's connection is cut in the middle of an answer.")
 async def provider_cut(stage: Stage) -> None:
     half, rest = STORY[:600], STORY[600:900]

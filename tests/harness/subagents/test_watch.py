@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 
-from harness.events import SubagentProgress, ToolStarted
+from harness.events import FailureKind, ModelRetrying, SubagentProgress, ToolStarted
 from harness.graph.signals import CallDropped, CallEnded, CallStarted, Told
 from harness.graph.turn import MODEL_NODE
 from harness.subagents.pool import Watch
@@ -98,3 +98,34 @@ async def test_progress_is_told_when_something_new_is_done_and_every_five_second
         await it.seconds(1)
         assert it.progress[2:] == [(6, "ls: src")]
     assert it.watch.seconds == 6
+
+
+async def test_it_is_told_that_the_model_is_asked_once_more_until_it_answers() -> None:
+    it = Followed()
+
+    def waits() -> list[tuple[float, float] | None]:
+        told = [event for event in it.events if isinstance(event, SubagentProgress)]
+        return [(event.delay, event.waited) if event.trouble is FailureKind.OVERLOADED else None for event in told]
+
+    def fails(waited: float) -> None:
+        again = partial(ModelRetrying, kind=FailureKind.OVERLOADED, attempt=1)
+        it.signal(Told(partial(again, delay=4.0, waited=waited)))
+
+    async with it.watch.telling():
+        await it.heard.wait()
+        fails(0.0)
+        await it.seconds(1)
+        fails(4.0)
+        await it.seconds(1)
+        assert waits() == [None, (4.0, 0.0), (4.0, 4.0)]
+        it.signal(CallStarted("m1"))
+        await it.seconds(1)
+        assert len(waits()) == 3, "asked once more, it has not answered yet"
+        it.chunk("Two files")
+        await it.seconds(1)
+        assert waits()[3:] == [None]
+        fails(0.0)
+        await it.seconds(1)
+        it.signal(CallEnded(calls(("ls", {}))))
+        await it.seconds(1)
+        assert waits()[4:] == [(4.0, 0.0), None]
