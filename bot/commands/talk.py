@@ -262,16 +262,20 @@ class WhyCommands:
         self.buttons: Mapping[str, ButtonKind] = {}
 
     async def _why(self, conversation: Conversation, call: Call) -> None:
-        """Tell of what is named, else of the message that it is a reply to, else of the answer before it."""
+        """Tell of what is named, else of the message that it is a reply to, else of the answer before it, else of the
+        message that the thread begins with."""
         if not call.is_admin:
             return await self._answers.say(call, call.texts.not_allowed, "not allowed")
         message, named, quote = call.message, call.line.arguments, call.message.reply_to
-        account, chat = message.account, message.address.chat
+        account, chat, topic = message.account, message.address.chat, message.address.topic
         if not named and quote is not None and quote.message_id:
             text = await self._page.of_message(account, chat, quote.message_id, call.texts)
         elif not named and quote is not None:
             text = await self._page.of_quote(account, chat, quote.text, call.texts)
         else:
             before = None if named else conversation.active or await conversation.last_run()
-            text = await self._page.of(named if before is None else before.run_id, call.texts)
+            if before is None and not named and topic is not None:  # Slack's threads have the id of their first message
+                text = await self._page.of_message(account, chat, topic, call.texts)
+            else:
+                text = await self._page.of(named if before is None else before.run_id, call.texts)
         await self._answers.say(call, text, "/why")
