@@ -67,6 +67,7 @@ class Action(StrEnum):
     RELOAD = "reload"
     BACKUP = "backup"
     RESTORE = "restore"
+    DOCTOR_FIX = "doctor_fix"
 
 
 def log_action(

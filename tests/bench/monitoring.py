@@ -18,6 +18,7 @@ import time
 import urllib.request
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from bot.clock import Durations
 from bot.control import logs
@@ -87,8 +88,9 @@ def _rss(pid: int) -> float:
 def event(format_name: str) -> float:
     """Microseconds of CPU of one event of the log."""
     log = logging.getLogger("bot.bench")
-    about = {"event": "run_ended", "account": "telegram", "conversation": "telegram:-1001234", "run": "4f1c" * 8}
-    about |= {"person": "telegram:42", "model": "main", "state": "success", "tokens": 1234, "seconds": 3.2}
+    about: dict[str, Any] = {"event": "run_ended", "account": "telegram", "conversation": "telegram:-1001234"}
+    about |= {"run": "4f1c" * 8, "person": "telegram:42", "model": "main", "state": "success"}
+    about |= {"tokens": 1234, "seconds": 3.2, "first_words": 1.2}
     with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
         stderr, sys.stderr = sys.stderr, nowhere
         try:
