@@ -105,7 +105,8 @@ def event_of(tx: Connection, account: str, chat: str, message_id: str) -> int | 
 
 
 def event_anywhere(tx: Connection, account: str, message_id: str, handle: str = "") -> int | None:
-    """The event of a message in any chat of the account, as event_of finds it in one. handle: only in chats that had this public name then."""
+    """The event of a message in any chat of the account, where event_of looks into one. handle: only in chats that had
+    this public name then."""
     theirs = select(inbox.c.id).where(inbox.c.account == account, _is(inbox.c.platform_message_id, message_id))
     ours = select(outbox.c.reply_key).where(outbox.c.account == account, _is(outbox.c.message_id, message_id))
     found = [*tx.scalars(theirs.order_by(inbox.c.id)), *(event_of_reply(tx, key) for key in tx.scalars(ours))]
