@@ -135,3 +135,29 @@ async def test_a_renamed_account_keeps_its_conversations(world: World) -> None:
         await world.telegram.user_says("which word?")
         await world.telegram.wait_for_text(ALICE, "which word?")
         assert "zebra" in str((await world.model.completions())[-1].body["messages"])
+
+
+async def test_links_of_public_and_private_groups_lead_to_their_messages(world: World) -> None:
+    """On the machine too, while Antler runs and while it is stopped; ids of messages are the same in both groups."""
+    builders = Room(-1001000000077, "supergroup", "Builders", username="Builders")
+    world.settings["access"] = {"groups": {"allow": [f"telegram:{TEAM.id}", f"telegram:{builders.id}"]}}
+    async with world:
+        ids = {}
+        for room in (TEAM, builders):
+            said = await world.telegram.group_says("@antler_bot hello", chat=room, user=ALICE)
+            await world.telegram.wait_for_text(room, "You said: hello")
+            ids[room.id] = said.message_id
+        links = {
+            f"https://t.me/c/{str(TEAM.id).removeprefix('-100')}/{ids[TEAM.id]}": TEAM,
+            f"https://t.me/builders/{ids[builders.id]}": builders,
+        }
+        for link, room in links.items():
+            code, told = await world.command("why", link)
+            assert (code, f"of telegram:{room.id}," in told, "hello" in told) == (0, True, False)
+        code, told = await world.command("why", f"https://t.me/strangers/{ids[builders.id]}")
+        assert (code, "I know no such message" in told) == (1, True)
+        code, told = await world.command("why", "https://example.org/1")
+        assert (code, "https://t.me/NAME/56" in told, "WeCom" in told) == (1, True, True)
+    for link, room in links.items():
+        code, told = await world.command("why", link)
+        assert (code, f"of telegram:{room.id}," in told) == (0, True)
