@@ -79,10 +79,14 @@ class ChatLink:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
     """What a bot says of itself. description: in the empty chat, up to 500 characters; summary: on its profile and in
-    links to it, up to 120."""
+    links to it, up to 120. greeting, offer: the same as the title (26) and the text (112) of a card; buttons: below it,
+    each with what it says and the command that it stands for."""
 
     description: str
     summary: str
+    greeting: str = ""
+    offer: str = ""
+    buttons: tuple[tuple[str, str], ...] = ()
 
 
 class ConnectionState(StrEnum):

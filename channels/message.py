@@ -98,6 +98,7 @@ class Message(Event):
     bundle_key: equal for events that the platform cut from one message (an album, a long paste), else None.
     dictated: the text was spoken, and the platform wrote it down; it is never a command.
     chat_title: of a group, untrusted text for show.
+    chat_handle: a group's public name in links of its messages, in lower case, where the platform has such names.
     unread: the kind of what nobody here can read (a sticker, a story: see `UNREAD`), where it is that and nothing else.
     """
 
@@ -112,6 +113,7 @@ class Message(Event):
     bundle_key: str | None = None
     dictated: bool = False
     chat_title: str = ""
+    chat_handle: str = ""
     unread: str = ""
     type: Literal["message"] = "message"
 

@@ -68,23 +68,51 @@ PLATFORMS = {
 }
 
 
-_LINKS = (
-    ("telegram", re.compile(r"https://t\.me/c/(?P<chat>\d+)/(?:\d+/)?(?P<id>\d+)(?:\?.*)?")),
-    ("slack", re.compile(r"https://[\w.-]+\.slack\.com/archives/(?P<chat>\w+)/p(?P<id>\d{16})(?:\?.*)?")),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedMessage:
+    """A message as a link names it. chat: "" where the link does not have its id. handle: the chat's public name, in
+    lower case, where it has that instead."""
+
+    platform: str
+    message_id: str
+    chat: str = ""
+    handle: str = ""
+
+
+_END = r"/?(?:[?#].*)?"
+_LINKS = tuple(
+    (platform, re.compile(form, re.IGNORECASE))
+    for platform, form in (
+        # Message ids count within a chat, so that the topic before one tells nothing (core.telegram.org/api/links).
+        ("telegram", rf"(?:https?://)?(?:t|telegram)\.me/c/(?P<chat>\d+)/(?:\d+/)?(?P<id>\d+){_END}"),
+        ("telegram", r"tg://privatepost\?(?=.*\bchannel=(?P<chat>\d+))(?=.*\bpost=(?P<id>\d+)).*"),
+        ("telegram", rf"(?:https?://)?(?:t|telegram)\.me/(?P<handle>[a-z]\w+)/(?:\d+/)?(?P<id>\d+){_END}"),
+        ("telegram", rf"(?:https?://)?(?P<handle>[a-z]\w+)\.t\.me/(?:\d+/)?(?P<id>\d+){_END}"),
+        ("telegram", r"tg://resolve\?(?=.*\bdomain=(?P<handle>\w+))(?=.*\bpost=(?P<id>\d+)).*"),
+        ("slack", rf"https://[\w.-]+\.slack(?:-gov)?\.com/archives/(?P<chat>\w+)/p(?P<id>\d{{16}}){_END}"),
+        ("slack", rf"https://app\.slack(?:-gov)?\.com/client/\w+/(?P<chat>\w+)/p(?P<id>\d{{16}}){_END}"),
+        ("feishu", r"https://[\w.-]+\.(?:feishu\.cn|larksuite\.com)/.*[?&]open_?message_?id=(?P<id>om_\w+)(?:[&#].*)?"),
+        ("feishu", r"(?P<id>om_\w+)"),
+    )
 )
 
 
-def message_of_link(link: str) -> tuple[str, str, str] | None:
-    """Platform, chat and message id of a link that an app copies.
+def message_of_link(link: str) -> LinkedMessage | None:
+    """The message of a link that an app copies, or of an id that a platform shows; None where it tells of none.
 
-    None where the link does not tell them: of a chat with a public name, and on platforms whose messages have no link.
+    Telegram has links of messages in supergroups and channels only, WeCom has none, and what Feishu copies holds a
+    token that means nothing to a bot.
     """
     for platform, form in _LINKS:
-        if (found := form.fullmatch(link.strip())) is None:
+        if (found := form.fullmatch(link.strip().strip("<>"))) is None:
             continue
-        if platform == "telegram":  # "dialog ids" of supergroups (core.telegram.org/api/bots/ids)
-            return platform, f"-100{found['chat']}", found["id"]
-        return platform, found["chat"], f"{found['id'][:10]}.{found['id'][10:]}"
+        parts = found.groupdict()
+        chat, message_id, handle = parts.get("chat") or "", parts["id"], (parts.get("handle") or "").lower()
+        if platform == "telegram" and chat:  # "dialog ids" of supergroups (core.telegram.org/api/bots/ids)
+            chat = f"-100{chat}"
+        if platform == "slack":
+            chat, message_id = chat.upper(), f"{message_id[:10]}.{message_id[10:]}"
+        return LinkedMessage(platform=platform, message_id=message_id, chat=chat, handle=handle)
     return None
 
 

@@ -13,6 +13,7 @@ from bot.access import pairing
 from bot.access.editor import AccessEditor, AccessRefused, problem
 from bot.access.store import AccessStore, is_over, policy_of
 from bot.clock import SystemClock
+from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import do_there_or_here
 from bot.delivery import Delivery
 from bot.redaction import Redactor
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from channels.base import Clock
 
 
-BY = "antler on the machine"
 STOPPED = (
     "antler is not running, and only a running one accepts a claim code: start it, or `antler access allow ID --admin`"
 )
@@ -156,10 +156,10 @@ class AccessTool:
                 return self._claim(drawn=request.get("drawn") is True)
             case "allow":
                 kind, admin = _kind(request), request.get("admin") is True
-                await self._make(self._editor.allow(subject, BY, kind=kind, admin=admin))
+                await self._make(self._editor.allow(subject, MACHINE, kind=kind, admin=admin))
                 return f"{subject} {'is now an administrator' if admin else 'now has access'}", True
             case "revoke":
-                await self._make(self._editor.revoke(subject, BY, kind=_kind(request)))
+                await self._make(self._editor.revoke(subject, MACHINE, kind=_kind(request)))
                 return f"{subject} no longer has access; what was running for it has been stopped", True
         return "the running antler has another version: restart it", False
 
@@ -168,7 +168,7 @@ class AccessTool:
         applicant = self._editor.applicant(code) if code is not None else None
         if applicant is None:
             return unmarked(texts_for(DEFAULT).code_refused), False
-        await self._make(self._editor.approval(applicant, BY))
+        await self._make(self._editor.approval(applicant, MACHINE))
         return f"{applicant.name or 'somebody without a name'} ({applicant.subject}) now has access", True
 
     def _claim(self, *, drawn: bool) -> Answer:
@@ -178,6 +178,8 @@ class AccessTool:
         if not accounts:
             return "every account has an administrator: they let in others with /pair, or you with `antler pair`", False
         codes = [(account, self._claims.make(account)) for account in accounts]
+        for account in accounts:
+            log_action(Action.CLAIM_CODE, MACHINE, account=account)
         return pairing.frame(codes, self._link, drawn=drawn), True
 
     async def _make(self, change: Change) -> None:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from bot.backup import archive, databases
 from bot.backup.archive import BadArchive, Manifest
 from bot.clock import SystemClock
+from bot.control import logs
+from bot.control.actions import MACHINE, Action, log_action, tell
 from bot.control.lock import FILE as LOCK
 from bot.control.lock import DataDirInUse, DataDirLock
 from bot.control.server import SOCKET
@@ -97,6 +99,7 @@ def backup(
         progress.end()
         return _fail(_text(error, settings))
     progress.end()
+    tell(settings, Action.BACKUP, what=target.name)
     size = target.stat().st_size / MEGABYTE
     print(f"{target}: {len(manifest.entries)} files, {size:.1f} MB, schema revision {known.revision}")
     for each in manifest.left_out:
@@ -123,6 +126,8 @@ def restore(settings: Settings, source: Path, *, force: bool) -> int:
                 aside = _set_aside(settings.data_dir, there)
                 notes = _put(settings, Path(staging), manifest)
                 databases.move_paths(settings, Path(manifest.data_dir))
+                with logs.written(settings):
+                    log_action(Action.RESTORE, MACHINE, what=source.name)
     except DataDirInUse as error:
         progress.end()
         return _fail(str(error))

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy.exc import IntegrityError
 
 from bot.clock import SystemClock
+from bot.control import logs
+from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import DataDirInUse, DataDirLock
 from bot.memory.keeper import make_kept, rename_owners
 from bot.settings.sections import ACCOUNT_ID
@@ -27,8 +29,9 @@ def rename_account(settings: Settings, old: str, new: str) -> int:
     if not re.fullmatch(ACCOUNT_ID, new):
         return _fail(f"{new!r} is no account id: use letters, digits, - and _")
     try:
-        with DataDirLock(settings.data_dir):
+        with DataDirLock(settings.data_dir), logs.written(settings):
             asyncio.run(_rename(settings, old, new))
+            log_action(Action.RENAME_ACCOUNT, MACHINE, account=new, what=f"{old} to {new}")
     except DataDirInUse as error:
         return _fail(str(error))
     except LookupError:

@@ -11,7 +11,8 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind
+from bot.commands.group import ButtonKind, log_act
+from bot.control.actions import Action
 from bot.delivery.buttons import CLARIFY, chosen, label, question
 from bot.runs.approval_cards import APPROVAL, CHAT, DENY, ONCE, OPTIONS, STOP, WHY
 from bot.runs.turns import Spoken
@@ -118,6 +119,8 @@ class ApprovalCommands:
             stop = conversation.stop_unit(StopReason.STOPPED)
             stopped = conversation.is_active(row.run_id) and conversation.stop_active(StopReason.STOPPED)
             await self._answers.nothing(press.event_id, "button stop", stop if stopped else None)
+            if stopped:
+                log_act(Action.STOP, press, conversation, of=row.requester, run=row.run_id)
             return answers["stop"] if stopped else await self._over(conversation, prompt, press)
         if option == WHY and not press.at_home:
             option = DENY  # what they write next is heard in a conversation of their own
@@ -143,8 +146,10 @@ class ApprovalCommands:
     async def _approvals(self, conversation: Conversation, call: Call) -> None:
         grants = await conversation.approvals.grants(conversation.key)
         if call.line.arguments.lower() == "clear":
-            theirs = [grant.id for grant in grants if _is_theirs(grant, call.person, is_admin=call.is_admin)]
-            await conversation.approvals.revoke(conversation.key, theirs)
+            theirs = [grant for grant in grants if _is_theirs(grant, call.person, is_admin=call.is_admin)]
+            await conversation.approvals.revoke(conversation.key, [grant.id for grant in theirs])
+            for grant in theirs:
+                _log_revoked(grant, call, conversation)
             text = call.texts.approvals_taken_back.format(count=len(theirs)) if theirs else call.texts.approvals_none
             return await self._answers.say(call, text, "/approvals")
         message, prompt = self._list(conversation, grants, call.texts)
@@ -161,6 +166,7 @@ class ApprovalCommands:
             done = "taken_back" if _is_theirs(grant, press.person, is_admin=press.is_admin) else "not_yours"
         if grant is not None and done == "taken_back":
             await conversation.approvals.revoke(conversation.key, [grant.id])
+            _log_revoked(grant, press, conversation)
         grants = await conversation.approvals.grants(conversation.key)
         message, fresh = self._list(conversation, grants, press.texts)
         await self._answers.change(press, message, f"button {done}", also=lambda tx: prompts.create(tx, fresh))
@@ -193,6 +199,11 @@ def _may_decide(row: ApprovalRow, press: Press) -> bool:
 
 def _is_theirs(grant: GrantRow, person: str, *, is_admin: bool) -> bool:
     return is_admin or person in (grant.person, grant.granted_by)
+
+
+def _log_revoked(grant: GrantRow, by: Call | Press, conversation: Conversation) -> None:
+    of = grant.granted_by if grant.person == EVERYBODY else grant.person
+    log_act(Action.GRANTS_REVOKE, by, conversation, of=of, what=grant.tool)
 
 
 def _line(number: int, grant: GrantRow, texts: Texts) -> str:

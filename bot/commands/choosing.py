@@ -10,7 +10,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, get_args
 from zoneinfo import available_timezones
 
-from bot.commands.group import ButtonKind
+from bot.commands.group import ButtonKind, log_act
+from bot.control.actions import Action
 from bot.delivery.buttons import question
 from bot.store import conversations, prompts
 from bot.texts.markdown import inline, plain
@@ -66,6 +67,7 @@ class TimezoneCommands:
             call, text, "/timezone", also=lambda tx: conversations.choose(tx, conversation.key, "timezone", chosen)
         )
         conversation.forget_row()
+        log_act(Action.TIMEZONE, call, conversation, what=chosen or DEFAULT)
 
     def _told(self, sentence: str, zone: str) -> str:
         return sentence.format(zone=zone, time=local(self._clock.now(), zone))
@@ -91,6 +93,7 @@ class VerboseCommands:
             call, text, "/verbose", also=lambda tx: conversations.choose(tx, conversation.key, "progress", chosen)
         )
         conversation.forget_row()
+        log_act(Action.PROGRESS, call, conversation, what=wanted)
 
 
 def _near(wanted: str) -> str:
@@ -140,6 +143,7 @@ class ChoiceCommands:
             text, key = words["switched"].format(name=name), conversation.key
             await self._answers.say(call, text, reason, lambda tx: conversations.choose(tx, key, choice.kind, name))
             conversation.forget_row()
+            log_act(Action(choice.kind), call, conversation, what=name)
 
     def _list(self, prompt_id: str, current: str, texts: Texts) -> OutboundMessage:
         """The options, each on a button."""
@@ -178,6 +182,7 @@ class ChoiceCommands:
 
         await self._answers.change(press, message, f"{choice.kind} button", also)
         conversation.forget_row()
+        log_act(Action(choice.kind), press, conversation, what=name)
         return choice.words(press.texts)["switched"].format(name=name).replace("`", "")
 
 

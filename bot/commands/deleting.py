@@ -7,7 +7,8 @@ import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind
+from bot.commands.group import ButtonKind, log_act
+from bot.control.actions import Action
 from bot.delivery.buttons import question, row_of
 from bot.forgetting.service import report
 from bot.store import forgetting, prompts
@@ -81,13 +82,15 @@ class DeletingCommands:
         return prompt.who == press.person and press.may_control
 
     async def _pressed_forget(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        return await self._pressed(prompt, press, DeletionKind.PERSON, allowed=prompt.who == press.person)
+        return await self._pressed(conversation, prompt, press, DeletionKind.PERSON, allowed=prompt.who == press.person)
 
     async def _pressed_thread(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
         allowed = prompt.who == press.person and press.may_control
-        return await self._pressed(prompt, press, DeletionKind.THREAD, allowed=allowed)
+        return await self._pressed(conversation, prompt, press, DeletionKind.THREAD, allowed=allowed)
 
-    async def _pressed(self, prompt: PromptRow, press: Press, kind: DeletionKind, *, allowed: bool) -> str:
+    async def _pressed(
+        self, conversation: Conversation, prompt: PromptRow, press: Press, kind: DeletionKind, *, allowed: bool
+    ) -> str:
         """Record the decision; once that is committed the deletion happens, even if this process dies."""
         texts, now = press.texts, self._clock.now()
         if not allowed:
@@ -117,5 +120,7 @@ class DeletingCommands:
 
         message = OutboundMessage(text=report(kind, "under_way", {}, texts), final=True)
         await self._answers.change(press, message, f"delete {kind}", also)
+        if kind is DeletionKind.THREAD:
+            log_act(Action.DELETE_THREAD, press, conversation)
         await self._service().begin(row)
         return ""

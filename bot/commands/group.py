@@ -6,15 +6,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from bot.control.actions import log_action
+from bot.texts.command_line import Call
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from bot.control.actions import Action
     from bot.conversations.actor import Conversation
     from bot.delivery.respond import Responder
     from bot.store.rows import PromptRow
-    from bot.texts.command_line import Call, Press
+    from bot.texts.command_line import Press
 
 CommandHandler = Callable[["Conversation", "Call"], Awaitable[None]]
 """Answers one use of a command, and settles its event."""
@@ -42,6 +45,18 @@ class CommandGroup(Protocol):
     def commands(self) -> Mapping[str, CommandHandler]: ...
     @property
     def buttons(self) -> Mapping[str, ButtonKind]: ...
+
+
+def log_act(
+    action: Action, by: Call | Press, conversation: Conversation, *, of: str = "", run: str = "", what: str = ""
+) -> None:
+    """Log what was done to another person's things, or to what a group shares; what people do with their own in their
+    own chat is theirs. of: whose it is, "" for the chat's own settings."""
+    address = by.message.address if isinstance(by, Call) else by.address
+    if of != by.person if of else address.kind != "dm":
+        other = of if of != by.person else ""
+        about = {"account": address.account, "conversation": conversation.key, "person": other}
+        log_action(action, by.person, **about, run=run, what=what)
 
 
 class Answers:

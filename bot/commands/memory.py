@@ -12,7 +12,8 @@ import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind
+from bot.commands.group import ButtonKind, log_act
+from bot.control.actions import Action
 from bot.delivery.buttons import question, row_of
 from bot.store import memories, prompts
 from bot.texts import memory_page
@@ -138,6 +139,7 @@ class MemoryCommands:
         if not chosen:
             return await self._say(call, call.texts.memory["gone"])
         await self._book.forget(owner, list(chosen.values()))
+        log_act(Action.MEMORY_FORGET, call, conversation)
         text = call.texts.memory["forgotten"].format(numbers=", ".join(map(str, chosen)))
         await self._with_numbers(conversation, call, owner, keys, text)
 
@@ -156,6 +158,7 @@ class MemoryCommands:
             return await self._say(call, call.texts.memory["not_kept"])
         if fact is None:
             return await self._say(call, call.texts.memory["gone"])
+        log_act(Action.MEMORY_EDIT, call, conversation)
         done = call.texts.memory["edited"].format(number=int(number), text=plain(fact.content))
         await self._with_numbers(conversation, call, owner, keys, done)
 
@@ -171,10 +174,12 @@ class MemoryCommands:
             fact = await self._book.add(owner, f"event:{call.event_id}", text, call.person)
         except NotKept:
             return await self._say(call, say["not_kept"])
+        log_act(Action.MEMORY_ADD, call, conversation)
         await self._say(call, say["added"].format(text=plain(fact.content)))
 
     async def _switch(self, conversation: Conversation, call: Call, owner: str, verb: str) -> None:
         await self._book.set_enabled(owner, verb == "on")
+        log_act(Action.MEMORY_ON if verb == "on" else Action.MEMORY_OFF, call, conversation)
         await self._say(call, call.texts.memory[verb])
 
     # Everything at once, when the one who asks has said so twice.
@@ -205,6 +210,7 @@ class MemoryCommands:
         if press.option == YES:
             try:
                 text = say["all_gone"].format(count=(await self._book.forget_all(row.owner)).facts)
+                log_act(Action.MEMORY_FORGET, press, conversation, what="all")
             except MemoryUnavailable:
                 await self._answers.nothing(press.event_id, "memory unavailable")
                 return say["unavailable"]

@@ -6,7 +6,8 @@ import json
 import secrets
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind
+from bot.commands.group import ButtonKind, log_act
+from bot.control.actions import Action
 from bot.delivery.buttons import question
 from bot.store import prompts
 from bot.texts.markdown import plain
@@ -75,6 +76,8 @@ class ReminderCommands:
                 cancel(tx)
 
         await self._answers.change(press, message, "button cancel", also)
+        if row is not None:
+            log_act(Action.REMINDER_CANCEL, press, conversation, of=row.person)
         return texts.reminder_answers["cancelled"] if row is not None else texts.pressed["over"]
 
     async def _chosen(self, prompt: PromptRow, press: Press) -> ScheduleRow | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
+from bot.commands.group import log_act
+from bot.control.actions import Action, log_action
 from bot.store import conversations
 from bot.texts.markdown import inline, plain
 from harness.skills.document import LONGEST_DESCRIPTION, SkillError
@@ -73,6 +75,7 @@ class SkillCommands:
 
         await self._answers.say(call, text, "/skills", lambda tx: conversations.set_skills_off(tx, row.key, kept))
         conversation.forget_row()
+        log_act(Action.SKILLS_ON if on else Action.SKILLS_OFF, call, conversation, what=", ".join(names))
 
     async def _turn_on(
         self, call: Call, row: ConversationRow, view: SkillView, name: str, shown_digest: str = ""
@@ -89,6 +92,8 @@ class SkillCommands:
             except SkillError as error:
                 return await self._answers.say(call, f"⚠️ {plain(str(error))}", "/skills")
         if done:
+            about = {"account": call.message.account, "conversation": row.key}
+            log_action(Action.SKILL_APPROVE, call.person, **about, what=f"{name} {digest[:DIGEST_SHOWN]}")
             return await self._answers.say(call, words["turned_on"].format(name=name), "/skills")
         reasons = "\n".join(f"- {plain(reason)}" for reason in waiting.reasons)
         if digest in ("", BROKEN):  # nobody can agree to what cannot be read

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bot.commands.group import log_act
+from bot.control.actions import Action
 from bot.store import conversations, inbox, runs
 from bot.store.identity import chat_id
 from bot.store.rows import StopReason
@@ -68,6 +70,7 @@ class UndoCommands:
             return await self._answers.say(call, texts.undo["lost"], "/undo")
         text = texts.undo["done"].format(text=_first_words(last))
         await self._answers.say(call, text, "/undo", also=lambda tx: runs.undo(tx, last))
+        log_act(Action.UNDO, call, conversation, of=last.speaker, run=last.run_id)
 
     async def _last_kept(self, conversation: Conversation) -> RunRow | None:
         known = await conversation.stored()
@@ -95,6 +98,7 @@ class UndoCommands:
             return await self._answers.say(call, texts.compact["failed"], "/compact")
         text = texts.compact["done"].format(count=gone) if gone else texts.compact["nothing"]
         await self._answers.say(call, text, "/compact")
+        log_act(Action.COMPACT, call, conversation)
 
 
 def _first_words(run: RunRow) -> str:
@@ -150,6 +154,7 @@ class TalkCommands:
 
         await self._answers.say(call, text, "/new", also)
         conversation.forget_row()
+        log_act(Action.NEW_THREAD, call, conversation)
 
     async def _stop(self, conversation: Conversation, call: Call) -> None:
         run = conversation.active
@@ -158,6 +163,7 @@ class TalkCommands:
         if run.speaker != call.person and not call.is_admin:
             return await self._answers.say(call, call.texts.stop_not_yours, "not allowed")
         if conversation.stop_active(StopReason.STOPPED):
+            log_act(Action.STOP, call, conversation, of=run.speaker, run=run.run_id)
             # The answer itself says that it was stopped.
             return await self._answers.nothing(call.event_id, "/stop", conversation.stop_unit(StopReason.STOPPED))
         await self._answers.say(call, call.texts.stop_nothing, "/stop")
@@ -256,13 +262,20 @@ class WhyCommands:
         self.buttons: Mapping[str, ButtonKind] = {}
 
     async def _why(self, conversation: Conversation, call: Call) -> None:
-        """Tell of the message that it is a reply to, else of what is named."""
+        """Tell of what is named, else of the message that it is a reply to, else of the answer before it, else of the
+        message that the thread begins with."""
         if not call.is_admin:
             return await self._answers.say(call, call.texts.not_allowed, "not allowed")
-        message, named = call.message, call.line.arguments
-        if message.reply_to is not None and not named:
-            replied = message.reply_to.message_id
-            text = await self._page.of_message(message.account, message.address.chat, replied, call.texts)
+        message, named, quote = call.message, call.line.arguments, call.message.reply_to
+        account, chat, topic = message.account, message.address.chat, message.address.topic
+        if not named and quote is not None and quote.message_id:
+            text = await self._page.of_message(account, chat, quote.message_id, call.texts)
+        elif not named and quote is not None:
+            text = await self._page.of_quote(account, chat, quote.text, call.texts)
         else:
-            text = await self._page.of(named, call.texts)
+            before = None if named else conversation.active or await conversation.last_run()
+            if before is None and not named and topic is not None:  # Slack's threads have the id of their first message
+                text = await self._page.of_message(account, chat, topic, call.texts)
+            else:
+                text = await self._page.of(named if before is None else before.run_id, call.texts)
         await self._answers.say(call, text, "/why")

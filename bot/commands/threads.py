@@ -6,7 +6,8 @@ import json
 import secrets
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind
+from bot.commands.group import ButtonKind, log_act
+from bot.control.actions import Action
 from bot.delivery.buttons import question
 from bot.store import conversations, prompts
 from bot.texts.markdown import inline
@@ -71,6 +72,7 @@ class ThreadCommands:
         text = call.texts.threads["resumed"].format(title=_title(thread, call.texts))
         await self._answers.say(call, text, "/threads", also=lambda tx: _resume(tx, row, thread.thread_id))
         conversation.forget_row()
+        log_act(Action.RESUME_THREAD, call, conversation)
 
     async def _delete(self, conversation: Conversation, call: Call, thread: ThreadRow) -> None:
         if not call.may_control:
@@ -103,6 +105,7 @@ class ThreadCommands:
 
         await self._answers.change(press, message, "thread button", also)
         conversation.forget_row()
+        log_act(Action.RESUME_THREAD, press, conversation)
         return texts.threads["resumed"].format(title=_title(chosen, texts)).replace("`", "")
 
     def _refusal(self, conversation: Conversation, may_control: bool, texts: Texts) -> str | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind
+from bot.commands.group import ButtonKind, log_act
+from bot.control.actions import Action
 from bot.delivery.buttons import DROP, RETRY, RUN_NOW, WAITING, chosen, question
 from bot.store import prompts
 from bot.texts.markdown import inline
@@ -51,8 +52,13 @@ class WaitingCommands:
         await self._answers.show(call, message, "/queue", also=lambda tx: prompts.create(tx, prompt))
 
     async def _clear(self, conversation: Conversation, call: Call) -> None:
+        persons = set()
+
         def whose(address: Address, person: str) -> bool:
-            return call.is_admin or person == call.person
+            theirs = call.is_admin or person == call.person
+            if theirs:
+                persons.add(person)
+            return theirs
 
         def sentence(texts: Texts) -> str:
             return texts.dropped_by["admin" if call.is_admin and call.message.address.kind != "dm" else "author"]
@@ -60,6 +66,8 @@ class WaitingCommands:
         dropped = await conversation.drop_waiting(sentence, whose)
         text = call.texts.queue_cleared.format(count=dropped) if dropped else call.texts.queue_none_yours
         await self._answers.say(call, text, "/queue")
+        for person in sorted(persons):
+            log_act(Action.DROP, call, conversation, of=person)
 
     async def _waits(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
         waiting = conversation.line.find(chosen(prompt, press.option)[1])
@@ -89,10 +97,14 @@ class WaitingCommands:
             return "not_yours"
         if action == DROP:
             await conversation.drop(waiting, lambda texts: texts.dropped_by["author" if own else "admin"])
+            log_act(Action.DROP, press, conversation, of=waiting.row.speaker, run=run_id)
             return "drop"
         if active is not None and active.speaker != press.person and not press.is_admin:
             return "not_yours_to_stop"
         await conversation.run_next(waiting)
+        log_act(Action.RUN_NEXT, press, conversation, of=waiting.row.speaker, run=run_id)
+        if active is not None:
+            log_act(Action.STOP, press, conversation, of=active.speaker, run=active.run_id)
         return "now"
 
     def _list(self, conversation: Conversation, texts: Texts) -> tuple[OutboundMessage, PromptRow]:
@@ -130,7 +142,7 @@ class WaitingCommands:
     # What is answered again.
 
     async def _retry(self, conversation: Conversation, call: Call) -> None:
-        refusal = await self._again(conversation, call.event_id, call.person, call.is_admin, call.texts)
+        refusal = await self._again(conversation, call)
         if refusal is not None:
             await self._answers.say(call, refusal, "/retry")
 
@@ -144,28 +156,19 @@ class WaitingCommands:
 
     async def _pressed_retry(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
         _, run_id = chosen(prompt, press.option)
-        refusal = await self._again(
-            conversation, press.event_id, press.person, press.is_admin, press.texts, only=run_id
-        )
+        refusal = await self._again(conversation, press, only=run_id)
         if refusal is not None:
             await self._answers.nothing(press.event_id, "button refused")
             return refusal
         await self._answers.without_buttons(press, "button retry")
         return press.texts.pressed["retry"]
 
-    async def _again(
-        self,
-        conversation: Conversation,
-        event_id: int,
-        person: str,
-        is_admin: bool,
-        texts: Texts,
-        only: str | None = None,
-    ) -> str | None:
+    async def _again(self, conversation: Conversation, by: Call | Press, only: str | None = None) -> str | None:
         """Answer the last exchange again, and with that the event; else the sentence that says why not.
 
         only: the run that has to be the last one.
         """
+        texts = by.texts
         if conversation.busy:
             return texts.retry_busy
         last = await conversation.last_run()
@@ -173,14 +176,15 @@ class WaitingCommands:
             return texts.retry_nothing
         if only is not None and last.run_id != only:
             return texts.retry_not_newest
-        if last.speaker != person and not is_admin:
+        if last.speaker != by.person and not by.is_admin:
             return texts.retry_not_yours
         if last.input.is_blank or not last.is_readable:  # its person had it deleted, or another version stored it
             return texts.retry_lost
         try:
-            await conversation.repeat(last, event_id)
+            await conversation.repeat(last, by.event_id)
         except LookupError:  # pruned
             return texts.retry_lost
+        log_act(Action.RETRY, by, conversation, of=last.speaker, run=last.run_id)
         return None
 
 

@@ -11,6 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from bot.control import logs
 from bot.control.server import NotRunning, Refused, ask, connection
 from bot.redaction import Redactor
 from bot.store.errors import StoreError
@@ -95,7 +96,7 @@ def do_there_or_here(
         return _fail(str(error))
     except NotRunning:
         try:
-            with DataDirLock(settings.data_dir):
+            with DataDirLock(settings.data_dir), logs.written(settings):
                 answer = asyncio.run(here(settings, request))
         except DataDirInUse as error:
             return _fail(f"{error} (it does not answer yet, or any more)")

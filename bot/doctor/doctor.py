@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from bot.control.actions import Action, tell
 from bot.control.lock import holder
 from bot.control.server import NotRunning, read_status
 from bot.doctor import machine, online, parts
@@ -63,6 +64,9 @@ def run(source: SettingsSource, *, as_json: bool, fix: bool, ask: bool) -> int:
     """Print the diagnosis; returns the exit code. ask: go over the network too."""
     logging.disable(logging.CRITICAL)  # what parts log at their start is told here, with its remedy
     diagnosis, code = asyncio.run(examine(source, fix=fix, ask=ask))
+    if diagnosis.fixed:
+        logging.disable(logging.NOTSET)
+        tell(source.read(), Action.DOCTOR_FIX, what=", ".join(diagnosis.fixed))
     print(diagnosis.to_json() if as_json else diagnosis.to_text(sys.stdout.encoding or "ascii"))
     return code
 

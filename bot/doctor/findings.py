@@ -127,6 +127,11 @@ class Diagnosis:
         worst = max((finding.severity for finding in self._left()), default=Severity.OK)
         return {Severity.WARNING: EXIT_WARNINGS, Severity.ERROR: EXIT_ERRORS}.get(worst, 0)
 
+    @property
+    def fixed(self) -> list[str]:
+        """What --fix repaired, by the name of each finding."""
+        return [finding.what for group in self.groups for finding in group.findings if finding.fixed]
+
     def to_json(self) -> str:
         """Findings in their order, an object each: group, severity (a word), what, says, remedy, fixed."""
         findings = [
@@ -156,8 +161,8 @@ class Diagnosis:
         bad = [Severity.ERROR, Severity.WARNING, Severity.NOTE]
         told = [f"{counts[s]} {s.word}{'s' if counts[s] != 1 else ''}" for s in bad if counts[s]]
         summary = f"{', '.join(told)}." if told else "All is well."
-        if fixed := sum(bool(finding.fixed) for group in self.groups for finding in group.findings):
-            summary += f" {fixed} fixed."
+        if self.fixed:
+            summary += f" {len(self.fixed)} fixed."
         if not self.online:
             summary += " Nobody was asked over the network: `antler doctor --online` also asks platforms and models."
         return summary

@@ -8,6 +8,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from bot.clock import SystemClock
+from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import do_there_or_here
 from bot.control.server import ANSWER_SECONDS
 from bot.forgetting.erasing import whose
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     NamesGroup = Callable[[str, str], bool | None]
 
-BY = "antler on the machine"
 WAIT_SECONDS = ANSWER_SECONDS - 1.5
 RECORDED = "{person}: recorded; antler is not running, so it is deleted at its next start"
 UNDER_WAY = "{person}: is being deleted; the log says when it is done"
@@ -57,6 +57,7 @@ class ForgettingTool:
         row = deletion(person, self._store.clock.now())
         if not await self._store.write(lambda tx: _asked(tx, row)):
             return {"text": IS_GROUP.format(person=person), "done": False}
+        _log(row)
         await self._service.begin(row)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(WAIT_SECONDS):
@@ -95,7 +96,7 @@ def deletion(person: str, now: datetime) -> DeletionRow:
         kind=DeletionKind.PERSON,
         subject=person,
         account=person.partition(":")[0],
-        asked_by=BY,
+        asked_by=MACHINE,
         asked_at=now,
     )
 
@@ -129,6 +130,13 @@ async def _record(settings: Settings, person: str) -> bool:
     store = await Store.open(settings.database_url, clock=clock)
     try:
         row = deletion(person, clock.now())
-        return await store.write(lambda tx: _asked(tx, row))
+        recorded = await store.write(lambda tx: _asked(tx, row))
     finally:
         await store.close()
+    if recorded:
+        _log(row)
+    return recorded
+
+
+def _log(row: DeletionRow) -> None:
+    log_action(Action.FORGET_PERSON, row.asked_by, account=row.account, person=row.subject)

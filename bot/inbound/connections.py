@@ -269,7 +269,14 @@ class Connections:
         for language, texts in LANGUAGES.items():
             locale = None if language == DEFAULT else language
             await channel.publish_commands(menu(texts.command_menu), locale)
-            told = About(description=unmarked(texts.about["description"]), summary=texts.about["summary"])
+            say = texts.about
+            told = About(
+                description=unmarked(say["description"]),
+                summary=say["summary"],
+                greeting=say["greeting"],
+                offer=say["offer"],
+                buttons=((say["button_start"], "/start"), (say["button_help"], "/help")),
+            )
             about |= {None: told} if fixed == language else {locale: told} if fixed not in LANGUAGES else {}
         await channel.describe(about)
 

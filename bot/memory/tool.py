@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from bot.clock import SystemClock
+from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import do_there_or_here
 from bot.memory.keeper import make_keeper
 from bot.store import Store
@@ -55,8 +56,10 @@ class MemoryTool:
         owner = found[0].owner
         if do == "forget":
             gone = await self._book.forget_all(owner)
+            log_action(Action.MEMORY_FORGET, MACHINE, account=owner.partition(":")[0], person=owner, what="all")
             return f"forgotten: {gone.facts} facts, and {gone.turns} turns that had not been learnt from yet", True
         memory = await self._book.show(owner)
+        log_action(Action.MEMORY_SHOW, MACHINE, account=owner.partition(":")[0], person=owner)
         if do == "export":
             return memory.to_json().rstrip(), True
         return unmarked(as_markdown(memory, owner, texts_for(DEFAULT)).rstrip()), True

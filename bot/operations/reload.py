@@ -11,6 +11,7 @@ import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.control.actions import EVENT, MACHINE, Action
 from bot.settings.load import agents_of
 from bot.settings.model import COMMON_KEYS
 from bot.settings.problems import ConfigError
@@ -174,6 +175,13 @@ class Outcome:
     refused: tuple[tuple[str, str], ...] = ()
 
     @property
+    def state(self) -> str:
+        """What came of it, as one word for the log."""
+        if self.problems:
+            return "refused"
+        return "partly" if self.refused or self.restart else "applied" if self.applied else "unchanged"
+
+    @property
     def complete(self) -> bool:
         """Whether all that needs no restart holds."""
         return not (self.problems or self.refused)
@@ -217,14 +225,14 @@ class Reloader:
         while True:
             await self._pause(asked)
             now = await self._signature()
-            if asked.is_set() or (now != known and now == seen):
+            if (hangup := asked.is_set()) or (now != known and now == seen):
                 asked.clear()
                 known = now
-                await self.reload()
+                await self.reload("SIGHUP" if hangup else "the config's files")
             seen = now
 
-    async def reload(self) -> Outcome:
-        """Read the config and make it hold, at once."""
+    async def reload(self, by: str) -> Outcome:
+        """Read the config and make it hold, at once. by: what asked for it, for the log."""
         async with self._one:
             self.told(True)
             try:
@@ -233,12 +241,14 @@ class Reloader:
                 self.told(False)
         self._retry()
         level = logging.INFO if self.last.complete and not self.last.restart else logging.WARNING
-        log.log(level, "%s", self.last)
+        keys = (*self.last.applied, *self.last.restart, *(key for key, _ in self.last.refused))
+        about = {"event": EVENT, "action": str(Action.RELOAD), "by": by, "what": ", ".join(dict.fromkeys(keys))}
+        log.log(level, "%s", self.last, extra=about | {"state": self.last.state})
         return self.last
 
     async def operation(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The reload operation of the control socket."""
-        outcome = await self.reload()
+        outcome = await self.reload(MACHINE)
         return {"ok": outcome.complete, "text": str(outcome)}
 
     async def _reloaded(self) -> Outcome:

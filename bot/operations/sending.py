@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bot.clock import SystemClock
+from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import do_there_or_here
 from bot.control.server import ANSWER_SECONDS
 from bot.delivery import Delivery
@@ -92,6 +93,7 @@ class SendTool:
             if reply_key not in before:
                 raise Unsendable(OTHER.format(chat=chat, key=key))
             return KNOWN.format(chat=chat, key=key)
+        log_action(Action.SEND, MACHINE, account=address.account, conversation=chat)
         reply = self._delivery.finished(reply_key, address, None, message)
         if files:
             self._presented.clear_after(reply_key, reply)

@@ -15,7 +15,7 @@ from bot.texts.markdown import inline, plain
 from channels.registry import message_of_link
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
     from zoneinfo import ZoneInfo
 
@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from bot.store.decisions import MessageFacts, RunFacts
     from bot.store.retrying import RetryingStore
     from bot.texts.catalogue import Texts
+    from channels.registry import LinkedMessage
 
 RUN_ID = 32
 """Characters of a run's id."""
+LONGEST_NUMBER = 18
+"""Digits of an event's number: what both databases take."""
 
 
 class WhyPage:
@@ -40,7 +43,10 @@ class WhyPage:
 
     async def of(self, subject: str, texts: Texts) -> str:
         """Markdown. subject: an event's number, a run's id, or the link to a message."""
-        return await self._store.read(lambda tx: self._page(tx, self._event_of(tx, subject), texts))
+        find = self._finding(subject.strip())
+        if find is None:
+            return texts.why["usage"]
+        return await self._store.read(lambda tx: self._page(tx, find(tx), texts))
 
     async def of_message(self, account: str, chat: str, message_id: str, texts: Texts) -> str:
         """Markdown on a platform's message, a person's or the bot's."""
@@ -48,24 +54,39 @@ class WhyPage:
             lambda tx: self._page(tx, decisions.event_of(tx, account, chat, message_id), texts)
         )
 
+    async def of_quote(self, account: str, chat: str, quoted: str, texts: Texts) -> str:
+        """Markdown on the message of a chat that was quoted, where the platform says no more than its words."""
+        return await self._store.read(
+            lambda tx: self._page(tx, decisions.event_of_quote(tx, account, chat, quoted), texts)
+        )
+
     async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """An operation of the control socket: {"subject": ...} to {"text": ..., "done": ...}."""
         texts = texts_for(DEFAULT)
         text = await self.of(str(request.get("subject", "")), texts)
-        return {"text": _on_a_terminal(text), "done": text != texts.why["unknown"]}
+        return {"text": _on_a_terminal(text), "done": text not in (texts.why["unknown"], texts.why["usage"])}
 
-    def _event_of(self, tx: Connection, subject: str) -> int | None:
-        if subject.isdecimal() and len(subject) < RUN_ID:
-            return int(subject)
+    def _finding(self, subject: str) -> Callable[[Connection], int | None] | None:
+        """What looks an event up by what names it; None where that names none."""
+        number = subject.removeprefix("#")
+        if number.isdecimal() and len(number) <= LONGEST_NUMBER:
+            return lambda tx: int(number)
         if len(subject) == RUN_ID and subject.isalnum():
-            return decisions.event_of_reply(tx, subject)
+            return lambda tx: decisions.event_of_reply(tx, subject)
         linked = message_of_link(subject)
-        if linked is None:
-            return None
-        platform, chat, message_id = linked
-        accounts = [account for account, its in self._platforms.items() if its == platform]
-        found = (decisions.event_of(tx, account, chat, message_id) for account in accounts)
-        return next(filter(None, found), None)
+        return None if linked is None else lambda tx: self._linked(tx, linked)
+
+    def _linked(self, tx: Connection, linked: LinkedMessage) -> int | None:
+        for account, platform in self._platforms.items():
+            if platform != linked.platform:
+                continue
+            if linked.chat:
+                found = decisions.event_of(tx, account, linked.chat, linked.message_id)
+            else:
+                found = decisions.event_anywhere(tx, account, linked.message_id, linked.handle)
+            if found is not None:
+                return found
+        return None
 
     def _page(self, tx: Connection, event_id: int | None, texts: Texts) -> str:
         event = decisions.event(tx, event_id) if event_id is not None else None

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.clock import SystemClock
+from bot.control import logs
 from bot.control.lock import DataDirInUse, DataDirLock
 from bot.control.server import NO_CONSOLE, NotRunning
-from bot.process import logs, terminal
+from bot.process import terminal
 from bot.process.gateway import CONFIG_ERROR, FAILURE, OK, Gateway
 from bot.redaction import Redactor
 from bot.settings import ChannelSettings

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.access import pairing
+from bot.control import actions
 from bot.control.server import ControlServer
 from bot.inbound.accounts import Serving
 from bot.operations import upkeep
@@ -209,6 +210,7 @@ class Gateway:
 
         operations = {
             "access": parts.access_tool.do,
+            "action": actions.operation,
             "forget": parts.forgetter.do,
             "memory": parts.memory.tool.do,
             "send": lambda request: SendTool(parts.settings, self._store, parts.delivery, parts.presented).do(request),

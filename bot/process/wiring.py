@@ -15,6 +15,9 @@ from bot.access.store import AccessStore
 from bot.access.tool import AccessTool
 from bot.agents.profiles import AgentChoices
 from bot.commands import make_commands
+from bot.control import logs
+from bot.control.logs import NAME as AUDIT_LOG
+from bot.control.logs import AuditFile, recent_errors
 from bot.conversations.services import ConversationPorts
 from bot.delivery import Delivery
 from bot.delivery.presented import Presented
@@ -35,10 +38,7 @@ from bot.operations.outages import Outages
 from bot.operations.reload import Adoption, Reloader
 from bot.operations.status import Asked, StatusPage
 from bot.operations.why import why_page
-from bot.process import logs
 from bot.process.agent import Agent, load_harness, make_tracing
-from bot.process.logs import NAME as AUDIT_LOG
-from bot.process.logs import AuditFile, recent_errors
 from bot.runs.active import RunLimits
 from bot.runs.approvals import StoreApprovals
 from bot.runs.endings import NO_AFTERMATH, Aftermath

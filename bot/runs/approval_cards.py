@@ -47,7 +47,8 @@ def asked(row: ApprovalRow, run: RunRow) -> OutboundMessage:
         duration=texts.duration((row.expires_at - row.asked_at).total_seconds()),
         hash=row.args_hash[:HASH_SHOWN],
     )
-    why = [texts.approval_why.format(reason=plain(row.why))] if row.why else []
+    reason = texts.approval_reasons.get(row.why, row.why)
+    why = [texts.approval_why.format(reason=plain(reason))] if reason else []
     head = texts.approval_asks.format(name=name, tool=row.tool)
     text = "\n\n".join([head, _fenced(row.shown), *why, terms])
     if row.reason_from is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from bot.clock import SystemClock
+from bot.control.actions import Action, tell
 from bot.settings.load import agents_of
 from bot.skills.folders import HISTORY, SKILLS, home_of, library_of
 from bot.store.identity import users_folder
@@ -158,6 +159,7 @@ def install(settings: Settings, archive: Path, *, replace: bool) -> int:
         for reason in error.problems if isinstance(error, SkillError) else [error]:
             typer.echo(f"antler: {archive.name}: {reason}", err=True)
         return FAILURE
+    tell(settings, Action.SKILL_INSTALL, what=done.name)
     typer.echo(f"{'replaced' if done.replaced else 'installed'} {done.name} in {settings.custom_skills / done.name}")
     if done.pending:
         typer.echo(f"It is off until an administrator approves it: /skills on {done.name} in a chat, or here:")
@@ -213,6 +215,7 @@ def remove(settings: Settings, name: str) -> int:
         known = standing(home, name)
         if known.digest:
             delete(home, name, base=known.digest, change=Version(at=_now(), action="delete"))
+            tell(settings, Action.SKILL_REMOVE, what=name)
             typer.echo(f"removed {home.folder / name}; its versions are kept in {home.history / name}")
             return 0
     except (SkillError, OSError) as error:
@@ -280,6 +283,8 @@ def agree(settings: Settings, name: str, digest: str) -> int:
     except (SkillError, OSError) as error:
         typer.echo(f"antler: {name}: {error}", err=True)
         return FAILURE
+    if done:
+        tell(settings, Action.SKILL_APPROVE, what=f"{name} {each.waiting.digest[:SHOWN]}")
     typer.echo(
         f"{name} ({each.whose}) is now on in this form" if done else f"antler: {name} has just changed", err=not done
     )

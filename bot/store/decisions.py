@@ -1,16 +1,17 @@
 """What was decided about a message, put together from the rows that its way left: inbox, run, its events, outbox.
 
-Every query goes by a key or an index, and none reads what people or the agent said.
+Every query goes by a key or an index, and none but `event_of_quote` reads what people or the agent said.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, or_, select
 
 from bot.store.tables import access, approvals, inbox, outbox, run_events, runs, usage
 
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 
 TOLD = ("tool_ended", "model_retrying", "notice", "resumed", "failed")
 """Events that say what was decided or how it went; of these only kinds and names are read."""
+
+SEARCHED = 200
+"""Newest messages of a chat, and as many replies, among which one is looked for by its words."""
+TELLING = 12
+"""Letters and digits from which on a part of a message tells which one it is."""
+AFTER_ID = ("/", "|")
+"""What follows a platform's own id in ids that adapters store: what else they have to know (Feishu, WeCom)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +95,70 @@ def event(tx: Connection, event_id: int) -> MessageFacts | None:
 
 def event_of(tx: Connection, account: str, chat: str, message_id: str) -> int | None:
     """The event of a person's message, or the first one that the bot's message answers."""
-    here = (inbox.c.account == account) & (inbox.c.chat == chat) & (inbox.c.platform_message_id == message_id)
+    here = (inbox.c.account == account) & (inbox.c.chat == chat) & _is(inbox.c.platform_message_id, message_id)
     found: int | None = tx.scalar(select(inbox.c.id).where(here).order_by(inbox.c.id).limit(1))
     if found is not None:
         return found
-    ours = (outbox.c.account == account) & (outbox.c.chat == chat) & (outbox.c.message_id == message_id)
+    ours = (outbox.c.account == account) & (outbox.c.chat == chat) & _is(outbox.c.message_id, message_id)
     key = tx.scalar(select(outbox.c.reply_key).where(ours).limit(1))
     return event_of_reply(tx, key) if key is not None else None
+
+
+def event_anywhere(tx: Connection, account: str, message_id: str, handle: str = "") -> int | None:
+    """The event of a message in any chat of the account, where event_of looks into one. handle: only in chats that had
+    this public name then."""
+    theirs = select(inbox.c.id).where(inbox.c.account == account, _is(inbox.c.platform_message_id, message_id))
+    ours = select(outbox.c.reply_key).where(outbox.c.account == account, _is(outbox.c.message_id, message_id))
+    found = [*tx.scalars(theirs.order_by(inbox.c.id)), *(event_of_reply(tx, key) for key in tx.scalars(ours))]
+    return next((each for each in found if each is not None and (not handle or _handle(tx, each) == handle)), None)
+
+
+def event_of_quote(tx: Connection, account: str, chat: str, quoted: str) -> int | None:
+    """The newest event of a chat that says what was quoted, or that the bot answered with it: for platforms that tell
+    of a quoted message its words alone. What was said is compared and goes no further."""
+    wanted = _bare(quoted)
+    here = (inbox.c.account == account) & (inbox.c.chat == chat) & inbox.c.platform_message_id.is_not(None)
+    said = select(inbox.c.id, inbox.c.event).where(here).order_by(inbox.c.id.desc()).limit(SEARCHED)
+    for event_id, body in tx.execute(said):
+        if _says(_bare(str(_message(body).get("text", ""))), wanted):
+            return int(event_id)
+    there = (outbox.c.account == account) & (outbox.c.chat == chat) & (outbox.c.part == 0)
+    shown = select(outbox.c.reply_key, outbox.c.body).where(there).order_by(outbox.c.created_at.desc()).limit(SEARCHED)
+    for key, body in tx.execute(shown):
+        text = str(json.loads(body).get("text", "")) if body else ""
+        if _says(_bare(text), wanted) and (found := event_of_reply(tx, key)) is not None:
+            return found
+    return None
+
+
+def _is(column: ColumnElement[str | None], message_id: str) -> ColumnElement[bool]:
+    """Whether a stored id is this one of the platform."""
+    more = (column.startswith(message_id + after, autoescape=True) for after in AFTER_ID)
+    return or_(column == message_id, *more)
+
+
+def _message(body: str) -> dict[str, Any]:
+    """The message of an event, of an edit what it became."""
+    found = json.loads(body)
+    inner = found.get("message")
+    return inner if isinstance(inner, dict) else found
+
+
+def _handle(tx: Connection, event_id: int) -> str:
+    body = tx.scalar(select(inbox.c.event).where(inbox.c.id == event_id))
+    return str(_message(body).get("chat_handle", "")) if body else ""
+
+
+def _bare(text: str) -> str:
+    """Its letters and digits, which are the same however the rest is shown."""
+    return re.sub(r"[\W_]+", "", text).casefold()
+
+
+def _says(said: str, quoted: str) -> bool:
+    """Whether a quote is of it: all of it, or so much of it that it tells."""
+    if min(len(said), len(quoted)) < TELLING:
+        return bool(quoted) and said == quoted
+    return said in quoted or quoted in said
 
 
 def event_of_reply(tx: Connection, reply_key: str) -> int | None:

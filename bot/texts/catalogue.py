@@ -72,6 +72,7 @@ class Texts:
     # A tool call that needs a person's decision.
     approval_asks: str  # {name} {tool}
     approval_why: str  # {reason}
+    approval_reasons: Mapping[str, str]  # of the built-in rules; keys: as they say it, in English
     approval_terms: str  # {coverage} {name} {duration} {hash}
     approval_exact_terms: Mapping[str, str]  # {name} {duration} {hash}; keys: once, admins
     approval_coverage: Mapping[str, str]  # {tool}; keys: call, tool
@@ -119,7 +120,8 @@ class Texts:
     welcome: str
     started: str  # {abilities}
     abilities: Mapping[str, str]  # lines of `started`; what they say is decided in bot/process/wiring.py
-    about: Mapping[str, str]  # plain text; keys: description (500 characters), summary (120)
+    about: Mapping[str, str]
+    # Plain text; keys: description (500 characters), summary (120), greeting (26), offer (112), button_start, button_help
     claimed: str
     access_revoked: str
     code_refused: str

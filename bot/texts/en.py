@@ -206,6 +206,17 @@ EN = Texts(
     },
     approval_asks="🔐 **I need a decision before I continue.** For `{name}`, I want to call `{tool}` with:",
     approval_why="Why I ask: {reason}",
+    approval_reasons={
+        reason: reason
+        for reason in (
+            "It is an order.",
+            "The command cannot be read for sure, so no rule can decide on it.",
+            "Commands are not isolated on this machine.",
+            "Its server says that it may change or delete things.",
+            "It would change what I do in later conversations.",
+            "This would act beyond this answer, and it may come from something that was read, not from you.",
+        )
+    },
     approval_terms=(
         "“For this chat” covers {coverage}. Only `{name}` or an administrator can decide. "
         "If nobody decides within {duration}, it is denied. (`{hash}`)"
@@ -327,6 +338,10 @@ EN = Texts(
         "description": "Hello! I am an assistant that answers questions and works on files for you. Just write what you need; "
         "/help shows the commands.\n\nI run on my operator's own machine, and answer only people whom an administrator has let in.",
         "summary": "An assistant on its operator's own machine. Write to it as you would to a colleague.",
+        "greeting": "👋 Hello! I can help you.",
+        "offer": "I answer questions and work on files. Just write what you need. I answer only people who were let in.",
+        "button_start": "What can you do?",
+        "button_help": "Commands",
     },
     claimed=(
         "🔑 You are now my administrator. Next steps:\n\n"
@@ -759,7 +774,16 @@ EN = Texts(
         "not_yours_to_stop": "Another person's answer is in progress. Only they, or an administrator, can stop it.",
     },
     why={
-        "unknown": "I know no such message. Reply to it with /why, or give its number or its link; what is said to others, and most of what strangers write, is not kept.",
+        "unknown": "I know no such message. What is said to others, and most of what strangers write, is not kept.",
+        "usage": (
+            "Reply to a message with /why, or write behind it what names one:\n\n"
+            "- the number of a message or the id of an answer, from the log: `812`, `4f1c5cf0a3e94f6ab1d52f0c0d5a9a11`\n"
+            "- Telegram, groups: a message's link, `https://t.me/c/1234/56` or `https://t.me/NAME/56`, with a topic in it or not\n"
+            "- Slack: a message's link, `https://TEAM.slack.com/archives/C0123/p1700000000000100`\n"
+            "- Feishu, Lark: a message's id, `om_…`\n\n"
+            "In private chats of Telegram and in WeCom messages have no links, and those that Feishu copies do not say "
+            "which message they mean: reply to it there."
+        ),
         "event": "**Message {event}** of {place}, {time}",
         "not_answered": "Not answered: {reason}",
         "open": "Nothing is decided yet.",

@@ -181,6 +181,16 @@ ZH = Texts(
     },
     approval_asks="🔐 **继续之前需要确认。** 我要为 `{name}` 调用 `{tool}`，参数如下：",
     approval_why="询问原因：{reason}",
+    approval_reasons={
+        "It is an order.": "这是一份订单。",
+        "The command cannot be read for sure, so no rule can decide on it.": "无法确定这条命令会做什么，所以没有规则可以判断。",
+        "Commands are not isolated on this machine.": "这台机器上的命令没有隔离。",
+        "Its server says that it may change or delete things.": "它的服务器说明它可能会修改或删除内容。",
+        "It would change what I do in later conversations.": "它会改变我在以后对话中的行为。",
+        "This would act beyond this answer, and it may come from something that was read, not from you.": (
+            "它的作用超出这次回答，而且可能来自读到的内容，而不是你的意思。"
+        ),
+    },
     approval_terms=(
         "“本会话允许”的范围：{coverage}。只有 `{name}` 或管理员可以决定。{duration}内无人决定即视为拒绝。（`{hash}`）"
     ),
@@ -295,6 +305,10 @@ ZH = Texts(
         "description": "你好！我是一个助手，可以回答问题、处理文件。直接告诉我你的需要即可；/help 可查看所有命令。\n\n"
         "我运行在部署者自己的机器上，只回答管理员允许的人。",
         "summary": "运行在部署者自己机器上的助手，像对同事一样和它说话即可。",
+        "greeting": "👋 你好，我是你的助手",
+        "offer": "我可以回答问题、处理文件。直接告诉我你的需要即可。我只回答管理员允许的人。",
+        "button_start": "你能做什么？",
+        "button_help": "查看命令",
     },
     claimed=(
         "🔑 你现在是我的管理员了。接下来：\n\n"
@@ -685,7 +699,15 @@ ZH = Texts(
         "not_yours_to_stop": "这是别人的回答，只有本人或管理员可以停止。",
     },
     why={
-        "unknown": "我没有这条消息的记录。请用 /why 回复它，或给出它的编号或链接；说给别人听的话，以及陌生人写的大部分内容，不会保留。",
+        "unknown": "我没有这条消息的记录。说给别人听的话，以及陌生人写的大部分内容，不会保留。",
+        "usage": (
+            "请用 /why 回复一条消息，或在 /why 后面写明是哪一条：\n\n"
+            "- 日志中的消息编号或回答 ID：`812`、`4f1c5cf0a3e94f6ab1d52f0c0d5a9a11`\n"
+            "- Telegram 群组：消息链接，`https://t.me/c/1234/56` 或 `https://t.me/NAME/56`，链接中可以带话题\n"
+            "- Slack：消息链接，`https://TEAM.slack.com/archives/C0123/p1700000000000100`\n"
+            "- 飞书、Lark：消息 ID，`om_…`\n\n"
+            "Telegram 私聊和企业微信的消息没有链接，飞书复制的链接也看不出是哪条消息：请在那里直接回复该消息。"
+        ),
         "event": "**消息 {event}**，来自 {place}，{time}",
         "not_answered": "没有回答：{reason}",
         "open": "还没有任何决定。",

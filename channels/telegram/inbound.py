@@ -179,6 +179,7 @@ class Reader:
             attachments=attachments,
             bundle_key=bundle,
             chat_title=_one_line(raw.chat.title),
+            chat_handle="" if address.kind == "dm" else raw.chat.username.lower(),
             unread=kind,
         )
 

@@ -29,6 +29,7 @@ class RawChat(Raw):
     id: StrictInt
     type: Literal["private", "group", "supergroup", "channel"]
     title: Text = ""
+    username: Text = ""
 
 
 class RawEntity(Raw):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from channels.message import Address
     from channels.wecom.link import Link
-    from channels.wecom.outbound import WecomFile, WecomPart
+    from channels.wecom.outbound import Card, WecomFile, WecomPart
 
     Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -140,9 +140,13 @@ class WecomApi:
             return {"msgtype": content.type, content.type: {"media_id": media_id}}
         return {"msgtype": "markdown", "markdown": {"content": part.text}}
 
-    async def welcome(self, req_id: str, text: str) -> None:
-        """Greet a person who opened the chat; within five seconds."""
-        await self._link.ask(frames.WELCOME, {"msgtype": "text", "text": {"content": text}}, req_id)
+    async def welcome(self, req_id: str, welcome: str | Card, task_id: str = "") -> None:
+        """Greet a person who opened the chat; within five seconds. task_id: of a card."""
+        if isinstance(welcome, str):
+            body: dict[str, Any] = {"msgtype": "text", "text": {"content": welcome}}
+        else:
+            body = {"msgtype": "template_card", "template_card": welcome.to_json(task_id)}
+        await self._link.ask(frames.WELCOME, body, req_id)
 
     async def update_card(self, req_id: str, card: dict[str, Any], user: str) -> None:
         """Show one person another card in place of the pressed one; within five seconds."""

@@ -36,7 +36,7 @@ class WecomChannel(Adapter):
     def __init__(self, account: str, config: WecomConfig, ports: ChannelPorts, timing: Timing | None = None) -> None:
         super().__init__(account, ports)
         self._config = config
-        self._about = ""
+        self._about: About | None = None
         network = Network(ports.route, account)
         self._receiver = Receiver(account, config, ports, self._health, self._welcome)
         self._link = Link(account, config, ports, network, self._health, self._receiver.take, timing or Timing())
@@ -95,12 +95,22 @@ class WecomChannel(Adapter):
 
     async def describe(self, about: Mapping[str | None, About]) -> None:
         """What the bot is becomes its welcome, in Chinese where both languages are open: nobody's language is told."""
-        self._about = about.get("zh", about[None]).description
+        self._about = about.get("zh", about[None])
 
     async def _welcome(self, req_id: str) -> None:
-        welcome = self._about if self._config.welcome is None else self._config.welcome
-        if welcome:
-            await self._politely("welcome", self._api.welcome(req_id, welcome))
+        """The operator's own words, else a card with what the bot is; as text where the platform refuses the card."""
+        about, welcome = self._about, self._config.welcome
+        if welcome is None and about is not None and about.buttons:
+            card = outbound.welcome(about.greeting, about.offer, about.buttons)
+            try:
+                return await self._api.welcome(req_id, card, f"welcome-{secrets.token_hex(8)}")
+            except Rejected as error:
+                self._ports.log.info("%s: welcomed by a text, since a card is refused: %s", self._account, error)
+            except ChannelError as error:
+                return self._ports.log.info("%s: welcome: %s", self._account, error)
+        text = about.description if welcome is None and about is not None else welcome
+        if text:
+            await self._politely("welcome", self._api.welcome(req_id, text))
 
     def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
         return outbound.layout(message)

@@ -13,7 +13,7 @@ from channels.text.sanitize import one_line
 from channels.wecom import frames
 from channels.wecom.frames import RawContent, RawEventCallback, RawMessage
 from channels.wecom.media import attachment
-from channels.wecom.outbound import PRESSED_KEY, Pressed
+from channels.wecom.outbound import PRESSED_KEY, SAYS, Pressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,11 +69,24 @@ class Reader:
             dictated=raw.msgtype == "voice",
         )
 
-    def _press(self, callback: Callback, now: datetime) -> ButtonPressed | None:
+    def _press(self, callback: Callback, now: datetime) -> ButtonPressed | Message | None:
         raw = RawEventCallback.model_validate(callback.body)
         card = raw.event.template_card_event
         if card is None or card.event_key in ("", PRESSED_KEY):
             return None
+        data = Pressed.read(card.event_key).data
+        if data.startswith(SAYS):
+            return Message(
+                account=self._account,
+                dedupe_keys=(f"m:{raw.msgid}",),
+                sent_at=_sent_at(raw, now),
+                received_at=now,
+                address=self._address(raw),
+                platform_message_id=frames.message_id(raw.msgid, callback.req_id),
+                sender=_sender(raw),
+                text=data.removeprefix(SAYS),
+                mention=True,
+            )
         return ButtonPressed(
             account=self._account,
             dedupe_keys=(f"m:{raw.msgid}",),
@@ -82,7 +95,7 @@ class Reader:
             address=self._address(raw),
             platform_message_id=card.task_id,
             sender=_sender(raw),
-            data=Pressed.read(card.event_key).data,
+            data=data,
             callback_id=frames.press_id(callback.req_id, card.event_key),
         )
 

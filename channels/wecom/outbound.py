@@ -45,13 +45,16 @@ _TITLE_CHARACTERS = 26
 ONLY_BUTTONS = "👇"
 PRESSED_KEY = "pressed"
 """Key of the button that was pressed: it says which it was, and means nothing any more."""
+SAYS = "say:"
+"""Before the text that a button says for its presser, as if they had written it."""
 _PRESSED = "✓"
 _REFUSED = "…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """text: plain, at most TEXT_CHARACTERS. buttons: (label, data), at most BUTTONS_PER_CARD."""
+    """text: plain, at most TEXT_CHARACTERS; its first line becomes the title if that has room for it. buttons: (label,
+    data), at most BUTTONS_PER_CARD."""
 
     text: str
     buttons: tuple[tuple[str, str], ...]
@@ -106,6 +109,11 @@ def _key(data: str, label: str, text: str) -> str:
     if data == PRESSED_KEY:
         return data
     return json.dumps([data, label, text], ensure_ascii=False, separators=(",", ":"))
+
+
+def welcome(greeting: str, offer: str, commands: tuple[tuple[str, str], ...]) -> Card:
+    """What greets who opens the chat; its buttons say commands."""
+    return Card(text=f"{greeting}\n{offer}", buttons=tuple((label, f"{SAYS}{command}") for label, command in commands))
 
 
 def cards(text: str, rows: tuple[tuple[Button, ...], ...]) -> tuple[Card, ...]:

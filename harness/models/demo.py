@@ -26,30 +26,6 @@ if TYPE_CHECKING:
 
     from harness.models.tour_texts import TourTexts
 
-MARKDOWN = """# What an answer can look like
-
-This shows what your chat renders:
-
-- **bold**, *italic*, `code` and [a link](https://example.org)
-- a list
-  1. with a list inside
-
-> A quotation.
-
-```python
-def greet(name: str) -> str:
-    return f"Hello, {name}!"
-```
-
-| dish | price |
-|---|---|
-| soup | 4.50 |
-| bread | 1.20 |"""
-
-LONG = "\n\n".join(
-    f"Paragraph {number}. " + "The demo model has little to say, but says it at length. " * 6 for number in range(1, 25)
-)
-
 GREETING = r"hello|hi|hey|hallo|moin|hola|bonjour|你好|您好"
 ABILITIES = r"who are you|what are you|what can you do|help|你是谁|你会什么|你能做什么|帮助"
 THANKS = r"thanks|thank you|danke|谢谢"
@@ -57,8 +33,8 @@ ANSWERS: tuple[tuple[str, Callable[[TourTexts], str]], ...] = (
     (GREETING, lambda texts: texts.hello),
     (ABILITIES, abilities),
     (THANKS, lambda texts: texts.thanks),
-    (r"markdown", lambda _: MARKDOWN),
-    (r"long", lambda _: LONG),
+    (r"markdown", lambda texts: texts.markdown),
+    (r"long", lambda texts: texts.long),
 )
 """Words -> what is said to them, the first that is found."""
 
@@ -66,6 +42,8 @@ _HAN = re.compile("[\u4e00-\u9fff]")
 _WORD = re.compile(r"[^\W\d_]{2}")
 LONGEST_SHOWN = 3000
 MOST_DELEGATED = 3
+REPORT = "Its report:\n"
+"""What stands before what a subagent says in the result of its task (harness/subagents/tool.py)."""
 ASIDE = r"^(?:please |bitte )?"
 DELEGATE = re.compile(ASIDE + r"delegate[: ]+(?P<tasks>.+)$", re.IGNORECASE | re.DOTALL)
 REMIND = re.compile(
@@ -155,8 +133,8 @@ def _language(messages: Sequence[BaseMessage]) -> str:
     """That of the newest words of a person; of the run where there are none, as a number has none."""
     for message in reversed(messages):
         said = users_text(message).strip() if is_users(message) else ""
-        if said in SHOPS:
-            continue  # chosen, not written
+        if said in SHOPS or _is_order(said):
+            continue  # chosen, or words that the demo model knows in English alone
         if _HAN.search(said):
             return "zh"
         if _WORD.search(said):
@@ -165,6 +143,14 @@ def _language(messages: Sequence[BaseMessage]) -> str:
         return scope_of(get_runtime()).ctx.locale
     except (RuntimeError, TypeError):  # asked outside of a graph, as for a title
         return "en"
+
+
+def _is_order(said: str) -> bool:
+    """Whether it is a request as the demo model lists them, which tells nothing of who types it."""
+    if said.lower() in ("markdown", "long"):
+        return True
+    forms = (DELEGATE, REMIND, *(re.compile(form, re.IGNORECASE | re.DOTALL) for form, _, _ in REQUESTS))
+    return any(form.search(said) for form in forms)
 
 
 def answer_to(messages: list[BaseMessage], texts: TourTexts) -> str:
@@ -195,13 +181,13 @@ def next_move(turn: Turn, *, number: int) -> Move | None:
     """The next step for a request in words; None when it asks for no tool. number: makes the names of files differ."""
     said, tools, texts = turn.said.strip(), turn.tools, turn.texts
     if turn.results:
-        return _after(turn.results, tools)
+        return _after(turn)
     if (match := DELEGATE.search(said)) is not None:
         missing = Move(texts.switched_off.format(key="subagents.enabled"))
-        return _delegate(match["tasks"]) if "task" in tools else missing
+        return _delegate(match["tasks"], texts) if "task" in tools else missing
     if (match := REMIND.search(said)) is not None:
         missing = Move(texts.switched_off.format(key="schedules.enabled"))
-        return _remind(match) if "schedule" in tools else missing
+        return _remind(match, texts) if "schedule" in tools else missing
     for pattern, tool, arguments in REQUESTS:
         match = re.search(pattern, said, re.IGNORECASE | re.DOTALL)
         if match is None:
@@ -209,18 +195,18 @@ def next_move(turn: Turn, *, number: int) -> Move | None:
         if tool not in tools:
             return Move(texts.no_commands if "ls" in tools else texts.no_sandbox)
         if tool == "write_file":
-            arguments = {"path": f"{OUTPUTS}/hello-{number}.txt", "content": "Hello from Antler's demo model.\n"}
-        return _call(tool, {**arguments, **match.groupdict()})
+            arguments = {"path": f"{OUTPUTS}/hello-{number}.txt", "content": texts.written}
+        return _call(tool, {**arguments, **match.groupdict()}, texts)
     return None
 
 
-def _call(tool: str, arguments: dict[str, Any]) -> Move:
+def _call(tool: str, arguments: dict[str, Any], texts: TourTexts) -> Move:
     salient = arguments.get("command") or arguments.get("path") or ", ".join(arguments.get("paths", []))
     call = tool_call(name=tool, args=arguments, id=f"demo-{tool}")
-    return Move(f"I use the tool `{tool}`: `{salient}`", (call,))
+    return Move(texts.tool_about.format(tool=tool, about=salient), (call,))
 
 
-def _delegate(tasks: str) -> Move:
+def _delegate(tasks: str, texts: TourTexts) -> Move:
     """Each part of the request to a subagent of its own, which is a demo model too."""
     parts = [part.strip() for part in re.split(r"[;\n]|,? and ", tasks) if part.strip()][:MOST_DELEGATED]
     calls = tuple(
@@ -231,25 +217,30 @@ def _delegate(tasks: str) -> Move:
         )
         for number, part in enumerate(parts)
     )
-    return Move(f"I delegate {len(parts)} part{'s' if len(parts) > 1 else ''} of this to subagents.", calls)
+    told = texts.delegated if len(parts) > 1 else texts.delegated_one
+    return Move(told.format(count=len(parts)), calls)
 
 
-def _remind(asked: re.Match[str]) -> Move:
+def _remind(asked: re.Match[str], texts: TourTexts) -> Move:
     minutes = int(asked["count"]) * MINUTES[asked["unit"].lower()]
     arguments = {"action": "create", "text": asked["what"].strip(), "in_minutes": minutes}
-    return Move("I use the tool `schedule`.", (tool_call(name="schedule", args=arguments, id="demo-schedule"),))
+    return Move(texts.tool.format(tool="schedule"), (tool_call(name="schedule", args=arguments, id="demo-schedule"),))
 
 
-def _after(results: list[ToolMessage], tools: frozenset[str]) -> Move:
+def _after(turn: Turn) -> Move:
     """Present what was written; tell what subagents reported; else show what came out."""
+    results, texts = turn.results, turn.texts
     newest = results[-1]
     if newest.name == "task":
-        reports = [str(result.content)[:LONGEST_SHOWN].replace("\n", "\n> ") for result in results]
-        return Move("My subagents reported:\n\n" + "\n\n".join(f"> {report}" for report in reports))
+        whole = (str(result.content) for result in results)
+        reports = [(text.partition(REPORT)[2] or text)[:LONGEST_SHOWN].replace("\n", "\n> ") for text in whole]
+        return Move(f"{texts.reported}\n\n" + "\n\n".join(f"> {report}" for report in reports))
     written = re.search(rf"{OUTPUTS}/hello-\d+\.txt", str(newest.content))
-    if newest.name == "write_file" and newest.status != "error" and written and "present_files" in tools:
-        return _call("present_files", {"paths": [written.group()]})
+    if newest.name == "write_file" and newest.status != "error" and written and "present_files" in turn.tools:
+        return _call("present_files", {"paths": [written.group()]}, texts)
+    if newest.name == "present_files" and newest.status != "error":
+        return Move(texts.sent)
     text = str(newest.content)
     shown = text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "\n…"
-    begin = "This did not work" if newest.status == "error" else "Done"
-    return Move(f"{begin}. What `{newest.name}` answered:\n\n{fenced(shown)}")
+    told = texts.answered_error if newest.status == "error" else texts.answered
+    return Move(f"{told.format(tool=newest.name)}\n\n{fenced(shown)}")

@@ -58,8 +58,8 @@ else:
 print("chart:", path)
 """
 """Run in the sandbox, in the folder of sales.csv; without pandas it draws what the standard library can."""
-TOTALS = """awk -F, '$2 == "{shop}" {{c += $3; r += $4}} END {{printf "%d cups, %.0f EUR", c, r}}' sales.csv"""
-YEAR = """awk -F, '$2 == "{shop}" {{printf "%s %5d cups %9.2f EUR\\n", $1, $3, $4}}' sales.csv"""
+TOTALS = """awk -F, '$2 == "{shop}" {{c += $3; r += $4}} END {{printf "%d {cups}, %.0f EUR", c, r}}' sales.csv"""
+YEAR = """awk -F, '$2 == "{shop}" {{printf "%s %5d {cups} %9.2f EUR\\n", $1, $3, $4}}' sales.csv"""
 _NOTHING_DRAWN = f"{OUTPUTS}/revenue.svg"
 REMIND_SECONDS = 10
 SLOWLY = 16
@@ -154,8 +154,8 @@ def _lacks(turn: Turn, *tools: str) -> Move | None:
 
 def _failed(turn: Turn) -> Move | None:
     newest = turn.results[-1] if turn.results else None
-    if newest is None or newest.status != "error":
-        return None
+    if newest is None or newest.status != "error" or newest.name == "write_file":
+        return None  # the figures may be there from an earlier step; what is missing shows where it is used
     return Move(turn.texts.failed.format(output=fenced(str(newest.content))))
 
 
@@ -204,7 +204,7 @@ def _plan(turn: Turn) -> Move:
     if turn.result("write_file") is None:
         return Move(texts.plan_begin, (_todos(texts.plan_steps, 0), _figures()), SLOWLY // 2)
     if not reports:
-        tasks = [_task(texts.plan_task.format(shop=shop), shop, place) for place, shop in enumerate(SHOPS)]
+        tasks = [_task(texts, shop, place) for place, shop in enumerate(SHOPS)]
         return Move(texts.plan_middle, (_todos(texts.plan_steps, 1), *tasks), SLOWLY)
     if len(turn.spoken) == 2:
         return Move("", (_todos(texts.plan_steps, len(texts.plan_steps)),))
@@ -217,9 +217,9 @@ def _plan(turn: Turn) -> Move:
     return Move(texts.plan_done.format(reports="\n".join(lines), best=best, plan=done))
 
 
-def _task(description: str, shop: str, place: int) -> ToolCall:
+def _task(texts: TourTexts, shop: str, place: int) -> ToolCall:
     """The prompt is an order that a demo model understands: subagents are demo models too."""
-    prompt = f"run {TOTALS.format(shop=shop)}"
+    prompt, description = f"run {TOTALS.format(shop=shop, cups=texts.cups)}", texts.plan_task.format(shop=shop)
     return calling(TASK, {"description": description, "prompt": prompt, "subagent_type": "general-purpose"}, place)
 
 
@@ -255,7 +255,7 @@ def _one_shop(turn: Turn, shop: str) -> Move:
         return Move("", (_figures(),))
     shown = turn.result("bash")
     if shown is None:
-        return Move("", (_bash(YEAR.format(shop=shop), turn.texts.ask_label.format(shop=shop)),))
+        return Move("", (_bash(YEAR.format(shop=shop, cups=turn.texts.cups), turn.texts.ask_label.format(shop=shop)),))
     return Move(turn.texts.asked_done.format(shop=shop, output=fenced(str(shown.content))))
 
 

@@ -59,6 +59,19 @@ class TourTexts:
     no_commands: str
     switched_off: str
 
+    cups: str
+    markdown: str
+    long: str
+    written: str
+    tool: str
+    tool_about: str
+    delegated: str
+    delegated_one: str
+    reported: str
+    sent: str
+    answered: str
+    answered_error: str
+
 
 HOW_TO = "antler init"
 
@@ -170,6 +183,40 @@ Then start Antler again with `make run`: the answer goes on in its terminal.""",
     no_commands="That needs commands, and this machine's sandbox runs none: Antler's start says why. On Debian "
     "`apt-get install bubblewrap` helps. I can show files: try `list files` or `write a file`.",
     switched_off="That is switched off here: `{key}` in config.yaml.",
+    cups="cups",
+    markdown="""\
+# What an answer can look like
+
+This shows what your chat renders:
+
+- **bold**, *italic*, `code` and [a link](https://example.org)
+- a list
+  1. with a list inside
+
+> A quotation.
+
+```python
+def greet(name: str) -> str:
+    return f"Hello, {name}!"
+```
+
+| dish | price |
+|---|---|
+| soup | 4.50 |
+| bread | 1.20 |""",
+    long="\n\n".join(
+        f"Paragraph {number}. " + "The demo model has little to say, but says it at length. " * 6
+        for number in range(1, 25)
+    ),
+    written="Hello from Antler's demo model.\n",
+    tool="I use the tool `{tool}`.",
+    tool_about="I use the tool `{tool}`: `{about}`",
+    delegated="I delegate {count} parts of this to subagents.",
+    delegated_one="I delegate {count} part of this to subagents.",
+    reported="My subagents reported:",
+    sent="Done. The file comes with this answer.",
+    answered="Done. What `{tool}` answered:",
+    answered_error="This did not work. What `{tool}` answered:",
 )
 
 ZH = TourTexts(
@@ -272,6 +319,37 @@ kill -9 {pid}
     no_commands="这需要运行命令，而这台机器的沙箱不能运行：原因见 Antler 启动时的说明。在 Debian 上可以 "
     "`apt-get install bubblewrap`。文件可以看：试试 `list files` 或 `write a file`。",
     switched_off="这里关闭了这项功能：config.yaml 的 `{key}`。",
+    cups="杯",
+    markdown="""\
+# 回答可以是什么样子
+
+下面是聊天窗口能显示的内容：
+
+- **粗体**、*斜体*、`代码`和[链接](https://example.org)
+- 列表
+  1. 里面还有列表
+
+> 一段引文。
+
+```python
+def greet(name: str) -> str:
+    return f"你好，{name}！"
+```
+
+| 菜名 | 价格 |
+|---|---|
+| 汤 | 4.50 |
+| 面包 | 1.20 |""",
+    long="\n\n".join(f"第 {number} 段。" + "演示模型没什么可说的，但可以说得很长。" * 8 for number in range(1, 25)),
+    written="你好，这是 Antler 的演示模型写的文件。\n",
+    tool="我使用工具 `{tool}`。",
+    tool_about="我使用工具 `{tool}`：`{about}`",
+    delegated="我把这件事分成 {count} 部分，交给子助手。",
+    delegated_one="我把这件事交给一个子助手。",
+    reported="子助手的结果：",
+    sent="完成。文件随这条回答发送。",
+    answered="完成。`{tool}` 的输出：",
+    answered_error="没有成功。`{tool}` 的输出：",
 )
 
 

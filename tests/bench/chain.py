@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import HumanMessage, ToolMessage
 
 from bot.clock import SystemClock
-from bot.process.logs import AuditFile
+from bot.control.logs import AuditFile
 from bot.redaction import Redactor
 from bot.runs.approvals import StoreApprovals
 from bot.store import Store, runs

@@ -10,6 +10,8 @@ from bot.texts.en import EN
 from tests.simulators.telegram.seen import ALICE, BOB, TEAM, Room
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.flow.gateway import World
 
 ELSEWHERE = Room(-1001000000009, "supergroup", "Elsewhere")
@@ -135,3 +137,49 @@ async def test_a_renamed_account_keeps_its_conversations(world: World) -> None:
         await world.telegram.user_says("which word?")
         await world.telegram.wait_for_text(ALICE, "which word?")
         assert "zebra" in str((await world.model.completions())[-1].body["messages"])
+
+
+async def test_links_of_public_and_private_groups_lead_to_their_messages(world: World) -> None:
+    """On the machine too, while Antler runs and while it is stopped; ids of messages are the same in both groups."""
+    builders = Room(-1001000000077, "supergroup", "Builders", username="Builders")
+    world.settings["access"] = {"groups": {"allow": [f"telegram:{TEAM.id}", f"telegram:{builders.id}"]}}
+    async with world:
+        ids = {}
+        for room in (TEAM, builders):
+            said = await world.telegram.group_says("@antler_bot hello", chat=room, user=ALICE)
+            await world.telegram.wait_for_text(room, "You said: hello")
+            ids[room.id] = said.message_id
+        links = {
+            f"https://t.me/c/{str(TEAM.id).removeprefix('-100')}/{ids[TEAM.id]}": TEAM,
+            f"https://t.me/builders/{ids[builders.id]}": builders,
+        }
+        for link, room in links.items():
+            code, told = await world.command("why", link)
+            assert (code, f"of telegram:{room.id}," in told, "hello" in told) == (0, True, False)
+        code, told = await world.command("why", f"https://t.me/strangers/{ids[builders.id]}")
+        assert (code, "I know no such message" in told) == (1, True)
+        code, told = await world.command("why", "https://example.org/1")
+        assert (code, "https://t.me/NAME/56" in told, "WeCom" in told) == (1, True, True)
+    for link, room in links.items():
+        code, told = await world.command("why", link)
+        assert (code, f"of telegram:{room.id}," in told) == (0, True)
+
+
+async def test_what_is_done_on_the_machine_is_in_the_log_whether_it_runs_or_not(world: World, tmp_path: Path) -> None:
+    file, by = world.data_dir / "antler.log", "by antler on the machine"
+    async with world:
+        assert (await world.command("backup", str(tmp_path / "copy.tar.gz")))[0] == 0
+        await world.wait_for_log(f"bot.control.actions: backup copy.tar.gz, {by}")
+        world.settings["budgets"] = {"gateway_day": {"tokens": 1000}}
+        world.write_config()
+        assert (await world.command("reload"))[0] == 0
+        await world.wait_for_log("now in force: budgets")
+    assert (await world.command("access", "allow", f"telegram:{BOB.id}", "--admin"))[0] == 0
+    assert (await world.command("forget", f"telegram:{BOB.id}"))[0] == 0
+    assert (await world.command("backup", str(tmp_path / "later.tar.gz")))[0] == 0
+    lines = file.read_text().splitlines()[-3:]
+    assert [line.partition(": ")[2] for line in lines] == [
+        f"access: telegram:{BOB.id} is admin now, {by}",
+        f"forget_person of telegram:{BOB.id}, {by}",
+        f"backup later.tar.gz, {by}",
+    ]

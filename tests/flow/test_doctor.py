@@ -46,6 +46,8 @@ async def test_what_a_killed_gateway_left_is_removed(world: World) -> None:
     found = await diagnosed(world, "--fix")
     assert found["Antler: antler run"]["says"] == "no gateway runs on this data folder"
     assert found["Data: control.sock"]["fixed"] == "removed"
+    logged = (world.data_dir / "antler.log").read_text()
+    assert "bot.control.actions: doctor_fix control.sock, by antler on the machine" in logged
     assert not (world.data_dir / "control.sock").exists()
     await world.start()
     await world.stop()

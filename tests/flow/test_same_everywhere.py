@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from tests.flow.platforms.base import Group, Person, shows
+from tests.flow.platforms.base import SECONDS, Group, Person, shows
 from tests.flow.platforms.world import PLATFORMS, SECOND, Everywhere, everywhere, simulators
 from tests.simulators.model.client import ModelSimulator
 from tests.simulators.model.scripts import Hang, Pause, Say
@@ -322,6 +323,30 @@ async def test_a_connection_that_breaks_during_an_answer_does_not_harm_it(here: 
         await here.platform.say("are you still there?", here.ada)
     await here.shows(here.ada, "You said: are you still there?")
     assert len(await here.texts(here.ada)) == 2
+
+
+async def test_why_as_a_reply_tells_of_the_message_that_it_answers(here: Here) -> None:
+    """Each question is another one, so that nothing else reads the same."""
+    numbers = []
+    answers = []
+    for question in (f"{here.ada.number} plus one", f"{here.bob.number} plus two"):
+        await here.platform.say(f"what is {question}?", ADMIN)
+        answers.append(await here.shows(ADMIN, f"You said: what is {question}?"))
+    for answer in (answers[0], answers[1], answers[0]):
+        before = len(await told(here))
+        await here.platform.answer(answer, "/why", ADMIN)
+        await here.platform.until(ADMIN, lambda seen: "Let in by" in seen.text)
+        async with asyncio.timeout(SECONDS):
+            while len(await told(here)) == before:
+                await here.platform.quiet(ADMIN)
+        numbers.append((await told(here))[-1])
+    assert numbers[0] == numbers[2] < numbers[1]
+
+
+async def told(here: Here) -> list[int]:
+    """The messages of which /why has told the administrator."""
+    texts = [message.text.replace("*", "") for message in await here.platform.seen(ADMIN)]
+    return [int(found[1]) for text in texts if "Let in by" in text and (found := re.search(r"Message (\d+)", text))]
 
 
 async def test_a_flood_limit_delays_the_answer_and_nobody_else(here: Here) -> None:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.models.tour_texts import EN
+from harness.models.tour_texts import EN, ZH
 from sandbox.policy import DEFAULT_FOLDER, complete
 from tests.flow.sandboxed import require_bubblewrap
 from tests.flow.test_console import ANTLER, CTRL_C, CTRL_D, piped
@@ -90,6 +90,24 @@ async def test_a_question_is_answered_by_its_number(tmp_path: Path) -> None:
     assert "You chose Market." in output
     assert "2025-07  4445 cups  13779.50 EUR" in output
     assert "你选了 Harbour。" in output
+
+
+async def test_all_of_it_is_chinese_for_who_reads_chinese(tmp_path: Path) -> None:
+    """What the tour itself says and asks; also for the few orders that it knows in English alone."""
+    typed = ("3", "1", "4", "2", "2", "run echo hi", "write a file", "delegate run echo a; 你好", "5", "1", "1")
+    chinese = child_environment() | {"LANG": "zh_CN.UTF-8"}
+    code, output, errors = await piped(tmp_path, "\n".join([*typed, ""]), "run", env=chinese)
+    assert code == 0
+    assert "询问原因：这是一份订单。" in output
+    assert "- Harbour: 29121 杯, 99011 EUR" in output
+    assert ZH.answered.format(tool="bash").replace("`", "") in output
+    assert ZH.sent in output
+    assert ZH.chart_begin.replace("`", "") in output
+    assert ZH.failed.partition("{")[0].strip() not in output
+    answers = re.sub(r"^you: .*$", "", output, flags=re.MULTILINE)
+    for sentence in re.split(r"[\n，。：（）“”]", answers + errors):
+        words = re.findall(r"\b[a-z]{2,}\b", re.sub(r"`[^`]*`|\S*[/_.=]\S*|you|schedule|bash", "", sentence))
+        assert len(words) < 3, f"English: {sentence}"
 
 
 async def test_something_is_remembered_and_forgotten(tmp_path: Path) -> None:

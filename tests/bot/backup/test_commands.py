@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -83,7 +84,9 @@ async def test_secrets_are_left_out_unless_asked_for(tmp_path: Path, capsys: pyt
         ),
     ):
         target = tmp_path / f"{name}.tar.gz"
-        done = backup(settings, config, target, files=files, secrets=secrets, config_is_secret=config_is_secret)
+        done = await asyncio.to_thread(
+            backup, settings, config, target, files=files, secrets=secrets, config_is_secret=config_is_secret
+        )
         assert (done, names(target)) == (0, wanted)
         told = capsys.readouterr().out
         assert (".env (--with-secrets)" in told, "tokens of MCP" in told) == (not secrets, not secrets)
@@ -93,7 +96,8 @@ async def test_secrets_are_left_out_unless_asked_for(tmp_path: Path, capsys: pyt
 async def test_everything_comes_back_to_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = await standing(tmp_path / "old")
     target = tmp_path / "copy.tar.zst"
-    backup(settings, tmp_path / "old/config.yaml", target, files=True, secrets=True, config_is_secret=False)
+    given = {"files": True, "secrets": True, "config_is_secret": False}
+    await asyncio.to_thread(backup, settings, tmp_path / "old/config.yaml", target, **given)
     new = tmp_path / "new"
     moved = settings.model_copy(update={"data_dir": new / "data", "agents_dir": new / "agents"})
     assert restore(moved, target, force=False) == 0
@@ -104,10 +108,13 @@ async def test_everything_comes_back_to_its_place(tmp_path: Path, capsys: pytest
     # Skills stand where the config has them, so those of then are beside, as the config is.
     assert (new / "data/restored/skills/tidy/SKILL.md").read_text() == "Tidies."
     assert (new / "data/restored/config/.env").read_text() == f"KEY={SECRET}\n"
+    for place, line in ((settings, "backup copy.tar.zst"), (moved, "restore copy.tar.zst")):
+        assert f"bot.control.actions: {line}, by antler on the machine" in (place.data_dir / "antler.log").read_text()
+    assert (new / "data/antler.log").stat().st_mode & 0o777 == 0o600
     told = capsys.readouterr().out
     assert f"compare them with {tmp_path / 'old/own-skills'}" in told
     assert sorted(path.name for path in (new / "data").iterdir()) == sorted(
-        ["antler.db", "antler.lock", "mcp", "restored", "spool", "threads", "users"]
+        ["antler.db", "antler.lock", "antler.log", "mcp", "restored", "spool", "threads", "users"]
     )
 
 
@@ -118,7 +125,8 @@ async def test_what_cannot_be_restored_changes_nothing(tmp_path: Path, capsys: p
         backup(settings, None, settings.data_dir / "in.tar.gz", files=True, secrets=False, config_is_secret=False) == 1
     )
     assert "in the data folder itself" in capsys.readouterr().err
-    backup(settings, None, target, files=True, secrets=False, config_is_secret=False)
+    given = {"files": True, "secrets": False, "config_is_secret": False}
+    await asyncio.to_thread(backup, settings, None, target, **given)
     with DataDirLock(settings.data_dir):
         assert restore(settings, target, force=True) == 1
     assert "in use by process" in capsys.readouterr().err

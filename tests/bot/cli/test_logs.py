@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.cli.logs import BadTime, begin_of, show
-from bot.process import logs
+from bot.control import logs
 from bot.redaction import Redactor
 from tests.bot.settings_files import write
 from tests.simulators.process import heed_interrupts

@@ -217,7 +217,7 @@ async def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> Non
 
 def test_without_a_listener_its_libraries_are_not_imported() -> None:
     code = (
-        "import sys, bot.process.gateway, bot.process.wiring, bot.process.logs, harness.run.runner\n"
+        "import sys, bot.process.gateway, bot.process.wiring, bot.control.logs, harness.run.runner\n"
         "heavy = {'fastapi', 'uvicorn', 'prometheus_client', 'opentelemetry.exporter', 'langfuse'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

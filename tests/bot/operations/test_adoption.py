@@ -242,6 +242,27 @@ async def test_a_file_that_is_away_for_a_moment_changes_nothing(tmp_path: Path) 
     assert watch.adopted == []
 
 
+async def test_a_reload_is_an_action_with_its_keys(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    watch = Watch(tmp_path)
+    caplog.set_level("INFO", "bot")
+    async with watch.serving():
+        watch.write(11)
+        for _ in range(3):
+            await watch.clock.step()
+    watch.write(12)
+    await watch.reloader.operation({})
+    await watch.reloader.operation({})
+    watch.file.write_text("channels: 1\n")
+    await watch.reloader.operation({})
+    found = [vars(record) for record in caplog.records if getattr(record, "action", "") == "reload"]
+    assert [(each["event"], each["by"], each["state"], each["what"]) for each in found] == [
+        ("admin_action", "the config's files", "applied", "limits"),
+        ("admin_action", "antler on the machine", "applied", "limits"),
+        ("admin_action", "antler on the machine", "unchanged", ""),
+        ("admin_action", "antler on the machine", "refused", ""),
+    ]
+
+
 async def test_nothing_that_goes_wrong_ends_the_watch(tmp_path: Path) -> None:
     watch = Watch(tmp_path)
     watch.fault = RuntimeError("a bad class")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.control.logs import configure
 from bot.control.server import describe
-from bot.process.logs import configure
 from bot.redaction import Redactor
 from bot.settings.busy_policies import QUEUED
 from channels.base import ConnectionState

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
 from sqlalchemy import event as hooks
 
+from bot.operations.why import WhyPage
 from bot.store import decisions, inbox, runs
 from bot.texts import texts_for
 from channels.message import Quote
 from channels.registry import message_of_link
 from harness.events import FailureKind, ModelRetrying, Notice, TextDelta, ToolEnded, ToolStarted, Usage
 from tests.bot.core import ANN, BOB, EVE, RULES, Core, core
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,18 +124,128 @@ async def test_it_names_the_rule_that_let_somebody_in(
 
 async def test_what_is_not_kept_is_not_invented(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
-        for subject in ("", "999", "f" * 32, "https://example.com/x", "what?"):
+        for subject in ("999", "#999", "f" * 32, "https://t.me/c/1/2", "https://t.me/nobody/2", "om_none"):
             assert await c.parts.why.of(subject, ZH) == ZH.why["unknown"]
         assert (await c.parts.why.do({"subject": "999"}))["done"] is False
 
 
-def test_links_that_apps_copy_name_a_message() -> None:
-    assert message_of_link("https://t.me/c/1234/56") == ("telegram", "-1001234", "56")
-    assert message_of_link("https://t.me/c/1234/7/56?single") == ("telegram", "-1001234", "56")
-    slack = "https://team.slack.com/archives/C012/p1700000000000100?thread_ts=1700000000.0001&cid=C012"
-    assert message_of_link(slack) == ("slack", "C012", "1700000000.000100")
-    assert message_of_link("https://t.me/durov/56") is None
-    assert message_of_link("https://evil.example/https://t.me/c/1/2") is None
+async def test_what_names_no_message_is_answered_with_all_that_does(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        feishu = "https://applink.feishu.cn/client/message/link/open?token=AmGzS0"
+        for subject in ("", "what?", "https://example.com/x", feishu, "9" * 30):
+            assert await c.parts.why.of(subject, EN) == EN.why["usage"]
+        for accepted in ("t.me/c/", "t.me/NAME", "/archives/", "om_", "`812`", "WeCom"):
+            assert accepted in EN.why["usage"]
+        done = await c.parts.why.do({"subject": "what?"})
+        assert done["done"] is False
+        assert "`" not in done["text"]
+
+
+SLACK = ("slack", "C012", "", "1700000000.000100")
+
+
+@table(
+    ("link", "named"),
+    [
+        ("https://t.me/c/1234/56", ("telegram", "-1001234", "", "56")),
+        ("https://t.me/c/1234/7/56?single", ("telegram", "-1001234", "", "56")),
+        ("t.me/c/1234/56?thread=7", ("telegram", "-1001234", "", "56")),
+        ("tg://privatepost?channel=1234&post=56", ("telegram", "-1001234", "", "56")),
+        ("https://t.me/Durov/56", ("telegram", "", "durov", "56")),
+        ("https://telegram.me/durov/7/56", ("telegram", "", "durov", "56")),
+        ("https://durov.t.me/56", ("telegram", "", "durov", "56")),
+        ("tg://resolve?domain=Durov&post=56&single", ("telegram", "", "durov", "56")),
+        ("https://team.slack.com/archives/C012/p1700000000000100?thread_ts=1700000000.0001&cid=C012", SLACK),
+        ("<https://corp.enterprise.slack.com/archives/C012/p1700000000000100>", SLACK),
+        ("https://app.slack.com/client/T01/C012/p1700000000000100", SLACK),
+        ("om_dc13264520392913993dd051dba21dcf", ("feishu", "", "", "om_dc13264520392913993dd051dba21dcf")),
+        ("https://open.feishu.cn/x?a=1&open_message_id=om_a1", ("feishu", "", "", "om_a1")),
+    ],
+)
+def test_links_that_apps_copy_name_a_message(link: str, named: tuple[str, ...]) -> None:
+    found = message_of_link(link)
+    assert found is not None
+    assert (found.platform, found.chat, found.handle, found.message_id) == named
+
+
+@table(
+    "link",
+    [
+        "https://t.me/durov",
+        "https://t.me/c/1234",
+        "https://evil.example/https://t.me/c/1/2",
+        "https://slack.com.evil.example/archives/C012/p1700000000000100",
+        "https://applink.feishu.cn/client/message/link/open?token=AmGzS0",
+        "om_",
+        "hello",
+    ],
+)
+def test_what_names_none(link: str) -> None:
+    assert message_of_link(link) is None
+
+
+async def test_a_public_name_leads_to_the_message_of_that_chat(tmp_path: Path) -> None:
+    """Message ids are the same in many chats of Telegram."""
+    async with core(tmp_path) as c:
+        page = WhyPage(c.store, {"memory": "telegram"}, ZoneInfo("UTC"))
+        for chat, handle in (("g", "builders"), ("h", "")):
+            said = c.message("hello", ANN, chat, number=7 if chat == "g" else 8)
+            await c.receive(replace(said, chat_handle=handle, platform_message_id="56"))
+            await c.answered()
+        told = await page.of("https://t.me/Builders/3/56", EN)
+        assert "of memory:g," in told
+        assert await page.of("https://t.me/Others/56", EN) == EN.why["unknown"]
+        answer = c.channel.chats["g"][0].message_id
+        assert not answer.isdecimal()  # so that no link names it; its number would be looked up the same
+        assert await c.store.read(lambda tx: decisions.event_anywhere(tx, "memory", answer, "builders")) == 1
+        assert await c.store.read(lambda tx: decisions.event_anywhere(tx, "memory", answer, "others")) is None
+
+
+async def test_ids_with_more_behind_them_are_found_by_what_people_know(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        for number, stored in enumerate(("om_1/card", "msg|req")):
+            said = c.message("hello", ANN, number=number)
+            await c.receive(replace(said, platform_message_id=stored))
+            await c.answered()
+        for native, number in (("om_1", 1), ("msg", 2)):
+            found = await c.store.read(partial(decisions.event_of, account="memory", chat=ANN, message_id=native))
+            assert found == number
+        page = WhyPage(c.store, {"memory": "feishu"}, ZoneInfo("UTC"))
+        assert "**Message 1**" in await page.of("om_1", EN)
+        assert await page.of("om_", EN) == EN.why["usage"]
+
+
+@pytest.mark.parametrize(
+    "quoted", ["Draw me a **chart** of it", "@Bot Draw me a chart of it", "Draw me a chart", "I drew a chart of it all"]
+)
+async def test_a_quote_without_an_id_is_known_by_its_words(tmp_path: Path, quoted: str) -> None:
+    async with core(tmp_path) as c:
+        c.harness.tells("Draw me a chart of it", lambda tell: tell.answer("I drew **a chart** of it all, as `asked`"))
+        await c.say("Draw me a chart of it", BOB)
+        await c.answered()
+        await c.say("Something else that is long enough", BOB)
+        await c.answered()
+        told = await c.parts.why.of_quote("memory", BOB, quoted, EN)
+        assert "**Message 1**" in told
+        assert "chart" not in told
+        assert await c.parts.why.of_quote("memory", BOB, "Nobody said this there", EN) == EN.why["unknown"]
+        assert await c.parts.why.of_quote("memory", BOB, "", EN) == EN.why["unknown"]
+
+
+async def test_why_alone_tells_of_the_answer_before_it(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await c.say("/why", ANN)
+        await c.clock.advance(2)
+        assert "`812`" in c.texts(ANN)[-1]
+        await c.say("hello", ANN)
+        await c.answered()
+        await c.say("/why", ANN)
+        await c.clock.advance(2)
+        assert "**Message 2**" in c.texts(ANN)[-1]
+        quote = Quote(message_id="", text="hello", author="", from_bot=False)
+        await c.say("/why", ANN, reply_to=quote)
+        await c.clock.advance(2)
+        assert "**Message 2**" in c.texts(ANN)[-1]
 
 
 async def test_none_of_its_queries_scans_a_table(tmp_path: Path) -> None:
@@ -156,6 +270,8 @@ async def test_none_of_its_queries_scans_a_table(tmp_path: Path) -> None:
                 assert known.run_id is not None
                 assert decisions.run(tx, known.run_id) is not None
                 decisions.event_of(tx, "memory", ANN, "none")
+                decisions.event_anywhere(tx, "memory", "none", "builders")
+                decisions.event_of_quote(tx, "memory", ANN, "none")
                 decisions.let_in(tx, f"memory:{ANN}")
                 inbox.oldest_new(tx)
                 runs.oldest_pending(tx)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.process.logs import AuditFile
+from bot.control.logs import AuditFile
 from bot.redaction import Redactor
 from harness.ports import AuditEntry
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from sqlalchemy import text
 
+from bot.control.logs import OURS, JsonFormatter, TextFormatter, configure
 from bot.delivery.redaction import may_hide, redact_message, without_hidden
-from bot.process.logs import OURS, JsonFormatter, TextFormatter, configure
 from bot.redaction import MARK, MOST_LEARNT, SHORTEST, RedactingFormatter, Redactor
 from bot.store import sql
 from channels.console import channel as console

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import sqlite3
 import stat
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,29 +18,32 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from bot.clock import SystemClock
-from bot.store import Store, StoreNewer, StoreTooOld, StoreUnavailable, accounts, schema, sql
+from bot.store import Store, StoreNewer, StoreTooOld, StoreUnavailable, accounts, runs, schema, sql, usage
 from bot.store.schema import STEPS, Steps
 from bot.store.tables import metadata
-from tests.bot.store.samples import NOW
+from tests.bot.store.samples import NOW, OWNER, run_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from sqlalchemy import Connection
 
-SECOND_STEP = '''
+SECOND_STEP = f'''
 """A step as one of the future might be: SQLite has to copy the table for it."""
 import sqlalchemy as sa
 from alembic import op
 revision = "9999"
-down_revision = "1"
+down_revision = "{STEPS.revisions[-1]}"
 
 def upgrade():
     with op.batch_alter_table("threads") as batch:
         batch.add_column(sa.Column("colour", sa.Text(), nullable=False, server_default="red"))
         batch.alter_column("title", nullable=True)
 '''
+FIRST_SCHEMA = Path(__file__).with_name("revision_1_first.sql")
+"""A database as the first Antler of revision 1 left it: a chat, a message, a run that had not begun, a paid call."""
+FROZEN = {"1": "ff60ed81296a5c11", "2": "ff60ed81296a5c11"}
+"""What each step leaves of the schema, on SQLite. One that is in use never changes: the next change is another step."""
 FAILING_STEP = SECOND_STEP + '    raise RuntimeError("half way")\n'
 
 
@@ -134,6 +140,64 @@ async def test_an_upgrade_keeps_the_rows_and_on_sqlite_a_copy(url: str, tmp_path
         copied.close()
     else:
         assert copies == {}
+
+
+def test_steps_that_are_in_use_do_not_change(tmp_path: Path) -> None:
+    """Write the digest of a new step down; where an old one differs, make a step of the change instead."""
+    found = {}
+    for revision in STEPS.revisions:
+        url = f"sqlite:///{tmp_path}/{revision}.db"
+        in_transaction(url, partial(schema.run_steps, steps=STEPS, to=revision))
+        found[revision] = hashlib.sha256(repr(in_transaction(url, described)).encode()).hexdigest()[:16]
+    assert found == FROZEN
+
+
+async def test_a_database_of_the_first_revision_becomes_one_of_today(tmp_path: Path) -> None:
+    file = tmp_path / "antler.db"
+    with sqlite3.connect(file) as old:
+        old.executescript(FIRST_SCHEMA.read_text())
+    old.close()
+    url = f"sqlite:///{file}"
+    store = await Store.open(url, clock=SystemClock())
+    (known,) = await store.read(runs.unended)
+    assert (known.conversation, known.rule, known.place) == (OWNER, "", None)
+    assert (await store.read(lambda tx: usage.spent(tx, conversation=OWNER))).tokens == 5
+    fresh = run_row(conversation="telegram:8")
+    await store.write(lambda tx: runs.open(tx, fresh))
+    assert len(await store.read(runs.unended)) == 2
+    await store.close()
+
+    assert modes(tmp_path, "*.bak*") == {f"antler.db.before-{STEPS.revisions[-1]}.bak": 0o600}
+    today = f"sqlite:///{tmp_path}/today.db"
+    in_transaction(today, schema.prepare)
+    upgraded, made = in_transaction(url, described), in_transaction(today, described)
+    assert {table: _sorted(of) for table, of in upgraded.items()} == {table: _sorted(of) for table, of in made.items()}
+    with sqlite3.connect(file) as found:
+        counters = dict(found.execute("SELECT name, seq FROM sqlite_sequence"))
+        (made_by,) = found.execute("SELECT sql FROM sqlite_master WHERE name = 'usage'").fetchone()
+    found.close()
+    assert counters["runs"] == 2
+    assert "AUTOINCREMENT" in made_by
+
+
+async def test_rows_of_usage_that_say_nothing_of_who_paid_stay(tmp_path: Path) -> None:
+    file = tmp_path / "antler.db"
+    with sqlite3.connect(file) as old:
+        old.executescript(FIRST_SCHEMA.read_text())
+        old.execute("UPDATE usage SET call = NULL, conversation = NULL, speaker = NULL")
+    old.close()
+    await open_and_close(f"sqlite:///{file}")
+    with sqlite3.connect(file) as found:
+        assert found.execute("SELECT call, conversation, speaker, input_tokens FROM usage").fetchall() == [
+            ("unknown:1", "", "", 3)
+        ]
+    found.close()
+
+
+def _sorted(of: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Columns in an order of their own: what is added stands last."""
+    columns, *rest = of
+    return (sorted(columns), *rest)
 
 
 async def test_a_failed_upgrade_changes_nothing(url: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from bot.access.editor import RefusalKind
 from bot.files.uploads import Problem
 from bot.operations.health import Part
 from bot.operations.health import Problem as HealthProblem
+from bot.settings.model import BUILT_IN
 from bot.store.access import AccessState
 from bot.texts import LANGUAGES, language_of, texts_for
 from bot.texts.commands import command, unmarked, written
@@ -20,6 +21,8 @@ from channels.base import ConnectionState
 from channels.message import UNREAD, OutboundMessage
 from channels.slack.config import COMMANDS
 from harness.events import FailureKind
+from harness.guardrails import rules
+from harness.memory import taint
 from tests.tables import table
 
 
@@ -126,3 +129,12 @@ def test_the_language_to_answer_in(fixed: str, platform: str | None, text: str, 
 def test_an_unknown_language_gets_the_default() -> None:
     assert texts_for("tlh") is texts_for("en")
     assert texts_for("zh") is not texts_for("en")
+
+
+def test_every_reason_of_a_built_in_rule_has_its_translation() -> None:
+    """Those are sentences of the harness, which knows no language of people."""
+    (ours,) = BUILT_IN["guardrails"]["rules"]
+    reasons = {ours["reason"], *(getattr(rules, name) for name in ("UNREADABLE", "ON_THE_HOST", "DESTRUCTIVE"))}
+    reasons |= {rules.CHANGES_ITSELF, taint.REASON}
+    for texts in (EN, ZH):
+        assert texts.approval_reasons.keys() == reasons

@@ -13,6 +13,7 @@ from channels.base import About
 from channels.errors import AttachmentFailed, Temporary
 from channels.message import Attachment, Message, OutboundMessage
 from tests.channels.wecom.support import Bytes, address, only
+from tests.simulators.wecom import faults
 from tests.simulators.wecom.seen import ALICE, BOB, TEAM, FileSpec
 
 if TYPE_CHECKING:
@@ -158,6 +159,37 @@ async def test_else_what_the_bot_is_welcomes(
         if told:
             await bench.wecom.wait_for_text(BOB, told[0])
         assert await bench.wecom.texts(BOB) == told
+
+
+ABOUT = About(
+    description="Hello. I answer questions.",
+    summary="",
+    greeting="Hello",
+    offer="I answer questions.",
+    buttons=(("What can you do?", "/start"), ("Commands", "/help")),
+)
+
+
+async def test_a_card_welcomes_and_its_buttons_say_commands(bench: Bench) -> None:
+    await bench.channel.describe({None: ABOUT})
+    async with bench.running():
+        await bench.wecom.enters(BOB)
+        card = await bench.wecom.wait_for_text(BOB, "I answer questions.")
+        assert (card.kind, card.text) == ("card", "Hello\nI answer questions.")
+        await bench.wecom.presses("Commands", BOB)
+        said = await message(bench)
+        assert (said.text, said.sender.id, said.address.chat, said.address.kind) == ("/help", "bob", "bob", "dm")
+        answer = await bench.channel.send(said.address, only(bench, "All commands"), "key", said.platform_message_id)
+        assert answer == "key"
+        assert (await bench.wecom.wait_for_text(BOB, "All commands")).kind == "stream"
+
+
+async def test_a_refused_card_becomes_a_text(bench: Bench) -> None:
+    await bench.channel.describe({None: ABOUT})
+    async with bench.running():
+        await bench.wecom.fail("aibot_respond_welcome_msg", faults.error(40008))
+        await bench.wecom.enters(BOB)
+        assert (await bench.wecom.wait_for_text(BOB, "I answer questions.")).kind == "text"
 
 
 async def test_without_a_welcome_nothing_is_said_and_opinions_are_only_logged(bench: Bench) -> None:

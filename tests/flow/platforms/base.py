@@ -89,6 +89,9 @@ class Platform(Protocol):
         Where the platform delivers nothing without a mention, nothing is delivered.
         """
 
+    async def answer(self, seen: Seen, text: str, person: Person) -> None:
+        """Somebody replies to a message of the bot in private: where there are only threads, in one below it."""
+
     async def edit(self, said: Said, text: str, person: Person) -> None:
         """Somebody changes what they wrote in private."""
 

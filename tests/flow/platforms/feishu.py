@@ -61,6 +61,9 @@ class Feishu:
             said = await self.simulator.group_says(written, chat=_room(group), user=_user(person), reply_to=root)
         return Said(said.message_id, said.thread_id)
 
+    async def answer(self, seen: Seen, text: str, person: Person) -> None:
+        await self.simulator.user_says(text, user=_user(person), reply_to=seen.id)
+
     async def edit(self, said: Said, text: str, person: Person) -> None:
         raise AssertionError("Feishu tells bots of no edit")
 

@@ -60,6 +60,9 @@ class Slack:
         said = await self.simulator.channel_says(written, chat=_room(group), user=user, thread=root)
         return Said(said.ts, root or said.ts)
 
+    async def answer(self, seen: Seen, text: str, person: Person) -> None:
+        await self.simulator.user_says(text, user=_user(person), thread=seen.id)
+
     async def edit(self, said: Said, text: str, person: Person) -> None:
         await self.simulator.edits(said.id, text, chat=_user(person))
 

@@ -67,6 +67,9 @@ class Telegram:
             said = await self.simulator.group_says(written, chat=_room(group), user=_user(person))
         return Said(str(said.message_id))
 
+    async def answer(self, seen: Seen, text: str, person: Person) -> None:
+        await self.simulator.user_says(text, user=_user(person), reply_to=int(seen.id))
+
     async def edit(self, said: Said, text: str, person: Person) -> None:
         await self.simulator.edits(int(said.id), text, chat=_chat(person))
 

@@ -53,6 +53,9 @@ class Wecom:
         said = await self.simulator.says(text, _user(person), None if group is None else _room(group))
         return Said(said.msgid)
 
+    async def answer(self, seen: Seen, text: str, person: Person) -> None:
+        await self.simulator.says(text, _user(person), quote=seen.text)
+
     async def edit(self, said: Said, text: str, person: Person) -> None:
         raise AssertionError("WeCom tells robots of no edit")
 

@@ -396,7 +396,7 @@ async def test_a_defect_of_ours_is_an_internal_failure_with_a_traceback_in_the_l
     async with bench.open() as harness:
         end = failed(await collect(harness, context("r1"), said("hello")))
         assert end.kind is FailureKind.INTERNAL
-        # Who logs the ending does not know what may be logged of an exception (bot/process/logs.py).
+        # Who logs the ending does not know what may be logged of an exception (bot/control/logs.py).
         assert end.detail_for_log == "ArithmeticError, see above"
         assert any(record.exc_info and record.exc_info[0] is ArithmeticError for record in caplog.records)
         assert (await collect(harness, context("r2"), said("again")))[-1].type == "finished"

@@ -65,6 +65,8 @@ def welcome(call: Call) -> None:
     """aibot_respond_welcome_msg: within five seconds after enter_chat."""
     request = _request(call, ("enter_chat",), QUICK_SECONDS)
     call.record.chat = request.chat.id
+    if call.body.get("msgtype") == "template_card":
+        cards.check(call.body.get("template_card") or {})
     _once(request)
     if call.body.get("msgtype") == "text":
         request.chat.add("", "text", text=_text(call.body.get("text")), answers=request.msgid)

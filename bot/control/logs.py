@@ -15,8 +15,10 @@ import sys
 import threading
 import traceback
 from collections import deque
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime
+from io import FileIO, TextIOWrapper
 from itertools import pairwise
 from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING, Literal
@@ -24,15 +26,15 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
-from bot.redaction import RedactingFormatter
+from bot.redaction import RedactingFormatter, Redactor
 from bot.settings.sections import LOG_FILE, LogSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from types import TracebackType
 
-    from bot.redaction import Redactor
+    from bot.settings import Settings
     from harness.ports import AuditEntry
 
     ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -198,7 +200,7 @@ class _Wordless(logging.Formatter):
 
 FIELDS = (
     *("event", "account", "conversation", "run", "person", "model", "state", "tokens", "seconds", "first_words"),
-    *("tool", "by", "part", "problem"),
+    *("tool", "by", "part", "problem", "action", "what"),
 )
 """What a record may say of itself besides its text, as `extra`; `event` is the kind of what happened. Never words of
 people."""
@@ -285,6 +287,11 @@ FILE_BYTES, EARLIER_FILES = 10_000_000, 5
 
 
 class _LogFile(RotatingFileHandler):
+    def _open(self) -> TextIOWrapper:
+        """The file of its owner alone, whatever the umask is: commands write into it too."""
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return TextIOWrapper(FileIO(descriptor, "a"), self.encoding, self.errors, line_buffering=True)
+
     def handleError(self, record: logging.LogRecord) -> None:
         """A full disk: the line stands on stderr, and a trace of it would show what is not redacted."""
 
@@ -294,15 +301,46 @@ def keep(folder: Path, format_name: Literal["text", "json"], redact: Redactor, *
 
     alone: into the file only. What a person types at the terminal would be torn apart by the lines.
     """
-    file = _LogFile(
-        folder / LOG_FILE, maxBytes=FILE_BYTES, backupCount=EARLIER_FILES, encoding="utf-8", errors="backslashreplace"
-    )
-    file.setFormatter(RedactingFormatter(JsonFormatter() if format_name == "json" else TextFormatter(), redact))
-    root = logging.getLogger()
+    file, root = _file(folder, format_name, redact), logging.getLogger()
     if alone:
         root.handlers[0] = file
     else:
         root.addHandler(file)
+
+
+def _file(folder: Path, format_name: Literal["text", "json"], redact: Redactor) -> _LogFile:
+    file = _LogFile(
+        folder / LOG_FILE, maxBytes=FILE_BYTES, backupCount=EARLIER_FILES, encoding="utf-8", errors="backslashreplace"
+    )
+    file.setFormatter(RedactingFormatter(JsonFormatter() if format_name == "json" else TextFormatter(), redact))
+    return file
+
+
+@contextmanager
+def written(settings: Settings) -> Iterator[None]:
+    """Log into the gateway's file within the block, for a command that works on the data while no gateway runs. The
+    caller holds the data folder's lock. Where the file cannot be written, or log.file is off, nothing is; nor by a
+    user who is not the folder's, whose file the gateway could not write to."""
+    root, ours, file = logging.getLogger(), logging.getLogger("bot"), None
+    with suppress(OSError):
+        if settings.log.file and settings.data_dir.stat().st_uid == os.geteuid():
+            file = _file(settings.data_dir, settings.log.format, Redactor(settings.secrets()))
+    if file is None:
+        yield
+        return
+    level, handlers = ours.level, list[logging.Handler]([file])
+    if not root.handlers and logging.lastResort is not None:
+        handlers.append(logging.lastResort)  # warnings go on to reach the terminal
+    for handler in handlers:
+        root.addHandler(handler)
+    ours.setLevel(settings.log.level.upper())
+    try:
+        yield
+    finally:
+        ours.setLevel(level)
+        for handler in handlers:
+            root.removeHandler(handler)
+        file.close()
 
 
 def adopt(wanted: LogSettings, folder: Path, redact: Redactor) -> None:

@@ -1,0 +1,120 @@
+"""What administrators do, as events of the log: in chats, over the control socket, and by commands while nothing runs.
+
+An action is told by ids and by names of the config, never by what anybody said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from contextlib import suppress
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from bot.control import logs
+from bot.control.lock import DataDirInUse, DataDirLock
+from bot.control.server import NotRunning, Refused, ask, connection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bot.settings import Settings
+
+log = logging.getLogger(__name__)
+
+EVENT = "admin_action"
+MACHINE = "antler on the machine"
+"""By whom, where it is a command of the command line: who may use that is for the machine's accounts to say."""
+FIELDS = ("account", "conversation", "person", "run", "what")
+LONGEST = 300
+"""Characters of a field that came over the control socket."""
+
+
+class Action(StrEnum):
+    """All of them; docs/monitoring.md says what each is."""
+
+    STOP = "stop"
+    DROP = "drop"
+    RUN_NEXT = "run_next"
+    RETRY = "retry"
+    UNDO = "undo"
+    COMPACT = "compact"
+    NEW_THREAD = "new_thread"
+    RESUME_THREAD = "resume_thread"
+    DELETE_THREAD = "delete_thread"
+    MODEL = "model"
+    AGENT = "agent"
+    TIMEZONE = "timezone"
+    PROGRESS = "progress"
+    SKILLS_ON = "skills_on"
+    SKILLS_OFF = "skills_off"
+    SKILL_APPROVE = "skill_approve"
+    SKILL_INSTALL = "skill_install"
+    SKILL_REMOVE = "skill_remove"
+    GRANTS_REVOKE = "grants_revoke"
+    REMINDER_CANCEL = "reminder_cancel"
+    MEMORY_SHOW = "memory_show"
+    MEMORY_ADD = "memory_add"
+    MEMORY_EDIT = "memory_edit"
+    MEMORY_FORGET = "memory_forget"
+    MEMORY_ON = "memory_on"
+    MEMORY_OFF = "memory_off"
+    FORGET_PERSON = "forget_person"
+    CLAIM_CODE = "claim_code"
+    RENAME_ACCOUNT = "rename_account"
+    SEND = "send"
+    RELOAD = "reload"
+    BACKUP = "backup"
+    RESTORE = "restore"
+    DOCTOR_FIX = "doctor_fix"
+
+
+def log_action(
+    action: Action,
+    by: str,
+    *,
+    account: str = "",
+    conversation: str = "",
+    person: str = "",
+    run: str = "",
+    what: str = "",
+) -> None:
+    """Log one action. by: a person's id, or MACHINE. person: whom it concerns, where that is somebody else. what: names
+    of models, agents, skills, files or keys of the config."""
+    where = [f" {what}"] if what else []
+    where += [f" of {person}"] if person else []
+    where += [f" in {conversation}"] if conversation else []
+    about = {"account": account, "conversation": conversation, "person": person, "run": run, "what": what}
+    extra = {"event": EVENT, "action": str(action), "by": by, **about}
+    log.info("%s%s, by %s", action, "".join(where), by, extra=extra)
+
+
+async def operation(request: Mapping[str, Any]) -> dict[str, Any]:
+    """An operation of the control socket: {"action": ..., FIELDS} of a command that worked without this process."""
+    try:
+        action = Action(str(request.get("action")))
+    except ValueError:
+        return {"text": "the running antler has another version: restart it", "done": False}
+    log_action(action, MACHINE, **{name: str(request[name])[:LONGEST] for name in FIELDS if request.get(name)})
+    return {"text": "", "done": True}
+
+
+def tell(settings: Settings, action: Action, **fields: str) -> None:
+    """Have an action of the command line logged, by the running process, else in the file of its log. What was done is
+    done, so nothing is raised where neither can be."""
+    try:
+        asyncio.run(_there(settings, action, fields))
+    except Refused:
+        log.debug("the running antler has another version, which logs no actions of the command line")
+    except NotRunning:
+        with suppress(DataDirInUse, OSError):
+            if settings.data_dir.stat().st_uid != os.geteuid():
+                return  # the gateway could not open a lock that another user makes
+            with DataDirLock(settings.data_dir), logs.written(settings):
+                log_action(action, MACHINE, **fields)
+
+
+async def _there(settings: Settings, action: Action, fields: Mapping[str, Any]) -> None:
+    async with connection(settings.data_dir) as (reader, writer):
+        await ask(reader, writer, "action", action=str(action), **fields)
