@@ -35,8 +35,8 @@ class Aim(NamedTuple):
 
 
 LIMITS: dict[str, Aim] = {
-    "files": Aim(502, 450),
-    "lines": Aim(87_000, 70_000),
+    "files": Aim(505, 450),
+    "lines": Aim(88_000, 70_000),
     "longest file": Aim(460, 450),
     "modules at the root of bot": Aim(4, 8),
     "modules at the root of harness": Aim(7, 8),

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FIRST_DELAY, LONGEST_DELAY = 0.5, 8.0
+SHORTEST_DELAY = 0.001
+"""Seconds; less is rounding, and may be too little to move a clock on: it would be waited for without end."""
 TOLD_EVERY = 5.0
 """Seconds after which it is told again that a call waits."""
 # What the model did wrong: waiting does not help, but another answer may be better.
@@ -81,8 +83,7 @@ class Patience:
     def left(self) -> float:
         """Seconds; 0 or less when the time is up."""
         left = self._seconds - self._waited()
-        # Less than a millisecond is rounding, and may be too little to move a clock on: it would be waited for without end.
-        return left if left > 0.001 else 0.0
+        return left if left > SHORTEST_DELAY else 0.0
 
     async def pause(self, failure: ModelFailure, runtime: HasWriter, asked: float | None) -> None:
         """Wait before the next attempt. asked: seconds that the provider wants, which fit into the time."""
