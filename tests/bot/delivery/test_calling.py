@@ -10,7 +10,7 @@ import pytest
 from bot.delivery.plan import tells, worth_a_call
 from bot.delivery.reply import FIRST_MESSAGE, STATUS_AFTER
 from bot.store import outbox, runs
-from channels.errors import OutcomeUnknown, Rejected
+from channels.errors import OutcomeUnknown, Rejected, Temporary
 from channels.message import Button, OutboundFile, OutboundMessage
 from tests.bot.store.samples import run_row
 from tests.delivery_world import ProbedChannel, World, dm, group, world
@@ -271,7 +271,7 @@ async def test_a_change_after_the_end_changes_the_message_that_called(tmp_path: 
 async def asked(w: World, number: int) -> str:
     """A message of the chat begins a run; returns the key of its reply."""
     key = f"r{number}"
-    run = replace(run_row(conversation="memory:1", address=dm()), run_id=key, reply_key=key)
+    run = replace(run_row(conversation="memory:1", address=dm()), run_id=key, reply_key=key, created_at=w.clock.now())
     await w.store.write(lambda tx: runs.open(tx, run))
     return key
 
@@ -371,3 +371,22 @@ async def test_an_answer_to_what_waited_rings_below_also_where_its_notice_was_lo
         await w.drained()
         assert w.texts == [SENTENCE, *WORDS]
         assert [rings for _, rings in shown(w)] == [True, True, False, False]
+
+
+async def test_answers_that_an_earlier_process_left_come_in_the_order_of_their_questions(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        first, second = [await asked(w, number) for number in range(2)]
+        w.channel.fail("send", *[Temporary("no route")] * 50)
+        notice = await w.delivery.open(second, dm(), None)
+        notice.show(OutboundMessage(status="Queued", buttons=BUTTONS))
+        await w.clock.advance(3)
+        await w.say("the first", key=first)
+        await w.clock.advance(1)
+        notice.show(OutboundMessage())
+        await w.say("the second", key=second)
+        await w.clock.advance(1)
+        assert w.texts == []
+        await w.restart()
+        w.channel._faults.clear()
+        await w.drained()
+        assert w.texts == ["the first", "the second"]
