@@ -212,6 +212,7 @@ class Journal:
             state.retired = row.sent_rev == outbox.RETIRED
             lost = row.message_id is None and not state.retired
             state.crashed = lost and (row.reply_key, row.part) in self._left
+            state.drafted = row.sent_rev == NOTHING_SHOWN
             state.left_open = (row.reply_key, row.part) in self._left_open
             age = (wall - row.created_at).total_seconds()
             state.begun = now - age if age >= 0 else -math.inf  # the machine's clock was set back

@@ -61,7 +61,7 @@ class PartState:
     repeated: the next send with the same key may give back a message that shows something older.
     lost: what was sent at lost_at without an answer; it is looked for before anything is sent again.
     looks: how often that could not tell. unsure: a draft that was looked for enough, until there is a final.
-    crashed: an earlier process may have sent it.
+    crashed: an earlier process may have sent it; drafted: before it was final.
     lost_finals: sends of final content that may have been applied. assumed: counts as shown, after too many of them.
     refused: the platform did not take the file, or no change of it: it stays as it is.
     final_shown: an earlier process recorded the final content. deletes: failed tries to delete it.
@@ -83,6 +83,7 @@ class PartState:
     looks: int = 0
     unsure: bool = False
     crashed: bool = False
+    drafted: bool = False
     lost_finals: int = 0
     assumed: bool = False
     refused: bool = False
@@ -120,6 +121,12 @@ class PartState:
         if rev is not None:
             self.idem_key = idem_key(f"{self.idem_key}|{rev}", self.index)
             self.repeated = False
+
+    @property
+    def may_be_draft(self) -> bool:
+        """It may be in the chat, and show what was said before the final."""
+        draft = (self.crashed and self.drafted) if self.lost is None else not self.lost_finals
+        return self.message_id is None and draft
 
     @property
     def searching(self) -> bool:
@@ -306,7 +313,7 @@ def _next_part(reply: Reply, caps: Capabilities, view: View) -> Step | None:
             continue
         if state.message_id is not None:
             return Edit(state, part, reply.rev, view.message.final) if caps.edits else Seal(state)
-        if _may_be_there(state, caps, view.message.final):
+        if may_be_there(state, caps, view.message.final):
             return Find(state, part)
         live = number == 0 and may_stream(reply, caps, view.message)
         if not live and not (caps.edits or view.message.final or view.message.buttons or reply.adds(caps)):
@@ -328,7 +335,7 @@ def _surplus(reply: Reply, caps: Capabilities, view: View) -> Step | None:
         if state.message_id is not None:
             if state.deletes < DELETES:
                 return Delete(state)
-        elif view.parts and _may_be_there(state, caps, final=True):
+        elif view.parts and may_be_there(state, caps, final=True):
             return Find(state, state.lost or view.parts[-1])
     for state in reply.replaced:
         if state.message_id is not None and not state.deletes:
@@ -339,7 +346,7 @@ def _surplus(reply: Reply, caps: Capabilities, view: View) -> Step | None:
     return None
 
 
-def _may_be_there(state: PartState, caps: Capabilities, final: bool) -> bool:
+def may_be_there(state: PartState, caps: Capabilities, final: bool) -> bool:
     """Whether to look for it before it is sent: for drafts of an earlier process only where the channel is told to."""
     if caps.idempotent_send:
         return False

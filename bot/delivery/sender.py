@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING
 
 from bot.delivery.buttons import as_shown
 from bot.delivery.journal import NO_PAGE, NOTHING_SHOWN
-from bot.delivery.plan import Delete, Edit, Find, FinishStream, Live, Preview, Seal, Send, ShowStream, View, next_step
+from bot.delivery.plan import (
+    Delete,
+    Edit,
+    Find,
+    FinishStream,
+    Live,
+    Preview,
+    Seal,
+    Send,
+    ShowStream,
+    View,
+    may_be_there,
+    next_step,
+)
 from bot.delivery.redaction import redact_message
 from bot.delivery.reply import ADDITION_INTERVAL
 from bot.delivery.scheduler import Made
@@ -82,13 +95,14 @@ class Sender:
         if not reply.loaded:
             self._journal.restore(reply, await self._journal.load(reply.key))
         resume(reply, self._channel, self._answered(reply), self._clock.monotonic())
-        if reply.final and reply.fresh:
+        look = self._first_look(reply) if reply.final and reply.fresh else None
+        if reply.final and reply.fresh and look is None:
             await self._call_people(reply)
             reply.fresh = False
         silent = reply.too_silent(self._clock.monotonic())
         if silent:
             reply.view = None
-        step = self._plan(reply, previews)
+        step = look or self._plan(reply, previews)
         if step is None:
             if silent:
                 reply.takes_a_while = ""  # it cannot be said here
@@ -106,7 +120,7 @@ class Sender:
         if reply.wanted is planned:
             following = self._plan(reply, previews)
             reply.more = isinstance(following, Send)
-            if following is None:
+            if following is None and not (reply.final and reply.fresh):
                 await self._up_to_date(reply)
             else:
                 reply.dirty = True
@@ -262,6 +276,17 @@ class Sender:
         if reply.keep is not None and not reply.final:
             await reply.keep()
 
+    def _first_look(self, reply: Reply) -> Find | None:
+        """Before people are called to a final, which of its drafts stand is found out: one that is found only later
+        would keep its place in the chat, above what was said since."""
+        parts = self._view(reply).parts
+        if not (self._caps.notifies and parts) or reply.live is not None:
+            return None
+        for number, state in enumerate(reply.places):
+            if state.may_be_draft and may_be_there(state, self._caps, final=True):
+                return Find(state, parts[min(number, len(parts) - 1)])
+        return None
+
     async def _call_people(self, reply: Reply) -> None:
         """Let the final come as a new message where nobody would notice that an old one has become it: the last one
         that stands gives way to it, and all from the first one on that stands above an earlier answer, as the notice of
@@ -314,7 +339,8 @@ class Sender:
             await self._journal.shown(reply, state, rev)
 
     async def _find(self, reply: Reply, state: PartState, part: Part) -> None:
-        page = self._page(reply, reply.rev)
+        # One that still gives way to a new message is no page of the final, whatever it shows.
+        page = NO_PAGE if reply.final and reply.fresh else self._page(reply, reply.rev)
         before = reply.reply_to if self._begins(reply, state) else reply.states[state.index - 1].message_id
         alone = state.crashed and math.isfinite(state.begun) and await self._journal.only_answer(reply)
         age = self._clock.monotonic() - state.begun if alone else None

@@ -142,13 +142,16 @@ def load(tx: Connection, reply_key: str) -> list[OutboxRow]:
 
 
 def undelivered(tx: Connection) -> list[OutboxRow]:
-    """All parts of the replies that are neither delivered nor abandoned, drafts among them, oldest reply first."""
+    """All parts of the replies that are neither delivered nor abandoned, drafts among them, oldest reply first: a run's
+    is as old as the run, whose message may have waited with or without a notice."""
     unfinished = select(outbox.c.reply_key).where(outbox.c.delivered_at.is_(None), outbox.c.abandoned.is_(None))
     rows = [value_of(OutboxRow, row) for row in tx.execute(select(outbox).where(outbox.c.reply_key.in_(unfinished)))]
     begun: dict[str, datetime] = {}
     for row in rows:
         begun[row.reply_key] = min(row.created_at, begun.get(row.reply_key, row.created_at))
-    return sorted(rows, key=lambda row: (begun[row.reply_key], row.reply_key, row.part))
+    asked = select(runs.c.run_id, runs.c.created_at, runs.c.seq).where(runs.c.run_id.in_(unfinished))
+    opened = {run.run_id: (run.created_at, run.seq) for run in tx.execute(asked)}
+    return sorted(rows, key=lambda row: (opened.get(row.reply_key, (begun[row.reply_key], 0)), row.reply_key, row.part))
 
 
 def open_keys(tx: Connection) -> set[str]:

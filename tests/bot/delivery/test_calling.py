@@ -10,10 +10,10 @@ import pytest
 from bot.delivery.plan import tells, worth_a_call
 from bot.delivery.reply import FIRST_MESSAGE, STATUS_AFTER
 from bot.store import outbox, runs
-from channels.errors import Rejected
+from channels.errors import OutcomeUnknown, Rejected, Temporary
 from channels.message import Button, OutboundFile, OutboundMessage
 from tests.bot.store.samples import run_row
-from tests.delivery_world import World, dm, group, world
+from tests.delivery_world import ProbedChannel, World, dm, group, world
 from tests.memory_channel import CALLS
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ async def test_a_change_after_the_end_changes_the_message_that_called(tmp_path: 
 async def asked(w: World, number: int) -> str:
     """A message of the chat begins a run; returns the key of its reply."""
     key = f"r{number}"
-    run = replace(run_row(conversation="memory:1", address=dm()), run_id=key, reply_key=key)
+    run = replace(run_row(conversation="memory:1", address=dm()), run_id=key, reply_key=key, created_at=w.clock.now())
     await w.store.write(lambda tx: runs.open(tx, run))
     return key
 
@@ -343,3 +343,50 @@ async def test_words_before_a_request_stand_above_it_and_only_the_request_calls(
         await w.say("I will book it.\n\nDone.")
         await w.drained()
         assert shown(w) == [("May I?", True), ("I will book it.\n\nDone.", True)], "nobody was called to it yet"
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_an_answer_to_what_waited_rings_below_also_where_its_notice_was_lost(
+    tmp_path: Path, killed: bool
+) -> None:
+    async with world(tmp_path, replace(QUIET, idempotent=False), platform=ProbedChannel) as w:
+        first, second = [await asked(w, number) for number in range(2)]
+        working = await w.delivery.open(first, dm(), w.channel.next_id())
+        working.show(OutboundMessage(text=SENTENCE + " I"))
+        await w.clock.settle()
+        notice = await w.delivery.open(second, dm(), w.channel.next_id())
+        w.channel.fail("send", OutcomeUnknown("reset"), applied=True)
+        notice.show(OutboundMessage(status="Queued", buttons=BUTTONS))
+        await w.clock.settle()
+        assert w.texts == [SENTENCE + " I", "Queued"]
+        if killed:
+            await w.restart()
+        else:
+            await w.clock.advance(0.1)
+        message = OutboundMessage(text=SENTENCE, final=True, buttons=BUTTONS)  # comes as a new message
+        await w.delivery.say(first, dm(), None, message)
+        begun = await w.delivery.open(second, dm(), None)
+        begun.show(OutboundMessage())
+        await w.delivery.say(second, dm(), None, OutboundMessage(text=WAITED, final=True))
+        await w.drained()
+        assert w.texts == [SENTENCE, *WORDS]
+        assert [rings for _, rings in shown(w)] == [True, True, False, False]
+
+
+async def test_answers_that_an_earlier_process_left_come_in_the_order_of_their_questions(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        first, second = [await asked(w, number) for number in range(2)]
+        w.channel.fail("send", *[Temporary("no route")] * 50)
+        notice = await w.delivery.open(second, dm(), None)
+        notice.show(OutboundMessage(status="Queued", buttons=BUTTONS))
+        await w.clock.advance(3)
+        await w.say("the first", key=first)
+        await w.clock.advance(1)
+        notice.show(OutboundMessage())
+        await w.say("the second", key=second)
+        await w.clock.advance(1)
+        assert w.texts == []
+        await w.restart()
+        w.channel._faults.clear()
+        await w.drained()
+        assert w.texts == ["the first", "the second"]
