@@ -35,9 +35,9 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks. person: their id; all they see and do is that person's. scopes: what this request may do. is_admin: they
-    are an administrator now. key: of the session or token. csrf: what forms and scripts of a session's pages send along,
-    "" for a token."""
+    """Who asks. person: their id; all they see and do is that person's. scopes: what this request may do. is_admin:
+    they are an administrator now. key: of the session or token. csrf: what scripts of a session's pages send along, ""
+    for a token."""
 
     person: str
     scopes: frozenset[str]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -103,6 +104,8 @@ class Gateway:
         if why := self._listen(self._settings.http):
             return self._fail(why)
         parts.adoption.listen = self._listen_as
+        if terminal.is_interactive() and (link := parts.signins.link()) is not None:
+            print(f"Page: {link}", file=sys.stderr)  # never into the log: who has it is signed in
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
         await parts.recover()

@@ -456,6 +456,7 @@ class Wiring:
                 memory=self.memory.book,
                 abilities=self._abilities,
                 why=self.why,
+                signins=self.signins,
             ),
             editor=editor,
             access_service=self.access_service,

@@ -105,7 +105,7 @@ class ChannelSettings(Section):
     @classmethod
     def _not_ours(cls, value: Any) -> Any:
         if value is _TAKEN:  # said here and not where it was found, so that the account is named
-            raise PydanticCustomError("value_error", _TAKEN)
+            raise ValueError(_TAKEN)
         return value
 
     @field_validator("type")

@@ -274,7 +274,7 @@ class HttpSettings(Section):
         if self.url is not None:
             return self.url
         host, port = self.address
-        shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # to be opened on this machine
+        shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # to be opened on this machine
         return f"{'http' if self.tls is None else 'https'}://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
     @property
