@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -10,11 +9,12 @@ from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 
 from bot.http.errors import error_response
+from bot.settings.http import is_loopback
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from bot.settings.sections import HttpSettings
+    from bot.settings.http import HttpSettings
 
 MEBIBYTE = 1024 * 1024
 MOST_BODY = MEBIBYTE
@@ -82,7 +82,7 @@ class Guard:
         if self._settings.is_exposed and self._settings.url is None:
             return True
         name = urlsplit(f"//{host}").hostname or ""
-        return name in self._names or _is_loopback(name)
+        return name in self._names or is_loopback(name)
 
     def _with_headers(self, send: Send) -> Send:
         async def sending(message: Message) -> None:
@@ -119,10 +119,3 @@ def _too_large(most: int) -> ASGIApp:
 def _names(settings: HttpSettings) -> frozenset[str]:
     own = settings.address[0] if settings.listen is not None else ""
     return frozenset({"localhost", own, urlsplit(settings.url or "").hostname or ""} - {""})
-
-
-def _is_loopback(name: str) -> bool:
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

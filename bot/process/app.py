@@ -23,8 +23,9 @@ from bot.process import logs, terminal
 from bot.process.gateway import CONFIG_ERROR, FAILURE, OK, Gateway
 from bot.redaction import Redactor
 from bot.settings import ChannelSettings
+from bot.settings.http import HttpSettings
 from bot.settings.load import exposed
-from bot.settings.sections import LOG_FILE, HttpSettings
+from bot.settings.sections import LOG_FILE
 from bot.store import Store
 from bot.store.errors import StoreBusy, StoreError
 from bot.store.identity import OWN_ACCOUNTS
