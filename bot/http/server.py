@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 import uvicorn
 from fastapi import FastAPI
 
+from bot.http.errors import tell_errors
+from bot.http.guard import Guard
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fastapi import APIRouter
 
-    from bot.settings.sections import HttpSettings
+    from bot.http.auth import Gatekeeper
+    from bot.settings.http import HttpSettings
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +41,15 @@ class _Server(uvicorn.Server):
         yield
 
 
-def make_app(routers: Sequence[APIRouter]) -> FastAPI:
-    """The application that serves these routers and nothing else: no page that lists them."""
+def make_app(
+    settings: HttpSettings, routers: Sequence[APIRouter], gatekeeper: Gatekeeper | None = None, most_upload: int = 0
+) -> FastAPI:
+    """The application that serves these routers and nothing else. gatekeeper: finds out who asks; None where nothing is
+    served that asks for it. most_upload: bytes of an upload."""
     app = FastAPI(title="Antler", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.gatekeeper = gatekeeper
+    tell_errors(app)
+    app.add_middleware(Guard, settings=settings, most_upload=most_upload)
     for router in routers:
         app.include_router(router)
     return app
@@ -51,9 +61,15 @@ class HttpServer:
     Raises HttpUnavailable.
     """
 
-    def __init__(self, settings: HttpSettings, routers: Sequence[APIRouter]) -> None:
+    def __init__(
+        self,
+        settings: HttpSettings,
+        routers: Sequence[APIRouter],
+        gatekeeper: Gatekeeper | None = None,
+        most_upload: int = 0,
+    ) -> None:
         config = uvicorn.Config(
-            make_app(routers),
+            make_app(settings, routers, gatekeeper, most_upload),
             log_config=None,
             access_log=False,
             lifespan="off",
@@ -69,6 +85,7 @@ class HttpServer:
             config.load()
         except OSError as error:  # ssl.SSLError is one
             raise HttpUnavailable(f"http.tls cannot be used: {error.strerror or error.args[-1]}") from error
+        self._gatekeeper = gatekeeper
         self._socket = _listening(settings)
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None
@@ -84,6 +101,8 @@ class HttpServer:
 
     async def close(self) -> None:
         """Take no more connections, finish what is being answered."""
+        if self._gatekeeper is not None:
+            self._gatekeeper.closing.set()
         self._server.should_exit = True
         if self._serving is not None:
             await self._serving

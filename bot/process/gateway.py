@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.access import pairing
+from bot.access.signin_tool import SignInTool
 from bot.control import actions
 from bot.control.server import ControlServer
 from bot.inbound.accounts import Serving
@@ -19,17 +21,20 @@ from bot.operations.why import why_page
 from bot.process import gc_tuning, terminal
 from bot.process.systemd import Supervisor
 from bot.process.wiring import Wiring
+from bot.store.identity import OWN_ACCOUNTS, users_folder
 from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
 
 if TYPE_CHECKING:
     from bot.clock import SystemClock
     from bot.control.server import TakeOver
+    from bot.http.auth import Gatekeeper
+    from bot.http.parts import HttpParts
     from bot.http.server import HttpServer
     from bot.redaction import Redactor
     from bot.settings import Settings
+    from bot.settings.http import HttpSettings
     from bot.settings.load import SettingsSource
-    from bot.settings.sections import HttpSettings
     from bot.store import Store
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
@@ -102,6 +107,8 @@ class Gateway:
         if why := self._listen(self._settings.http):
             return self._fail(why)
         parts.adoption.listen = self._listen_as
+        if terminal.is_interactive() and (link := parts.signins.link()) is not None:
+            print(f"Page: {link}", file=sys.stderr)  # never into the log: who has it is signed in
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
         await parts.recover()
@@ -112,11 +119,15 @@ class Gateway:
             parts.reloader.told = self._supervisor.reloading
             self._tasks.spawn("config", parts.reloader.serve())
         self._tasks.spawn("pairing", parts.access_service.tidy())
+        self._tasks.spawn("sessions", parts.signins.tidy())
 
         def keep_runs() -> timedelta:
             return timedelta(days=parts.settings.data.keep_days)
 
-        work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, parts.retention.look)
+        async def uploads() -> None:
+            await upkeep.clear_uploads(users_folder(self._settings.data_dir), self._clock)
+
+        work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, parts.retention.look, uploads)
         self._tasks.spawn("prune", work)
         self._tasks.spawn("forgetting", parts.forgetting.serve())
         self._tasks.spawn("memory", parts.memory.service.serve())
@@ -140,31 +151,78 @@ class Gateway:
         self._http = None
         if settings.listen is None:
             return ""
-        from bot.http.health import health_router  # with FastAPI, which most gateways need not import
-        from bot.http.metrics import Watched, metrics_router
+        from bot.http.auth import Gatekeeper  # with FastAPI, which most gateways need not import
+        from bot.http.parts import routers
         from bot.http.server import HttpServer, HttpUnavailable
 
         parts = self._parts
-        watched = Watched(
-            platforms={account: channel.type for account, channel in parts.settings.channels.items()},
-            status=parts.status,
-            bus=parts.bus,
-            runs=parts.runs,
-            delivery=parts.delivery,
-            models=parts.models,
-            totals=parts.spending.meter.totals,
-        )
+        gatekeeper = Gatekeeper(parts.signins, settings, self._clock)
+        made = routers(self._served(gatekeeper))
         try:
-            self._http = HttpServer(settings, [health_router(self._is_ready), metrics_router(watched, settings)])
+            self._http = HttpServer(settings, made, gatekeeper, parts.uploads.limits.message)
         except HttpUnavailable as error:
             return str(error)
         self._http.start()
         log.info("HTTP: listening on %s", settings.listen)
         return ""
 
+    def _served(self, gatekeeper: Gatekeeper) -> HttpParts:
+        """What a listener serves. gatekeeper: finds out who asks it."""
+        from bot.http.parts import HttpParts
+        from bot.http.talk import Talk
+
+        parts = self._parts
+
+        def talk(account: str) -> Talk:
+            return Talk(
+                account,
+                channel=parts.connections.channels.get,
+                store=parts.patient,
+                book=parts.editor.book,
+                data_dir=self._settings.data_dir,
+                limits=lambda: parts.uploads.limits,
+            )
+
+        return HttpParts(
+            settings=lambda: parts.settings,
+            store=parts.patient,
+            clock=self._clock,
+            tasks=parts.tasks,
+            gatekeeper=gatekeeper,
+            signins=parts.signins,
+            web=talk("web"),
+            api=talk("api"),
+            is_ready=self._is_ready,
+            platforms={account: channel.type for account, channel in parts.settings.channels.items()},
+            harness=parts.agent.harness,
+            status=parts.status,
+            health=parts.health,
+            why=parts.why,
+            bus=parts.bus,
+            manager=parts.manager,
+            runs=parts.runs,
+            delivery=parts.delivery,
+            connections=parts.connections,
+            editor=parts.editor,
+            agents=parts.agents,
+            skills=parts.skills,
+            spending=parts.spending,
+            memory=parts.memory,
+            schedules=parts.schedules,
+            uploads=parts.uploads,
+            presented=parts.presented,
+            sandboxes=parts.sandboxes,
+            models=parts.models,
+            forgetting=parts.forgetting,
+            reloader=parts.reloader,
+        )
+
     def _is_ready(self) -> bool:
         """What people write is answered: of one account at least it arrives, there is an agent, the store works."""
-        arrives = any(each.state is ConnectionState.CONNECTED for each in self._parts.health.connections())
+        found = self._parts.health.connections()
+        # The gateway's own accounts are always connected: they count where there is nothing else.
+        told = [each for each in found if each.account not in OWN_ACCOUNTS] or found
+        arrives = any(each.state is ConnectionState.CONNECTED for each in told)
         return self._serving and arrives and self._parts.agent.is_built and self._parts.health.store_works
 
     @property
@@ -173,7 +231,7 @@ class Gateway:
 
     def _attach_terminal(self) -> None:
         """This process's own terminal. Where it is the only account, its end of input is the end of the process."""
-        only = len(self._consoles) == len(self._parts.connections.channels)
+        only = self._parts.connections.channels.keys() - OWN_ACCOUNTS == {each.account for each in self._consoles}
         if self._consoles and (only or terminal.is_interactive()):
             self._terminal = terminal.attach_own(self._consoles[0], self._idle, self._settings.data_dir, owner=only)
 
@@ -213,6 +271,7 @@ class Gateway:
             "action": actions.operation,
             "forget": parts.forgetter.do,
             "memory": parts.memory.tool.do,
+            "signin": SignInTool(parts.signins).do,
             "send": lambda request: SendTool(parts.settings, self._store, parts.delivery, parts.presented).do(request),
             "why": lambda request: why_page(parts.settings, self._store).do(request),
         }

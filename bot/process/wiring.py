@@ -11,6 +11,7 @@ from bot.access.admission import Background, FloodGate
 from bot.access.editor import AccessEditor
 from bot.access.pairing import Claims
 from bot.access.service import AccessService
+from bot.access.signin import SignIns
 from bot.access.store import AccessStore
 from bot.access.tool import AccessTool
 from bot.agents.profiles import AgentChoices
@@ -49,6 +50,7 @@ from bot.schedule.timer import Timer
 from bot.skills.folders import editing_of
 from bot.skills.service import SkillService
 from bot.store import access
+from bot.store.forgetting import DeletionKind
 from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
     from bot.store import Store
+    from bot.store.forgetting import DeletionRow
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from bot.voice.speech_to_text import SpeechToText
@@ -136,7 +139,7 @@ class Wiring:
         self._on_dead_letter = on_dead_letter
         self.tracing: OtlpTracing | None = None
 
-        patient = RetryingStore(store, clock)
+        patient = self.patient = RetryingStore(store, clock)
         self.models = ModelHealth(clock.monotonic)
         self.owners = ThreadOwners()
         self.agents = AgentChoices.of(settings)
@@ -181,6 +184,7 @@ class Wiring:
         """Build the channels, none of which connects yet, learn who may use them, and take over what is undelivered."""
         await self.connections.open(self.bus.publish, self.editor.book.policy)
         self.editor.book.load(await self._store.read(access.everything))
+        await self.signins.load()
         self.editor.book.on_admins = self.menus.publish_soon
         for channel in self.connections.channels.values():
             self.delivery.register(channel)
@@ -295,6 +299,7 @@ class Wiring:
         self.access_service = AccessService(
             editor=self.editor, store=store, responder=responder, admins=self.admins, claims=self.claims, clock=clock
         )
+        self.signins = SignIns(store, book, lambda: self.settings.http)
         self.access_tool = AccessTool(self.editor, store, clock, self.claims, self.connections.chat_link)
         self.menus = AdminMenus(self.admins, self.connections.channels, self.tasks)
 
@@ -366,8 +371,19 @@ class Wiring:
             memories=self.memory.book,
             in_order=lambda key, do: self.manager.in_order(key, do),
             background=lambda person: self.manager.forget_background(person),
+            erased=self._erased,
         )
         self.forgetter = ForgettingTool(store, self.forgetting, self.connections.policies, self._names_group)
+
+    async def _erased(self, row: DeletionRow) -> None:
+        """Words are gone from the store: they go from what the page shows, and who is forgotten is signed out of it."""
+        from channels.http.channel import HttpChannel  # not loaded where there is no page
+
+        for channel in self.connections.channels.values():
+            if isinstance(channel, HttpChannel):
+                channel.clear()
+        if row.kind is DeletionKind.PERSON:
+            await self.signins.sign_out_everywhere(row.subject)
 
     def _make_manager(self, store: RetryingStore, responder: Responder) -> ChannelManager:
         settings, clock, editor = self._settings, self._clock, self.editor
@@ -402,6 +418,7 @@ class Wiring:
                 memory=self.memory.book,
                 abilities=self._abilities,
                 why=self.why,
+                signins=self.signins,
             ),
             editor=editor,
             access_service=self.access_service,

@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, delete, select, update
 
 from bot.store.errors import StoreError
 from bot.store.rows import InboxRow, InboxState, value_of
+from bot.store.shown import is_shown
 from bot.store.sql import Bulk, chunks, insert, insert_numbered, storable, to_json
 from bot.store.tables import inbox, inbox_keys
 from channels.message import (
@@ -168,7 +169,7 @@ def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
 
     A platform may deliver an event again for a day (Bot API, "Getting updates"), so `before` lies further back.
     """
-    settled = inbox.c.state.in_((InboxState.DONE, InboxState.DEAD))
+    settled = inbox.c.state.in_((InboxState.DONE, InboxState.DEAD)) & ~is_shown(inbox)
     old = select(inbox.c.id).where(inbox.c.received_at < before, settled).order_by(inbox.c.received_at).limit(limit)
     ids = list(tx.scalars(old))
     for part in chunks(ids):

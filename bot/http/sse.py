@@ -1,0 +1,67 @@
+"""Server-sent events: numbered changes as they come, and a sign of life where none do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from fastapi.responses import StreamingResponse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+
+HEARTBEAT_SECONDS = 15.0
+RETRY_MILLISECONDS = 2000
+
+
+def event(kind: str, data: Any, number: str = "") -> str:
+    """One event of a stream. data: JSON types."""
+    lines = [f"id: {number}"] if number else []
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return "\n".join([*lines, f"event: {kind}", f"data: {text}", "", ""])
+
+
+def stream(
+    events: AsyncGenerator[str, None],
+    every: float = HEARTBEAT_SECONDS,
+    still: Callable[[], bool] = lambda: True,
+    closing: asyncio.Event | None = None,
+) -> StreamingResponse:
+    """An answer of these events (see `event`), with a comment where there is none for so many seconds. The generator is
+    closed when the reader is gone. Most streams are made by `Gatekeeper.stream`, which knows the last two.
+
+    still: whether the reader may go on; asked before each event and each comment. closing: set when the listener ends.
+    """
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    alive = _alive(events, every, still, closing or asyncio.Event())
+    return StreamingResponse(alive, media_type="text/event-stream", headers=headers)
+
+
+async def _alive(
+    events: AsyncGenerator[str, None], every: float, still: Callable[[], bool], closing: asyncio.Event
+) -> AsyncIterator[str]:
+    over = asyncio.create_task(closing.wait(), name="stream over")
+    coming: asyncio.Task[str] | None = None
+    async with aclosing(events):
+        try:
+            yield f"retry: {RETRY_MILLISECONDS}\n\n"
+            while True:
+                coming = coming or asyncio.create_task(anext(events), name="next event")
+                await asyncio.wait({coming, over}, timeout=every, return_when=asyncio.FIRST_COMPLETED)
+                if over.done() or not still():
+                    return
+                if not coming.done():
+                    yield ": alive\n\n"
+                    continue
+                try:
+                    text = coming.result()
+                except StopAsyncIteration:
+                    return
+                coming = None
+                yield text
+        finally:
+            for task in filter(None, (over, coming)):
+                task.cancel()
+                await asyncio.wait({task})
