@@ -15,12 +15,13 @@ from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingRes
 
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
-from bot.http.page.messages import INLINE_PICTURES, Reader, seen
+from bot.http.page.messages import INLINE_PICTURES, Reader, Status, seen
 from bot.http.page.view import language_of, page_router
 from bot.http.sse import event, stream
 from bot.store import conversations
 from bot.texts.page import Words, words
 from channels.text.sanitize import seen_line
+from harness.models.tour_texts import texts_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -75,7 +76,7 @@ def chat_router(parts: HttpParts, pages: Pages) -> APIRouter:
             chat=chat,
             title=next((each.title for each in mine if each.chat == chat), ""),
             fresh=not messages,
-            demo=parts.settings().models[0].use == "demo",
+            tour=texts_in(t.language).steps if parts.settings().models[0].use == "demo" else (),
             days=days(mine),
             q="",
             messages=messages,
@@ -143,7 +144,10 @@ def chat_router(parts: HttpParts, pages: Pages) -> APIRouter:
         def html(entry: Mapping[str, Any]) -> str:
             return pages.text(request, "message.html", caller, m=seen(entry, t), chat=chat)
 
-        reader = Reader(t, lambda message_id: talk.now(caller, chat, message_id), html)
+        def status(of: Status) -> str:
+            return pages.text(request, "status.html", caller, status=of)
+
+        reader = Reader(t, lambda message_id: talk.now(caller, chat, message_id), html, status)
         async for number, change in talk.changes(caller, chat, since):
             if change.type == "snapshot":
                 messages, more = await history(caller, chat, t)

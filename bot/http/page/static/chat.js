@@ -82,12 +82,10 @@ on("grow", (change) => {
     prose.append(piece);
   }
   const status = element.querySelector(".status");
-  status.replaceChildren(...change.status.map((line) => {
-    const item = document.createElement("li");
-    if (line.step) item.className = `step ${line.step}`;
-    item.textContent = line.text;
-    return item;
-  }));
+  if (status.dataset.shown !== change.status) {
+    status.innerHTML = change.status;
+    status.dataset.shown = change.status;
+  }
 });
 on("removed", (change) => document.getElementById(change.id)?.remove());
 on("typing", () => { waiting = true; });
@@ -121,6 +119,7 @@ function begun() {
   document.querySelector(".welcome").hidden = messages.childElementCount > 0;
   if (chat.dataset.fresh !== "yes" || messages.childElementCount === 0) return;
   chat.dataset.fresh = "no";
+  document.getElementById("actions").hidden = false;
   history.replaceState(null, "", `${base}/c/${chat.dataset.chat}`);
 }
 
@@ -194,6 +193,7 @@ document.addEventListener("click", async (event) => {
     for (const each of buttons) each.disabled = true;
     target.setAttribute("aria-pressed", "true");
     pressed.add(id);
+    text.focus({ preventScroll: true });
     const body = JSON.stringify({ message_id: target.closest(".message").id, data: target.dataset.press, client_id: id });
     const answer = await send(`${api}/presses`, { method: "POST", body, headers: { "Content-Type": "application/json" } });
     // What was decided changes the message; where it does not, the buttons are good for another press.
