@@ -8,6 +8,7 @@ const composer = document.getElementById("composer");
 const text = document.getElementById("text");
 const stop = document.getElementById("stop");
 const typing = document.getElementById("typing");
+const coarse = matchMedia("(pointer: coarse)");
 const api = `${base}/api/conversations/${chat.dataset.chat}`;
 const draftKey = `antler-draft-${chat.dataset.fresh === "yes" ? "new" : chat.dataset.chat}`;
 
@@ -20,6 +21,11 @@ function follow(force = false) {
   if (force || following) scroller.scrollTop = scroller.scrollHeight;
 }
 messages.addEventListener("load", () => follow(), true); // pictures
+
+/** Where there is a keyboard; on a phone it would only cover the page. */
+function focusText() {
+  if (!coarse.matches) text.focus({ preventScroll: true });
+}
 
 // ---- At work or not: the three dots stand where nothing of an answer is seen yet, the button stops.
 let waiting = chat.dataset.working === "yes";
@@ -152,7 +158,7 @@ function keep() {
 text.addEventListener("input", () => { resize(); keep(); });
 text.addEventListener("keydown", (event) => {
   // Enter that ends a Chinese or Japanese word sends nothing; on a phone it makes a new line.
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing || matchMedia("(pointer: coarse)").matches) return;
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || coarse.matches) return;
   event.preventDefault();
   composer.requestSubmit();
 });
@@ -171,7 +177,7 @@ composer.addEventListener("submit", async (event) => {
     keep();
   }
   sending = false;
-  text.focus();
+  focusText();
 });
 
 async function post(words, uploads = []) {
@@ -193,7 +199,7 @@ document.addEventListener("click", async (event) => {
     for (const each of buttons) each.disabled = true;
     target.setAttribute("aria-pressed", "true");
     pressed.add(id);
-    text.focus({ preventScroll: true });
+    focusText();
     const body = JSON.stringify({ message_id: target.closest(".message").id, data: target.dataset.press, client_id: id });
     const answer = await send(`${api}/presses`, { method: "POST", body, headers: { "Content-Type": "application/json" } });
     // What was decided changes the message; where it does not, the buttons are good for another press.
@@ -201,7 +207,7 @@ document.addEventListener("click", async (event) => {
   } else if (target.dataset.say) {
     target.closest("details[data-popup]")?.removeAttribute("open");
     await post(target.dataset.say);
-    text.focus();
+    focusText();
   } else if ("rename" in target.dataset) {
     target.closest("details").open = false;
     document.getElementById("rename").showModal();
@@ -279,7 +285,7 @@ async function upload(file) {
 document.getElementById("files").addEventListener("change", (event) => {
   attach([...event.target.files]);
   event.target.value = "";
-  text.focus();
+  focusText();
 });
 text.addEventListener("paste", (event) => {
   const files = [...event.clipboardData.files];
@@ -305,5 +311,8 @@ document.addEventListener("drop", (event) => {
 try { text.value = sessionStorage.getItem(draftKey) ?? ""; } catch { /* none is kept */ }
 resize();
 showWorking();
-follow(true);
-if (document.fonts) document.fonts.ready.then(() => follow());
+if (messages.childElementCount) {
+  follow(true);
+  document.fonts?.ready.then(() => follow());
+}
+focusText();
