@@ -94,6 +94,11 @@ class SignIns:
         rules = self._book.policy(own).access if own in self._book.accounts else None
         return isinstance(rules, SharedRules) and rules.admits(person)
 
+    def name_of(self, person: str) -> str:
+        """What a person is called, by what their platform said last; else the last part of their id."""
+        row = self._book.row("person", person)
+        return (row.name if row is not None else "") or person.rpartition(":")[2]
+
     def is_admin(self, person: str) -> bool:
         """Whether the person is an administrator now."""
         if "web" not in self._book.accounts:

@@ -89,6 +89,8 @@ def routers(parts: HttpParts) -> list[APIRouter]:
     from bot.http.chats import chats_router
     from bot.http.health import health_router
     from bot.http.metrics import Watched, metrics_router
+    from bot.http.page.chat import chat_router
+    from bot.http.page.view import Pages, frame_router, last_router
     from bot.http.signing import signing_router
 
     watched = Watched(
@@ -100,9 +102,13 @@ def routers(parts: HttpParts) -> list[APIRouter]:
         models=parts.models,
         totals=parts.spending.meter.totals,
     )
+    pages = Pages()
     return [
         health_router(parts.is_ready),
         metrics_router(watched, parts.gatekeeper.settings),
-        signing_router(parts),
+        signing_router(parts, pages),
         chats_router(parts),
+        frame_router(pages),
+        chat_router(parts, pages),
+        last_router(pages),
     ]

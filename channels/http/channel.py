@@ -192,6 +192,11 @@ class HttpChannel(Adapter):
         )
         await commit([press], self._ports, self._health)
 
+    @property
+    def cursor(self) -> str:
+        """The id of the newest change: what is read after this is followed from here without a gap."""
+        return f"{self._process}-{self._count}"
+
     async def follow(self, chat: str, last_event_id: str | None = None) -> AsyncIterator[tuple[str, Change]]:
         """What changes in a conversation, without end, each with its id: see Board.follow.
 
