@@ -1,0 +1,43 @@
+"""The menu: what is in it, and for whom. A page that a router adds needs a line here and a text `shell.nav_<name>`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """path: below the base path. icon: a name of templates/icons.html. scope: who sees it (`Caller.may`)."""
+
+    name: str
+    path: str
+    icon: str
+    scope: str = "read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Entries below a heading, `shell.group_<name>`; "" has none."""
+
+    name: str
+    entries: tuple[Entry, ...]
+
+
+GROUPS: Sequence[Group] = (
+    Group(name="", entries=(Entry(name="chat", path="/", icon="message-circle"),)),
+    Group(name="yours", entries=()),
+    Group(name="operate", entries=()),
+)
+
+
+def menu(may: frozenset[str]) -> list[Group]:
+    """The groups with the entries that somebody with these scopes sees, without empty groups."""
+    found = [
+        Group(name=group.name, entries=tuple(entry for entry in group.entries if entry.scope in may))
+        for group in GROUPS
+    ]
+    return [group for group in found if group.entries]

@@ -1,0 +1,68 @@
+"""Every sentence of the page in the browser, by part: each part is a module with one table per language.
+
+A test holds the tables of a part to the same keys and the same `{name}` marks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.texts import DEFAULT, LANGUAGES
+from bot.texts.page import chat, client, panel, shell
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PARTS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "chat": chat.TEXTS,
+    "client": client.TEXTS,
+    "panel": panel.TEXTS,
+    "shell": shell.TEXTS,
+}
+"""part -> language -> key -> text."""
+NAMES = {"en": "English", "zh": "中文"}
+"""What each language calls itself."""
+TAGS = {"en": "en", "zh": "zh-Hans"}
+"""For the `lang` attribute: browsers choose glyphs and voices by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The page's texts in one language; templates have it as `t`."""
+
+    language: str
+
+    def __call__(self, key: str, **values: object) -> str:
+        """The text of "part.key" with its marks filled. Raises KeyError for a key that is not there."""
+        part, _, name = key.partition(".")
+        text = PARTS[part][self.language][name]
+        return text.format(**values) if values else text
+
+    def part(self, name: str) -> Mapping[str, str]:
+        return PARTS[name][self.language]
+
+    @property
+    def tag(self) -> str:
+        return TAGS[self.language]
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        return NAMES
+
+
+def words(language: str) -> Words:
+    """The texts of a language; an unknown one gets the default's."""
+    return Words(language if language in LANGUAGES else DEFAULT)
+
+
+def accepted(header: str, default: str = DEFAULT) -> str:
+    """The first language of an Accept-Language header that there is, by its order (browsers sort by preference)."""
+    for entry in header.split(",")[:20]:
+        prefix = entry.strip().lower()[:2]
+        if prefix in LANGUAGES:
+            return prefix
+    return default
+
+
+__all__ = ["NAMES", "PARTS", "Words", "accepted", "words"]
