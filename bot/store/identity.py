@@ -25,6 +25,14 @@ def person_id(account: str, native_id: str) -> str:
     return f"{account}:{native_id}"
 
 
+HOOK = "hook:"
+
+
+def hook_sender(name: str) -> str:
+    """The native id under which a webhook speaks in a group. No platform gives an id of this form."""
+    return HOOK + name
+
+
 def chat_id(address: Address) -> str:
     """`account:chat`: what `access.groups.allow` lists."""
     return f"{address.account}:{address.chat}"
