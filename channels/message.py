@@ -200,25 +200,11 @@ class Unparsed(Event):
 
 
 InboundEvent = Annotated[
-    Message
-    | MessageEdited
-    | ButtonPressed
-    | ChatMigrated
-    | MembershipChanged
-    | ScheduleDue
-    | HookCalled
-    | Unparsed,
+    Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | HookCalled | Unparsed,
     Field(discriminator="type"),
 ]
 INBOUND_EVENT: TypeAdapter[
-    Message
-    | MessageEdited
-    | ButtonPressed
-    | ChatMigrated
-    | MembershipChanged
-    | ScheduleDue
-    | HookCalled
-    | Unparsed
+    Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | HookCalled | Unparsed
 ] = TypeAdapter(InboundEvent)
 """Turns events to JSON and back, for the inbox."""
 

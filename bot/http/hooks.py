@@ -24,7 +24,7 @@ from bot.access.admission import FloodGate
 from bot.http.errors import HttpProblem
 from bot.operations.sending import SendTool, Unsendable
 from bot.store import conversations, inbox
-from bot.store.identity import conversation_key, hook_sender
+from bot.store.identity import conversation_key, hook_sender, native_on
 from channels.message import HookCalled, Sender
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def verified(headers: Mapping[str, str], body: bytes, secret: str, now: datetime
     """
     delivery, stamp, given = (headers.get(name, "") for name in (ID, TIMESTAMP, SIGNATURE))
     if not _ID.fullmatch(delivery) or not (stamp.isascii() and stamp.isdecimal() and len(stamp) <= 12) or not given:
-        raise refused(f"send {ID} (1 to 100 letters, digits, . : _ -), {TIMESTAMP} (seconds since 1970) and {SIGNATURE}")
+        raise refused(
+            f"send {ID} (1 to 100 letters, digits, . : _ -), {TIMESTAMP} (seconds since 1970) and {SIGNATURE}"
+        )
     wanted = signature(secret, delivery, int(stamp), body)
     # Several may be given while a secret is exchanged; each is compared, so that time tells nothing.
     fits = [hmac.compare_digest(each.encode(), wanted.encode()) for each in given.split()[:10]]
@@ -168,7 +170,7 @@ class HookService:
             raise HttpProblem(409, "no_chat", "nobody has talked with the bot in the hook's chat yet: write there once")
         sender = Sender(id=hook_sender(name), display_name=name)
         if address.kind == "dm":
-            sender = Sender(id=row.owner.removeprefix(f"{account}:"), display_name=name)
+            sender = Sender(id=native_on(account, row.owner), display_name=name)
         now = parts.clock.now()
         return HookCalled(
             account=account,

@@ -80,7 +80,9 @@ class SendTool:
         """Put a text into the outbox, even of a chat where nobody wrote yet; returns once that is committed. False where
         it was accepted before under the same key. Raises Unsendable."""
         if not text.strip() or len(text) > LONGEST_TEXT:
-            raise Unsendable("the text is empty" if not text.strip() else f"the text has over {LONGEST_TEXT:,} characters")
+            raise Unsendable(
+                "the text is empty" if not text.strip() else f"the text has over {LONGEST_TEXT:,} characters"
+            )
         address = await self._address(chat, anyway=True)
         reply_key, message = _reply_key(address, key, text, None), OutboundMessage(text=text, final=True)
         before = await self._store.write(lambda tx: self._accept(tx, reply_key, address, message))

@@ -283,7 +283,9 @@ def list_waiting(settings: Settings, *, as_json: bool = False) -> int:
 def agree(settings: Settings, name: str, digest: str) -> int:
     """Approve a skill that holds exactly this content."""
     wanted = [
-        each for each in waiting_skills(settings) if each.name == name and digest and each.waiting.digest.startswith(digest)
+        each
+        for each in waiting_skills(settings)
+        if each.name == name and digest and each.waiting.digest.startswith(digest)
     ]
     if len(digest) < SHOWN or len(wanted) != 1:
         typer.echo(f"antler: no skill {name} with this content waits; see antler skills waiting", err=True)

@@ -149,7 +149,9 @@ def _record(tx: Connection, row: Row[*tuple[Any, ...]]) -> RunRecord:
         events=tuple((kind, body) for kind, body in tx.execute(told.order_by(run_events.c.seq))),
         calls={call: (start, done) for call, start, done in tx.execute(began)},
         spent=_sums(tx, usage.c.model, mine),
-        asked=tuple((tool, args, decision) for tool, args, decision in tx.execute(asked.order_by(approvals.c.asked_at))),
+        asked=tuple(
+            (tool, args, decision) for tool, args, decision in tx.execute(asked.order_by(approvals.c.asked_at))
+        ),
         shown_at=tx.scalar(shown),
     )
 
@@ -195,7 +197,9 @@ def timings(tx: Connection, since: datetime) -> Timings:
     return Timings(
         first_words=tuple(sorted(row.first_words for row in rows if row.first_words is not None)),
         whole=tuple(sorted(_milliseconds(row.started_at, row.ended_at) for row in rows if row.started_at is not None)),
-        shown=tuple(sorted(_milliseconds(row.ended_at, row.delivered_at) for row in rows if row.delivered_at is not None)),
+        shown=tuple(
+            sorted(_milliseconds(row.ended_at, row.delivered_at) for row in rows if row.delivered_at is not None)
+        ),
         endings=endings,
     )
 
@@ -215,7 +219,9 @@ def failed_runs(tx: Connection, since: datetime, limit: int) -> list[FailedRun]:
     failed = runs.c.state.in_((RunState.ERROR, RunState.TIMEOUT))
     query = select(runs.c.run_id, runs.c.conversation, runs.c.state, runs.c.detail, runs.c.ended_at)
     query = query.where(runs.c.ended_at >= since, failed).order_by(runs.c.ended_at.desc()).limit(limit)
-    return [FailedRun(row.run_id, row.conversation, row.state, row.detail or "", row.ended_at) for row in tx.execute(query)]
+    return [
+        FailedRun(row.run_id, row.conversation, row.state, row.detail or "", row.ended_at) for row in tx.execute(query)
+    ]
 
 
 def _milliseconds(begin: datetime, end: datetime) -> int:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from bot.http.resources.sight import Sight
 from bot.http.resources.transcripts import Cost, cost_of
 from bot.store import overview
+from bot.store.overview import By
 from bot.store.usage import Spent
 from bot.usage.budgets import NOBODY, Payer, Scope
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from sqlalchemy import Connection
 
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
-    from bot.store.overview import By
     from bot.usage.budgets import BudgetAccount
 
 MOST_DAYS = 90
@@ -80,9 +78,7 @@ class Accounting:
 
         def read(tx: Connection) -> list[dict[str, Spent]]:
             return [
-                overview.spent_by(
-                    tx, by, counted.starts(day), counted.starts(day + timedelta(days=1)), speaker=speaker
-                )
+                overview.spent_by(tx, by, counted.starts(day), counted.starts(day + timedelta(days=1)), speaker=speaker)
                 for day in dates
             ]
 

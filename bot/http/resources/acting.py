@@ -6,6 +6,8 @@ Everything goes the way that the chats' buttons go: in the conversation's own or
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from bot.access import pairing
@@ -15,6 +17,7 @@ from bot.http.errors import HttpProblem
 from bot.http.resources.live import Live, request_id
 from bot.http.resources.sight import Sight, unknown
 from bot.store import prompts, runs
+from bot.store.access import SubjectKind
 from bot.store.prompts import Decided
 from bot.store.rows import StopReason
 from bot.texts import texts_for
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
     from bot.conversations.actor import Conversation
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
-    from bot.store.access import SubjectKind
     from bot.store.rows import RunRow
 
 T = TypeVar("T")
@@ -39,6 +41,21 @@ LONGEST_REASON = 300
 Done = Literal["stop", "stopping", "now", "drop", "begun", "over"]
 """What became of a request to change a turn. stopping: it was about to end already; begun: it works by now, so that it
 can only be stopped; over: it has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What is decided of a person or a group. key: of the config that lists it. expires_in: seconds that a request waits
+    yet."""
+
+    kind: SubjectKind
+    subject: str
+    state: str
+    name: str
+    key: str
+    since: datetime | None
+    by: str
+    expires_in: float | None
 
 
 class Acting:
@@ -157,7 +174,7 @@ class Acting:
 
     # Access.
 
-    async def answer_request(self, caller: Caller, request: str, *, let_in: bool) -> Entry:
+    async def answer_request(self, caller: Caller, request: str, *, let_in: bool) -> Access:
         """Let a person or a group in that asks for it, or refuse it for thirty days; they are told."""
         row = next((row for row in self._live.requests() if request_id(row) == request), None)
         if row is None:
@@ -167,7 +184,7 @@ class Acting:
             raise HttpProblem(409, "decided", "somebody else has just decided this")
         return await self._make(change)
 
-    async def pair(self, caller: Caller, typed: str) -> Entry:
+    async def pair(self, caller: Caller, typed: str) -> Access:
         """Let in who was given a code."""
         if self._tries.exhausted(caller.person):
             raise HttpProblem(429, "too_many_codes", "too many wrong codes: try again later")
@@ -178,24 +195,24 @@ class Acting:
             raise HttpProblem(404, "no_such_code", "nobody waits with this code")
         return await self._make(self._parts.editor.approval(applicant, caller.person))
 
-    async def allow(self, caller: Caller, subject: str, *, kind: SubjectKind | None, admin: bool) -> Entry:
+    async def allow(self, caller: Caller, subject: str, *, kind: SubjectKind | None, admin: bool) -> Access:
         """Let a person or a group in by id."""
         return await self._edit(
             lambda: self._parts.editor.allow(subject, caller.person, kind=kind, admin=admin), caller
         )
 
-    async def revoke(self, caller: Caller, subject: str, *, kind: SubjectKind | None) -> Entry:
+    async def revoke(self, caller: Caller, subject: str, *, kind: SubjectKind | None) -> Access:
         """Shut a person or a group out; what works for them ends."""
         return await self._edit(lambda: self._parts.editor.revoke(subject, caller.person, kind=kind), caller)
 
-    def access(self, account: str | None = None) -> list[Entry]:
+    def access(self, account: str | None = None) -> list[Access]:
         """Everybody and every group with a decision or a request, as `antler access list` has them."""
         book = self._parts.editor.book
         if account is not None and account not in book.accounts:
             raise unknown("account")
-        return entries(book, self._parts.clock.now(), account)
+        return [_access(each) for each in entries(book, self._parts.clock.now(), account)]
 
-    async def _edit(self, change: Callable[[], Change], caller: Caller) -> Entry:
+    async def _edit(self, change: Callable[[], Change], caller: Caller) -> Access:
         try:
             made = change()
         except AccessRefused as refused:
@@ -203,9 +220,22 @@ class Acting:
             raise HttpProblem(422, refused.kind, text) from None
         return await self._make(made)
 
-    async def _make(self, change: Change) -> Entry:
+    async def _make(self, change: Change) -> Access:
         await self._parts.store.write(change.write)
         change.committed()
         row = change.row
         known = entries(self._parts.editor.book, self._parts.clock.now(), row.account)
-        return next(each for each in known if (each.kind, each.subject) == (row.kind, row.subject))
+        return next(_access(each) for each in known if (each.kind, each.subject) == (row.kind, row.subject))
+
+
+def _access(entry: Entry) -> Access:
+    return Access(
+        kind=entry.kind,
+        subject=entry.subject,
+        state=str(entry.state),
+        name=entry.name,
+        key=entry.key,
+        since=entry.since,
+        by=entry.by,
+        expires_in=entry.left,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -17,8 +18,6 @@ from harness.memory.model import SUMMARIES
 from harness.memory.store import MemoryUnavailable, NotKept
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
     from bot.store.schedules import ScheduleRow

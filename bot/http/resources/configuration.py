@@ -14,6 +14,7 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.access.admission import OPERATOR
 from bot.http.errors import HttpProblem
 from bot.operations.reload import change
 from bot.settings.problems import ConfigError
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
 
-OPERATOR = "web:local"
-"""Who came by a link that this machine printed."""
 LONGEST = 400_000
 """Characters of a config file."""
 MARK = re.compile(r"__masked_(\d{1,4})__")
@@ -129,9 +128,7 @@ class ConfigFile:
         """The file as it is now."""
         source, path = self._source()
         if path is None:
-            return Configuration(
-                file="", text="", base="", faults=(), pending=self._pending(), writable=False
-            )
+            return Configuration(file="", text="", base="", faults=(), pending=self._pending(), writable=False)
         text = await asyncio.to_thread(_text, path)
         masked, faults = await asyncio.to_thread(self._mask, source, text)
         return Configuration(
@@ -181,7 +178,9 @@ class ConfigFile:
         try:
             whole = masked.restored(text)
         except LookupError as error:
-            fault = Fault(line=None, key="", message=f"{error.args[0]} stands for no secret", suggestion="write a value")
+            fault = Fault(
+                line=None, key="", message=f"{error.args[0]} stands for no secret", suggestion="write a value"
+            )
             return Checked(valid=False, faults=(fault,), diff=(), applied=(), restart=())
         shown = Masked(text, [])
         diff = difflib.unified_diff(masked.text.splitlines(), shown.text.splitlines(), "now", "then", lineterm="", n=2)

@@ -6,8 +6,9 @@ Read by /api/now, /api/health and the page Now. Words of others are left out, se
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from bot.http.resources.sight import Sight
@@ -17,9 +18,6 @@ from bot.store.access import AccessState
 from bot.store.rows import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
     from bot.operations.health import Condition, Connection
@@ -355,7 +353,8 @@ class Live:
             lambda tx: [
                 (row, run)
                 for each in overview.open_approvals(tx, now, SHOWN_APPROVALS)
-                if (row := prompts.load_approval(tx, each)) is not None and (run := runs.load(tx, row.run_id)) is not None
+                if (row := prompts.load_approval(tx, each)) is not None
+                and (run := runs.load(tx, row.run_id)) is not None
             ]
         )
         return tuple(

@@ -6,7 +6,9 @@ own history of the thread.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from bot.http.resources.sight import Sight, unknown
@@ -32,9 +34,6 @@ from harness.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
-
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
     from bot.store.overview import RunRecord, ThreadFacts
@@ -164,8 +163,7 @@ class Transcripts:
         self._sight = Sight(parts)
 
     async def list(self, caller: Caller, *, everybody: bool = False, skip: int = 0) -> Threads:
-        """The caller's threads, or all where administrators read them; and for those who operate how many others have.
-        """
+        """The caller's threads, or all where administrators read them; and for those who operate how many others have."""
         everybody = everybody and self._sight.all_is_read and self._sight.operates(caller)
         owner = None if everybody else caller.person
         limit = SHOWN_THREADS + 1
