@@ -151,8 +151,8 @@ class Pages:
         return RedirectResponse(f"{request.scope.get('root_path', '')}/signin", 303)
 
     def done(self, request: Request, *, toast: str = "", to: str = "") -> Response:
-        """The answer to a form after which there is nothing more to show: scripts tell `toast` and go to the path `to`; without them
-        the browser goes there."""
+        """The answer to a form without anything to show: scripts tell `toast` and go to the path `to`; without them the
+        browser goes there."""
         base = str(request.scope.get("root_path", ""))
         if "x-antler-csrf" not in request.headers:
             return RedirectResponse(base + (to or "/"), 303)

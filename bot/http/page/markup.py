@@ -1,0 +1,166 @@
+"""Markdown of an answer as HTML: made from the tree that all platforms are written from, everything escaped.
+
+No HTML of an answer passes: tags and attributes are written here, what comes from outside is text or a checked link.
+"""
+
+from __future__ import annotations
+
+import html
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from bot.http.page.math import put_back, put_back_address, take_out, with_formulas
+from channels.text.blocks import (
+    Bold,
+    Code,
+    CodeBlock,
+    Heading,
+    Italic,
+    LineBreak,
+    Link,
+    ListBlock,
+    Paragraph,
+    Quote,
+    Rule,
+    Spoiler,
+    Strike,
+    Table,
+    Text,
+)
+from channels.text.parse import Segment, segments
+from channels.text.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bot.texts.page import Words
+    from channels.text.blocks import Block, Inlines, ListItem
+
+_TOP_LEVEL = 3
+"""The heading that an answer's first level becomes: above it stand the page's and the chat's."""
+
+
+def pieces(markdown: str, t: Words, *, growing: bool = False) -> list[Markup]:
+    """The HTML of an answer, in pieces of which all but the last stay as they are while it grows.
+
+    growing: more of it follows, so what is open at its end counts as closed.
+    """
+    source, formulas = take_out(sanitize(markdown))
+    return [_piece(segment, tuple(formulas), t) for segment in segments(source, growing=growing) if segment.blocks]
+
+
+@lru_cache(maxsize=512)
+def _piece(segment: Segment, formulas: tuple[str, ...], t: Words) -> Markup:
+    """Remembered, as the settled pieces of a growing answer are asked for again with each of its words."""
+    return Markup(_Writer(t, formulas).blocks(segment.blocks))
+
+
+def plain_html(text: str) -> Markup:
+    """The HTML of a text that is no Markdown: escaped, lines kept by the style sheet."""
+    return Markup(html.escape(sanitize(text)))
+
+
+class _Writer:
+    def __init__(self, t: Words, formulas: tuple[str, ...]) -> None:
+        self._t = t
+        self._formulas = formulas
+
+    def blocks(self, blocks: Sequence[Block]) -> str:
+        return "".join(map(self._block, blocks))
+
+    def _block(self, block: Block) -> str:
+        match block:
+            case Heading(level, inlines):
+                tag = f"h{min(level + _TOP_LEVEL - 1, 6)}"
+                return f'<{tag} class="level-{level}">{self._inlines(inlines)}</{tag}>'
+            case Paragraph(inlines):
+                return f"<p>{self._inlines(inlines)}</p>"
+            case CodeBlock(language, text):
+                return self._code(language, text)
+            case ListBlock(items, start):
+                inside = "".join(map(self._item, items))
+                if start is None:
+                    return f"<ul>{inside}</ul>"
+                return f"<ol>{inside}</ol>" if start == 1 else f'<ol start="{start}">{inside}</ol>'
+            case Quote(blocks):
+                return f"<blockquote>{self.blocks(blocks)}</blockquote>"
+            case Table():
+                return self._table(block)
+            case Rule():
+                return "<hr>"
+
+    def _code(self, language: str, text: str) -> str:
+        name = html.escape(language or self._t("chat.code"))
+        copy = html.escape(self._t("chat.copy_code"))
+        code = html.escape(put_back(text, self._formulas))
+        return (
+            f'<figure class="code-block"><figcaption><span>{name}</span>'
+            f'<button type="button" class="copy" data-copy><span class="label">{copy}</span></button></figcaption>'
+            f'<pre tabindex="0"><code>{code}</code></pre></figure>'
+        )
+
+    def _item(self, item: ListItem) -> str:
+        # A tight item is its words without a paragraph around them.
+        first, *rest = item.blocks or (Paragraph(()),)
+        if isinstance(first, Paragraph):
+            inside = self._inlines(first.inlines) + self.blocks(rest)
+        else:
+            inside = self.blocks(item.blocks)
+        if item.checked is None:
+            return f"<li>{inside}</li>"
+        mark = "☑" if item.checked else "☐"
+        return f'<li class="task"><span class="task-mark">{mark}</span> {inside}</li>'
+
+    def _table(self, table: Table) -> str:
+        head = "".join(
+            f'<th scope="col"{_aligned(align)}>{self._inlines(cell)}</th>'
+            for cell, align in zip(table.header, table.align, strict=True)
+        )
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f"<td{_aligned(align)}>{self._inlines(cell)}</td>" for cell, align in zip(row, table.align, strict=True)
+            )
+            + "</tr>"
+            for row in table.rows
+        )
+        return (
+            f'<div class="table-wrap" tabindex="0"><table class="table"><thead><tr>{head}</tr></thead>'
+            f"<tbody>{rows}</tbody></table></div>"
+        )
+
+    def _inlines(self, inlines: Inlines) -> str:
+        pieces: list[str] = []
+        for node in inlines:
+            match node:
+                case Text(text):
+                    pieces.append(with_formulas(text, self._formulas))
+                case LineBreak():
+                    pieces.append("<br>")
+                case Code(text):
+                    pieces.append(f"<code>{html.escape(put_back(text, self._formulas))}</code>")
+                case Bold(children):
+                    pieces.append(f"<strong>{self._inlines(children)}</strong>")
+                case Italic(children):
+                    pieces.append(f"<em>{self._inlines(children)}</em>")
+                case Strike(children):
+                    pieces.append(f"<s>{self._inlines(children)}</s>")
+                case Spoiler(children):
+                    label = html.escape(self._t("chat.spoiler"))
+                    pieces.append(
+                        f'<span class="spoiler" role="button" tabindex="0" aria-label="{label}">'
+                        f"{self._inlines(children)}</span>"
+                    )
+                case Link(url, children):
+                    address = html.escape(put_back_address(url, self._formulas))
+                    pieces.append(
+                        f'<a href="{address}" target="_blank" rel="noopener noreferrer nofollow">'
+                        f"{self._inlines(children)}</a>"
+                    )
+        return "".join(pieces)
+
+
+def _aligned(align: str) -> str:
+    return "" if align == "left" else f' class="{align}"'

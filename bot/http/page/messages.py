@@ -1,0 +1,123 @@
+"""Messages of a chat as the page shows them, and what a reader who follows it is sent of each change."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from bot.http.page.markup import pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from markupsafe import Markup
+
+    from bot.texts.page import Words
+
+MOST_STATUS = 60
+"""Lines of a status or of what was done."""
+INLINE_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+INLINE_SOUNDS = frozenset({"audio/ogg", "audio/mpeg", "audio/wav", "audio/webm", "audio/mp4"})
+_STEPS = {"☐": "open", "▶": "now", "☑": "done"}
+_COMMAND = re.compile(r"/\w+(\s.{0,80})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a status. step: "open", "now" or "done" where it is a step of a plan, else ""."""
+
+    text: str
+    step: str
+
+
+def lines(status: str) -> list[Line]:
+    found = [line.strip() for line in status.split("\n") if line.strip()][:MOST_STATUS]
+    return [Line(line[1:].strip(), _STEPS[line[0]]) if line[0] in _STEPS else Line(line, "") for line in found]
+
+
+def seen(entry: Mapping[str, Any], t: Words) -> dict[str, Any]:
+    """What the template `message.html` shows of a message. entry: as `Talk.history` tells it."""
+    text = entry["text"]
+    if entry["author"] == "person":
+        return {
+            "id": entry["message_id"],
+            "author": "person",
+            "text": text,
+            "command": bool(_COMMAND.fullmatch(text.strip())),
+            "attachments": [_attached(each) for each in entry.get("attachments", ())],
+            "at": entry["at"],
+        }
+    return {
+        "id": entry["message_id"],
+        "author": "bot",
+        "pieces": pieces(text, t, growing=not entry["final"]),
+        "status": lines(entry["status"]) if not entry["final"] or not text else [],
+        "done": list(entry["done"])[:MOST_STATUS],
+        "buttons": entry["buttons"],
+        "file": _file(entry["file"]),
+        "final": entry["final"],
+        "asks_reply": entry["asks_reply"],
+        "at": entry["at"],
+    }
+
+
+def _attached(attachment: Mapping[str, Any]) -> dict[str, Any]:
+    upload = str(attachment.get("ref", "")).rpartition("/")[2]
+    return {"name": attachment["name"], "upload": upload, "picture": attachment["mime_type"] in INLINE_PICTURES}
+
+
+def _file(file: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if file is None:
+        return None
+    looks = "picture" if file["mime_type"] in INLINE_PICTURES else "sound" if file["mime_type"] in INLINE_SOUNDS else ""
+    return {"name": file["name"], "looks": looks}
+
+
+@dataclass(slots=True)
+class Reader:
+    """One open page: turns a conversation's changes into events, of a growing answer only the pieces that are new.
+
+    now: the present state of a message of the bot by its id, None where it is gone. html: of `message.html`. whole: of
+    all messages, and whether the agent is at work.
+    """
+
+    t: Words
+    now: Callable[[str], Mapping[str, Any] | None]
+    html: Callable[[Mapping[str, Any]], str]
+    sent: dict[str, list[Markup]] = field(default_factory=dict)
+    """Of each message that grows, the pieces that the page has."""
+
+    def event(self, kind: str, data: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+        """The event that tells a change, None where the page knows it already. Not for snapshots."""
+        match kind:
+            case "posted":
+                return "message", {"id": data["message_id"], "html": self.html(data), "final": True}
+            case "append":
+                return self._grown(data["message_id"])
+            case "message":
+                entry = self.now(data["message_id"]) or data
+                self.sent.pop(data["message_id"], None)
+                return "message", {"id": data["message_id"], "html": self.html(entry), "final": bool(entry["final"])}
+            case "removed":
+                self.sent.pop(data["message_id"], None)
+                return "removed", {"id": data["message_id"]}
+            case _:
+                return kind, dict(data)
+
+    def _grown(self, message_id: str) -> tuple[str, dict[str, Any]] | None:
+        entry = self.now(message_id)
+        if entry is None or entry["final"]:
+            return None  # the change that ended it comes next
+        before = self.sent.get(message_id)
+        after = pieces(entry["text"], self.t, growing=True)
+        self.sent[message_id] = after
+        if before == after:
+            return None
+        same = 0
+        for known, new in zip(before or (), after, strict=False):
+            if known != new:
+                break
+            same += 1
+        status = [{"text": line.text, "step": line.step} for line in lines(entry["status"])]
+        return "grow", {"id": message_id, "from": same, "html": list(map(str, after[same:])), "status": status}
