@@ -90,6 +90,9 @@ def routers(parts: HttpParts) -> list[APIRouter]:
     from bot.http.health import health_router
     from bot.http.hooks import hooks_router
     from bot.http.metrics import Watched, metrics_router
+    from bot.http.page.view import Pages, frame_router
+    from bot.http.panel.operating import now_router, people_router, system_router
+    from bot.http.panel.reading import own_router, skills_router, threads_router, usage_router
     from bot.http.resources.routes import resource_routers
     from bot.http.signing import signing_router
 
@@ -109,4 +112,12 @@ def routers(parts: HttpParts) -> list[APIRouter]:
         chats_router(parts),
         *resource_routers(parts),
         hooks_router(parts),
+        frame_router(pages := Pages()),
+        *(
+            page(parts, pages)
+            for page in (
+                *(now_router, people_router, system_router),
+                *(threads_router, usage_router, own_router, skills_router),
+            )
+        ),
     ]
