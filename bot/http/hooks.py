@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.http.parts import HttpParts
-    from bot.settings.sections import HookSettings
+    from bot.settings.http import HookSettings
 
 log = logging.getLogger(__name__)
 

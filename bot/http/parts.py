@@ -90,7 +90,8 @@ def routers(parts: HttpParts) -> list[APIRouter]:
     from bot.http.health import health_router
     from bot.http.hooks import hooks_router
     from bot.http.metrics import Watched, metrics_router
-    from bot.http.page.view import Pages, frame_router
+    from bot.http.page.chat import chat_router
+    from bot.http.page.view import Pages, frame_router, last_router
     from bot.http.panel.operating import now_router, people_router, system_router
     from bot.http.panel.reading import own_router, skills_router, threads_router, usage_router
     from bot.http.resources.routes import resource_routers
@@ -105,14 +106,16 @@ def routers(parts: HttpParts) -> list[APIRouter]:
         models=parts.models,
         totals=parts.spending.meter.totals,
     )
+    pages = Pages()
     return [
         health_router(parts.is_ready),
         metrics_router(watched, parts.gatekeeper.settings),
-        signing_router(parts),
+        signing_router(parts, pages),
         chats_router(parts),
         *resource_routers(parts),
         hooks_router(parts),
-        frame_router(pages := Pages()),
+        frame_router(pages),
+        chat_router(parts, pages),
         *(
             page(parts, pages)
             for page in (
@@ -120,4 +123,5 @@ def routers(parts: HttpParts) -> list[APIRouter]:
                 *(threads_router, usage_router, own_router, skills_router),
             )
         ),
+        last_router(pages),
     ]

@@ -11,42 +11,30 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from bot.http.auth import COOKIE, SignedIn
 from bot.http.errors import HttpProblem
+from bot.http.page.view import is_visit
 
 if TYPE_CHECKING:
+    from bot.http.page.view import Pages
     from bot.http.parts import HttpParts
 
-PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="robots" content="noindex">
-<title>Antler</title>
-<h1>Antler</h1>
-{body}
-</html>
-"""
-FORM = '<form method="post" action="{action}"><input type="hidden" name="code" value="{code}"><button autofocus>{say}</button></form>'
-OVER = "<p>{say}</p>"
-SAY = {
-    "en": ("Sign in", "This link was used already, or is too old. Ask for another one: /web in a chat, or antler web."),
-    "zh": ("登录", "此链接已被使用或已过期。请重新获取：在聊天中发送 /web，或运行 antler web。"),
-}
 
-
-def signing_router(parts: HttpParts) -> APIRouter:
+def signing_router(parts: HttpParts, pages: Pages) -> APIRouter:
     """A link shows a button, and only that signs in: programs that look at links in chats use none up."""
     router = APIRouter(tags=["sign-in"])
     gatekeeper, signins = parts.gatekeeper, parts.signins
 
+    @router.get("/signin", include_in_schema=False)
+    async def how(request: Request, note: str = "") -> Response:
+        """How to get a link. note: what happened before, by the name of its text."""
+        return pages.html(request, "signin.html", note=note if note == "signed_out" else "")
+
     @router.get("/signin/{code}", response_class=HTMLResponse, include_in_schema=False)
     async def offer(
         request: Request, code: Annotated[str, PathParameter(max_length=64, pattern=r"^[\w-]+$")]
-    ) -> HTMLResponse:
-        say = SAY["zh" if request.headers.get("accept-language", "").lower().startswith("zh") else "en"]
+    ) -> Response:
         if not signins.is_open(code):
-            return HTMLResponse(PAGE.format(body=OVER.format(say=say[1])), 410)
-        action = f"{request.scope.get('root_path', '')}/signin"
-        return HTMLResponse(PAGE.format(body=FORM.format(action=action, code=code, say=say[0])))
+            return pages.html(request, "signin.html", note="sign_in_used", status=410)
+        return pages.html(request, "confirm.html", code=code)
 
     @router.post("/signin", include_in_schema=False)
     async def sign_in(request: Request) -> Response:
@@ -54,6 +42,8 @@ def signing_router(parts: HttpParts) -> APIRouter:
         given = parse_qs((await request.body()).decode("utf-8", "replace"))
         code = given.get("code", [""])[0]
         cookie = await signins.redeem(code, request.headers.get("user-agent", ""))
+        if cookie is None and is_visit(request):
+            return pages.html(request, "signin.html", note="sign_in_used", status=410)
         if cookie is None:
             raise HttpProblem(410, "link_over", "this link was used already, or is too old; ask for another one")
         root = request.scope.get("root_path", "")

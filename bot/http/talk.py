@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from bot.store.retrying import RetryingStore
     from bot.store.shown import Answered, Listed
     from channels.base import Channel
+    from channels.http.board import Change
     from channels.message import AttachmentKind, OutboundFile
 
 LONGEST_TEXT = 200_000
@@ -239,7 +240,7 @@ class Talk:
     async def history(
         self, caller: Caller, chat: str, *, limit: int = 100, before: datetime | None = None
     ) -> list[dict[str, Any]]:
-        """The newest messages of both sides as JSON types, oldest first, each with `author` "person" or "bot"; `before`:
+        """The newest messages of both sides as JSON types, oldest first, each with `author` "person" or "bot". before:
         only older ones. Growing ones as they are now."""
         self.require(caller, chat)
         most = max(1, min(limit, MOST_LISTED))
@@ -262,10 +263,32 @@ class Talk:
     async def follow(self, caller: Caller, chat: str, last_event_id: str | None = None) -> AsyncGenerator[str, None]:
         """The changes of a conversation as server-sent events, without end: see `channels.http.board` for their types;
         for `sse.stream`. last_event_id: of the newest one that the reader has. Raises HttpProblem at the first step."""
-        self.require(caller, chat)
-        async with aclosing(self._channel().follow(chat, last_event_id)) as changes:  # type: ignore[type-var]  # an async generator
+        async with aclosing(self.changes(caller, chat, last_event_id)) as changes:
             async for number, change in changes:
                 yield event(change.type, change.data, number)
+
+    async def changes(
+        self, caller: Caller, chat: str, last_event_id: str | None = None
+    ) -> AsyncGenerator[tuple[str, Change], None]:
+        """The same changes as values, each with its id."""
+        self.require(caller, chat)
+        async with aclosing(self._channel().follow(chat, last_event_id)) as changes:  # type: ignore[type-var]  # an async generator
+            async for numbered in changes:
+                yield numbered
+
+    def cursor(self) -> str:
+        """An id to follow from: what is read after this call misses no change."""
+        return self._channel().cursor
+
+    def now(self, caller: Caller, chat: str, message_id: str) -> dict[str, Any] | None:
+        """A message of the bot as it is shown now, if it is among those in memory."""
+        live = self._channel().board(self.require(caller, chat)).get(message_id)
+        return None if live is None else live.as_json()
+
+    async def uploaded(self, caller: Caller, upload_id: str) -> tuple[Path, Attachment]:
+        """Where a file is that the caller has uploaded. Raises HttpProblem."""
+        attachment = await self.attachment(caller, upload_id)
+        return self._users / attachment.ref, attachment
 
     def _channel(self) -> HttpChannel:
         channel = self._channel_of(self.account)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -24,13 +25,17 @@ from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bot.clock import SystemClock
     from bot.control.server import TakeOver
+    from bot.http.auth import Gatekeeper
+    from bot.http.parts import HttpParts
     from bot.http.server import HttpServer
     from bot.redaction import Redactor
     from bot.settings import Settings
+    from bot.settings.http import HttpSettings
     from bot.settings.load import SettingsSource
-    from bot.settings.sections import HttpSettings
     from bot.store import Store
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
@@ -103,6 +108,8 @@ class Gateway:
         if why := self._listen(self._settings.http):
             return self._fail(why)
         parts.adoption.listen = self._listen_as
+        if terminal.is_interactive() and (link := parts.signins.link()) is not None:
+            print(f"Page: {link}", file=sys.stderr)  # never into the log: who has it is signed in
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
         await parts.recover()
@@ -148,7 +155,7 @@ class Gateway:
 
         parts = self._parts
         gatekeeper = Gatekeeper(parts.signins, settings, self._clock)
-        made = routers(parts.http(gatekeeper, self._is_ready))
+        made = routers(http_parts(parts, gatekeeper, self._is_ready))
         try:
             self._http = HttpServer(settings, made, gatekeeper, parts.uploads.limits.message)
         except HttpUnavailable as error:
@@ -273,3 +280,53 @@ class Gateway:
             await asyncio.to_thread(parts.tracing.close)
         left = grace - (self._clock.monotonic() - began)
         await parts.sandboxes.shutdown(max(SANDBOX_SECONDS, left))
+
+
+def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], bool]) -> HttpParts:
+    """What a listener serves. gatekeeper: finds out who asks it. is_ready: see health_router."""
+    from bot.http.parts import HttpParts
+    from bot.http.talk import Talk
+
+    def talk(account: str) -> Talk:
+        return Talk(
+            account,
+            channel=parts.connections.channels.get,
+            store=parts.patient,
+            book=parts.editor.book,
+            data_dir=parts.settings.data_dir,
+            limits=lambda: parts.uploads.limits,
+        )
+
+    return HttpParts(
+        settings=lambda: parts.settings,
+        store=parts.patient,
+        clock=parts.patient.clock,
+        tasks=parts.tasks,
+        gatekeeper=gatekeeper,
+        signins=parts.signins,
+        web=talk("web"),
+        api=talk("api"),
+        is_ready=is_ready,
+        platforms={account: channel.type for account, channel in parts.settings.channels.items()},
+        harness=parts.agent.harness,
+        status=parts.status,
+        health=parts.health,
+        why=parts.why,
+        bus=parts.bus,
+        manager=parts.manager,
+        runs=parts.runs,
+        delivery=parts.delivery,
+        connections=parts.connections,
+        editor=parts.editor,
+        agents=parts.agents,
+        skills=parts.skills,
+        spending=parts.spending,
+        memory=parts.memory,
+        schedules=parts.schedules,
+        uploads=parts.uploads,
+        presented=parts.presented,
+        sandboxes=parts.sandboxes,
+        models=parts.models,
+        forgetting=parts.forgetting,
+        reloader=parts.reloader,
+    )

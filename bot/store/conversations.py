@@ -107,6 +107,11 @@ def title_of(tx: Connection, thread_id: str) -> str:
     return tx.scalar(select(threads.c.title).where(threads.c.thread_id == thread_id)) or ""
 
 
+def rename_thread(tx: Connection, thread_id: str, title: str) -> None:
+    """Give a thread another title."""
+    tx.execute(update(threads).where(threads.c.thread_id == thread_id).values(title=title))
+
+
 def name_thread(tx: Connection, thread_id: str, title: str) -> None:
     """Give a thread a title, unless it has one."""
     tx.execute(update(threads).where(threads.c.thread_id == thread_id, threads.c.title == "").values(title=title))

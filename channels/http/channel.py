@@ -192,6 +192,11 @@ class HttpChannel(Adapter):
         )
         await commit([press], self._ports, self._health)
 
+    @property
+    def cursor(self) -> str:
+        """The id of the newest change: what is read after this is followed from here without a gap."""
+        return f"{self._process}-{self._count}"
+
     async def follow(self, chat: str, last_event_id: str | None = None) -> AsyncIterator[tuple[str, Change]]:
         """What changes in a conversation, without end, each with its id: see Board.follow.
 
@@ -209,7 +214,7 @@ class HttpChannel(Adapter):
             board.readers -= 1
 
     def board(self, chat: str) -> Board:
-        """What a conversation shows. Of the boards that nobody reads and that are not written to MAX_BOARDS are kept."""
+        """What a conversation shows. MAX_BOARDS are kept of those that nobody reads and that are not written to."""
         board = self._boards.get(chat)
         if board is None:
             board = self._boards[chat] = Board(self._next, self._count)

@@ -20,20 +20,24 @@ MOST_STATUS = 60
 INLINE_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 INLINE_SOUNDS = frozenset({"audio/ogg", "audio/mpeg", "audio/wav", "audio/webm", "audio/mp4"})
 _STEPS = {"☐": "open", "▶": "now", "☑": "done"}
+_STEP_OF = "📋"
 _COMMAND = re.compile(r"/\w+(\s.{0,80})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a status. step: "open", "now" or "done" where it is a step of a plan, else ""."""
+class Status:
+    """What is being done. plan: its steps with their states: open, now or done. doing: lines of their own."""
 
-    text: str
-    step: str
+    plan: tuple[tuple[str, str], ...] = ()
+    doing: tuple[str, ...] = ()
 
-
-def lines(status: str) -> list[Line]:
-    found = [line.strip() for line in status.split("\n") if line.strip()][:MOST_STATUS]
-    return [Line(line[1:].strip(), _STEPS[line[0]]) if line[0] in _STEPS else Line(line, "") for line in found]
+    @classmethod
+    def of(cls, text: str) -> Status:
+        found = [line.strip() for line in text.split("\n") if line.strip()][:MOST_STATUS]
+        plan = tuple((line[1:].strip(), _STEPS[line[0]]) for line in found if line[0] in _STEPS)
+        # Beside the steps themselves nobody needs to be told at which one it is.
+        doing = tuple(line for line in found if line[0] not in _STEPS and not (plan and line[0] == _STEP_OF))
+        return cls(plan, doing)
 
 
 def seen(entry: Mapping[str, Any], t: Words) -> dict[str, Any]:
@@ -52,7 +56,7 @@ def seen(entry: Mapping[str, Any], t: Words) -> dict[str, Any]:
         "id": entry["message_id"],
         "author": "bot",
         "pieces": pieces(text, t, growing=not entry["final"]),
-        "status": lines(entry["status"]) if not entry["final"] or not text else [],
+        "status": Status.of(entry["status"]) if not entry["final"] or not text else Status(),
         "done": list(entry["done"])[:MOST_STATUS],
         "buttons": entry["buttons"],
         "file": _file(entry["file"]),
@@ -78,13 +82,14 @@ def _file(file: Mapping[str, Any] | None) -> dict[str, Any] | None:
 class Reader:
     """One open page: turns a conversation's changes into events, of a growing answer only the pieces that are new.
 
-    now: the present state of a message of the bot by its id, None where it is gone. html: of `message.html`. whole: of
-    all messages, and whether the agent is at work.
+    now: the present state of a message of the bot by its id, None where it is gone. html: of `message.html`. status: of
+    `status.html`.
     """
 
     t: Words
     now: Callable[[str], Mapping[str, Any] | None]
     html: Callable[[Mapping[str, Any]], str]
+    status: Callable[[Status], str]
     sent: dict[str, list[Markup]] = field(default_factory=dict)
     """Of each message that grows, the pieces that the page has."""
 
@@ -119,5 +124,5 @@ class Reader:
             if known != new:
                 break
             same += 1
-        status = [{"text": line.text, "step": line.step} for line in lines(entry["status"])]
+        status = self.status(Status.of(entry["status"]))
         return "grow", {"id": message_id, "from": same, "html": list(map(str, after[same:])), "status": status}

@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from bot.http.errors import HttpProblem, not_found
 from bot.http.page.navigation import menu
 from bot.texts import LANGUAGES
 from bot.texts.page import accepted, words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from starlette.requests import Request
+    from collections.abc import Callable, Coroutine, Mapping
+    from typing import Any
 
 HERE = Path(__file__).parent
 LANGUAGE_COOKIE = "antler_language"
@@ -44,6 +45,8 @@ _LOADED = re.compile(r"""(?<=url\()[\w-]+\.\w+(?=\))|(?<=from "\./)[\w-]+\.js(?=
 class Viewer(Protocol):
     """What a page says of the caller (`bot.http.auth.Caller`)."""
 
+    @property
+    def person(self) -> str: ...
     @property
     def name(self) -> str: ...
     @property
@@ -121,6 +124,7 @@ class Pages:
         context: dict[str, object] = {
             "t": t,
             "viewer": viewer,
+            "name": (viewer.name or viewer.person) if viewer is not None else "",
             "menu": menu(viewer.scopes) if viewer is not None else [],
             "csrf": viewer.csrf if viewer is not None else "",
             "theme": theme if theme in THEMES else "",
@@ -165,6 +169,34 @@ class Pages:
         return self.html(request, "problem.html", viewer, status=status, kind=kind)
 
 
+def is_visit(request: Request) -> bool:
+    """Whether a browser opens this as a page of its own; scripts, also ours, ask for other things first."""
+    return request.headers.get("accept", "").startswith("text/html")
+
+
+def page_router(pages: Pages) -> APIRouter:
+    """A router whose failures are pages for people who open them, and the usual JSON for scripts; who is not signed in
+    is led to the page that says how."""
+
+    class PageRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def handled(request: Request) -> Response:
+                try:
+                    return await handle(request)
+                except HttpProblem as problem:
+                    if not is_visit(request):
+                        raise
+                    if problem.status == 401:
+                        return pages.sign_in(request)
+                    return pages.problem(request, None, problem.status)
+
+            return handled
+
+    return APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
 def language_of(request: Request) -> str:
     """The language that was chosen in this browser, else the first that it asks for."""
     chosen = request.cookies.get(LANGUAGE_COOKIE, "")
@@ -179,13 +211,13 @@ def local_path(wanted: str) -> str:
 
 def frame_router(pages: Pages) -> APIRouter:
     """Static files, and the choice of language and appearance; open to everybody."""
-    router = APIRouter(include_in_schema=False)
+    router = page_router(pages)
 
     @router.api_route("/static/{name}", methods=["GET", "HEAD"])
     async def static(request: Request, name: str) -> Response:
         file = pages.static.get(name)
         if file is None:
-            return pages.problem(request, None, 404)
+            raise not_found()
         headers = {"Cache-Control": f"public, max-age={YEAR}, immutable", "Vary": "Accept-Encoding"}
         if file.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
             headers["Content-Encoding"] = "gzip"
@@ -206,5 +238,16 @@ def frame_router(pages: Pages) -> APIRouter:
                     cookie, wanted, max_age=YEAR, path=f"{base}/", samesite="lax", secure=request.url.scheme == "https"
                 )
         return answer
+
+    return router
+
+
+def last_router(pages: Pages) -> APIRouter:
+    """What is at no other path: a page for people. It comes behind all others."""
+    router = page_router(pages)
+
+    @router.get("/{path:path}")
+    async def nothing(path: str) -> Response:
+        raise not_found()
 
     return router

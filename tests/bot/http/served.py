@@ -13,8 +13,9 @@ from bot.access.signin import SCOPES
 from bot.http.auth import COOKIE, CSRF_HEADER, Gatekeeper
 from bot.http.parts import routers
 from bot.http.server import HttpServer
+from bot.process.gateway import http_parts
 from bot.settings.model import ChannelSettings
-from bot.settings.sections import HttpSettings
+from bot.settings.http import HttpSettings
 from bot.store.identity import OWN_ACCOUNTS
 from channels.http.config import HttpConfig
 from channels.registry import channel_class
@@ -58,7 +59,7 @@ class ServedCore(Core):
             self.tasks.spawn(f"channel {account}", self.parts.connections.receive(account, lambda: None))
         settings = self.parts.settings
         gatekeeper = Gatekeeper(self.parts.signins, settings.http, self.clock)
-        self.served = self.parts.http(gatekeeper, lambda: True)
+        self.served = http_parts(self.parts, gatekeeper, lambda: True)
         self.server = HttpServer(settings.http, routers(self.served), gatekeeper, 30_000_000)
         self.server.start()
 

@@ -11,13 +11,13 @@ export function say(key, values = {}) {
   return words[key].replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
 
-/** A short message at the bottom; kind "bad" for failures. */
+/** A short message at the bottom; kind: "bad" for failures, "stays" until it is removed. */
 export function toast(text, kind = "") {
   const note = document.createElement("div");
   note.className = `toast ${kind}`;
   note.textContent = text;
   document.getElementById("toasts").append(note);
-  setTimeout(() => note.remove(), kind === "bad" ? 8000 : 4000);
+  if (!kind.includes("stays")) setTimeout(() => note.remove(), kind === "bad" ? 8000 : 4000);
   return note;
 }
 
@@ -25,7 +25,7 @@ export function toast(text, kind = "") {
 export async function send(url, options = {}) {
   let answer;
   try {
-    answer = await fetch(url, { ...options, headers: { "X-Antler-CSRF": csrf, Accept: "text/html, application/json", ...options.headers } });
+    answer = await fetch(url, { ...options, headers: { "X-Antler-CSRF": csrf, Accept: "application/json, text/html", ...options.headers } });
   } catch {
     toast(say("unreachable"), "bad");
     return null;
@@ -70,6 +70,18 @@ function openSidebar(open) {
   else opener?.focus();
 }
 
+/** Also where the page is not served over TLS, and browsers give no clipboard. */
+async function copyText(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "sr-only";
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}
+
 // ---- Clicks
 document.addEventListener("click", async (event) => {
   const target = event.target.closest("[data-sidebar], [data-copy], [data-confirm], .spoiler");
@@ -82,18 +94,23 @@ document.addEventListener("click", async (event) => {
     openSidebar(target.dataset.sidebar === "open");
   } else if ("copy" in target.dataset) {
     const source = target.dataset.copy ? document.getElementById(target.dataset.copy) : target.closest(".code-block").querySelector("code");
-    await navigator.clipboard.writeText(source.dataset.source ?? source.textContent);
+    await copyText(target.dataset.copy ? source.innerText : source.textContent);
+    if ("toast" in target.dataset) { toast(say("copied")); return; }
     const label = target.querySelector(".label") ?? target;
     const before = label.textContent;
     label.textContent = say("copied");
     setTimeout(() => { label.textContent = before; }, 1600);
   } else if (target.matches(".spoiler")) {
     target.classList.add("shown");
-    target.setAttribute("aria-expanded", "true");
+    for (const name of ["role", "tabindex", "aria-label"]) target.removeAttribute(name);
   }
 });
 
 document.addEventListener("keydown", (event) => {
+  if ((event.key === "Enter" || event.key === " ") && event.target.matches(".spoiler:not(.shown)")) {
+    event.preventDefault();
+    event.target.click();
+  }
   if (event.key !== "Escape") return;
   if (root.classList.contains("sidebar-open")) openSidebar(false);
   for (const popup of document.querySelectorAll("details[data-popup][open]")) {
@@ -156,7 +173,7 @@ document.addEventListener("submit", async (event) => {
   if (!answer) return;
   const said = answer.headers.get("X-Antler-Toast");
   if (said) toast(decodeURIComponent(said));
-  const place = answer.headers.get("X-Antler-Location");
+  const place = answer.headers.get("X-Antler-Location") ?? form.dataset.then;
   if (place) { location.assign(place); return; }
   const region = form.dataset.target ? document.querySelector(form.dataset.target) : form.closest("[data-region]");
   if (!region) return;
@@ -182,7 +199,7 @@ async function refresh(region) {
   if (document.hidden || region.dataset.asking) return;
   region.dataset.asking = "yes";
   try {
-    const answer = await fetch(region.dataset.region, { headers: { Accept: "text/html" } });
+    const answer = await fetch(region.dataset.region, { headers: { Accept: "application/json, text/html" } });
     if (answer.status === 401) location.reload();
     else if (answer.ok) fill(region, await answer.text());
     region.classList.toggle("stale", !answer.ok);

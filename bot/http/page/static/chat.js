@@ -1,0 +1,318 @@
+// Chat: what is written goes to the API of conversations; what is shown comes as HTML, by events.
+import { ages, base, reason, say, send, toast } from "./page.js";
+
+const chat = document.getElementById("chat");
+const messages = document.getElementById("messages");
+const scroller = document.getElementById("main");
+const composer = document.getElementById("composer");
+const text = document.getElementById("text");
+const stop = document.getElementById("stop");
+const typing = document.getElementById("typing");
+const coarse = matchMedia("(pointer: coarse)");
+const api = `${base}/api/conversations/${chat.dataset.chat}`;
+const draftKey = `antler-draft-${chat.dataset.fresh === "yes" ? "new" : chat.dataset.chat}`;
+
+// ---- Where the reader is: at the end the page follows what grows, elsewhere it stays.
+let following = true;
+scroller.addEventListener("scroll", () => {
+  following = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 80;
+}, { passive: true });
+function follow(force = false) {
+  if (force || following) scroller.scrollTop = scroller.scrollHeight;
+}
+messages.addEventListener("load", () => follow(), true); // pictures
+
+/** Where there is a keyboard; on a phone it would only cover the page. */
+function focusText() {
+  if (!coarse.matches) text.focus({ preventScroll: true });
+}
+
+// ---- At work or not: the three dots stand where nothing of an answer is seen yet, the button stops.
+let waiting = chat.dataset.working === "yes";
+function showWorking() {
+  const growing = messages.querySelector('[data-final="no"]') !== null;
+  typing.hidden = !waiting || growing;
+  stop.hidden = !(waiting || growing);
+  chat.setAttribute("aria-busy", String(growing));
+}
+
+// ---- What comes
+function put(html, id) {
+  const holder = document.createElement("template");
+  holder.innerHTML = html;
+  const fresh = holder.content.firstElementChild;
+  const known = document.getElementById(id);
+  if (known) {
+    if (known.querySelector("details[open]")) fresh.querySelector("details")?.setAttribute("open", "");
+    known.replaceWith(fresh);
+  } else {
+    messages.append(fresh);
+  }
+  ages(fresh);
+  return known === null;
+}
+
+const source = new EventSource(`${base}/c/${chat.dataset.chat}/events?after=${encodeURIComponent(chat.dataset.after)}`);
+const on = (kind, act) => source.addEventListener(kind, (event) => { act(JSON.parse(event.data)); showWorking(); follow(); });
+let lost = null;
+
+on("state", (state) => {
+  messages.innerHTML = state.html;
+  waiting = state.working;
+  ages(messages);
+  begun();
+});
+on("message", (message) => {
+  const isNew = put(message.html, message.id);
+  const element = document.getElementById(message.id);
+  if (element.matches(".person")) {
+    waiting = true;
+    following = true;
+    begun();
+  } else if (message.final) {
+    waiting = false;
+    announce(element);
+    refreshList();
+  }
+  if (isNew && element.matches(".asks")) element.querySelector("button")?.scrollIntoView({ block: "nearest" });
+});
+on("grow", (change) => {
+  const element = document.getElementById(change.id);
+  if (!element) return;
+  const prose = element.querySelector(".prose");
+  while (prose.children.length > change.from) prose.lastElementChild.remove();
+  for (const html of change.html) {
+    const piece = document.createElement("div");
+    piece.className = "piece";
+    piece.innerHTML = html;
+    prose.append(piece);
+  }
+  const status = element.querySelector(".status");
+  if (status.dataset.shown !== change.status) {
+    status.innerHTML = change.status;
+    status.dataset.shown = change.status;
+  }
+});
+on("removed", (change) => document.getElementById(change.id)?.remove());
+on("typing", () => { waiting = true; });
+on("acknowledged", (change) => {
+  if (change.text && pressed.delete(change.press)) toast(change.text);
+});
+source.addEventListener("open", () => {
+  lost?.remove();
+  lost = null;
+});
+source.addEventListener("error", async () => {
+  if (source.readyState === EventSource.CLOSED) {
+    // Not a broken line but a refusal: who is not signed in any more is led to the way in.
+    const answer = await fetch(`${base}/api/me`).catch(() => null);
+    setTimeout(() => location.reload(), answer?.status === 401 ? 0 : 5000);
+    return;
+  }
+  if (!lost) {
+    lost = toast(say("offline"), "bad stays");
+  }
+});
+
+/** Tells screen readers an answer once it is whole, and no word of it before. */
+function announce(element) {
+  const said = element.querySelector(".prose")?.innerText.trim();
+  if (said) document.getElementById("announce").textContent = said.length > 600 ? say("answer_arrived") : said;
+}
+
+/** The first message of a new chat makes it one that has an address. */
+function begun() {
+  document.querySelector(".welcome").hidden = messages.childElementCount > 0;
+  if (chat.dataset.fresh !== "yes" || messages.childElementCount === 0) return;
+  chat.dataset.fresh = "no";
+  document.getElementById("actions").hidden = false;
+  history.replaceState(null, "", `${base}/c/${chat.dataset.chat}`);
+}
+
+let listing = 0;
+function refreshList() {
+  clearTimeout(listing);
+  listing = setTimeout(async () => {
+    const search = document.querySelector(".search [name=q]").value;
+    const answer = await fetch(`${base}/chats?${new URLSearchParams({ chat: chat.dataset.chat, q: search })}`);
+    if (!answer.ok) return;
+    document.getElementById("chats").innerHTML = await answer.text();
+    const title = document.querySelector("#chats [aria-current]")?.dataset.title;
+    if (!title) return;
+    document.getElementById("title").textContent = title;
+    document.title = `${title} · Antler`;
+  }, 300);
+}
+
+// ---- What is written
+const attached = new Map(); // element -> upload id
+let sending = false;
+
+function resize() {
+  text.rows = Math.min(12, text.value.split("\n").length);
+  text.dataset.long = text.value.length > 0 && text.scrollHeight > text.clientHeight ? "yes" : "no";
+}
+function keep() {
+  try { text.value ? sessionStorage.setItem(draftKey, text.value) : sessionStorage.removeItem(draftKey); } catch { /* no room: nothing is lost but the draft */ }
+}
+text.addEventListener("input", () => { resize(); keep(); });
+text.addEventListener("keydown", (event) => {
+  // Enter that ends a Chinese or Japanese word sends nothing; on a phone it makes a new line.
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || coarse.matches) return;
+  event.preventDefault();
+  composer.requestSubmit();
+});
+composer.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const uploads = [...attached.values()];
+  if (sending || uploads.includes(null) || (!text.value.trim() && !uploads.length)) return;
+  const written = text.value;
+  sending = true;
+  if (await post(written, uploads)) {
+    if (text.value === written) text.value = "";
+    for (const element of attached.keys()) element.remove();
+    attached.clear();
+    document.getElementById("attached").hidden = true;
+    resize();
+    keep();
+  }
+  sending = false;
+  focusText();
+});
+
+async function post(words, uploads = []) {
+  const body = JSON.stringify({ text: words, client_id: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`, attachments: uploads });
+  const answer = await send(`${api}/messages`, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+  return answer !== null;
+}
+
+stop.addEventListener("click", () => post("/stop"));
+
+// ---- Presses
+const pressed = new Set();
+document.addEventListener("click", async (event) => {
+  const target = event.target.closest("[data-press], [data-say], [data-rename], [data-dismiss], [data-older]");
+  if (!target) return;
+  if (target.dataset.press) {
+    const buttons = [...target.closest(".choices").querySelectorAll("button")];
+    const id = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+    for (const each of buttons) each.disabled = true;
+    target.setAttribute("aria-pressed", "true");
+    pressed.add(id);
+    focusText();
+    const body = JSON.stringify({ message_id: target.closest(".message").id, data: target.dataset.press, client_id: id });
+    const answer = await send(`${api}/presses`, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+    // What was decided changes the message; where it does not, the buttons are good for another press.
+    setTimeout(() => { for (const each of buttons) each.disabled = false; }, answer ? 1500 : 0);
+  } else if (target.dataset.say) {
+    target.closest("details[data-popup]")?.removeAttribute("open");
+    await post(target.dataset.say);
+    focusText();
+  } else if ("rename" in target.dataset) {
+    target.closest("details").open = false;
+    document.getElementById("rename").showModal();
+    document.getElementById("new-title").select();
+  } else if ("dismiss" in target.dataset) {
+    target.closest("dialog").close();
+  } else if (target.dataset.older) {
+    const answer = await send(`${base}/c/${chat.dataset.chat}/earlier?before=${encodeURIComponent(target.dataset.older)}`);
+    if (!answer) return;
+    const from = scroller.scrollHeight - scroller.scrollTop;
+    const holder = document.createElement("template");
+    holder.innerHTML = await answer.text();
+    for (const known of holder.content.querySelectorAll("[id]")) if (document.getElementById(known.id)) known.remove();
+    target.closest(".older").replaceWith(holder.content);
+    ages(messages);
+    scroller.scrollTop = scroller.scrollHeight - from;
+  }
+});
+document.querySelector("[data-rename-form]")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = event.target;
+  if (!(await send(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) }))) return;
+  form.closest("dialog").close();
+  refreshList();
+});
+
+// ---- Files: picked, dropped, pasted
+async function attach(files) {
+  const list = document.getElementById("attached");
+  for (const file of files) {
+    const item = document.createElement("li");
+    const name = document.createElement("span");
+    const remove = document.createElement("button");
+    item.className = "file busy";
+    name.className = "clip";
+    name.textContent = file.name;
+    remove.type = "button";
+    remove.className = "remove";
+    remove.textContent = "×";
+    remove.setAttribute("aria-label", say("remove", { name: file.name }));
+    remove.addEventListener("click", () => {
+      attached.delete(item);
+      item.remove();
+      list.hidden = attached.size === 0;
+    });
+    if (file.type.startsWith("image/") && file.type !== "image/svg+xml") {
+      const picture = document.createElement("img");
+      picture.src = URL.createObjectURL(file);
+      picture.alt = "";
+      item.append(picture);
+    }
+    item.append(name, remove);
+    list.append(item);
+    list.hidden = false;
+    attached.set(item, null);
+    upload(file).then((kept) => {
+      item.classList.remove("busy");
+      if (kept && attached.has(item)) attached.set(item, kept.id);
+      else { attached.delete(item); item.remove(); list.hidden = attached.size === 0; }
+    });
+  }
+}
+async function upload(file) {
+  const csrf = document.querySelector('meta[name="csrf"]').content;
+  const headers = { "X-Antler-CSRF": csrf, "Content-Type": file.type || "application/octet-stream" };
+  try {
+    const answer = await fetch(`${base}/api/uploads?name=${encodeURIComponent(file.name.slice(-200))}`, { method: "POST", body: file, headers });
+    if (answer.ok) return await answer.json();
+    toast(say("upload_failed", { name: file.name, why: await reason(answer) }), "bad");
+  } catch {
+    toast(say("upload_failed", { name: file.name, why: say("unreachable") }), "bad");
+  }
+  return null;
+}
+document.getElementById("files").addEventListener("change", (event) => {
+  attach([...event.target.files]);
+  event.target.value = "";
+  focusText();
+});
+text.addEventListener("paste", (event) => {
+  const files = [...event.clipboardData.files];
+  if (!files.length) return;
+  event.preventDefault();
+  attach(files);
+});
+let dragged = 0;
+const drop = document.getElementById("drop");
+document.addEventListener("dragenter", (event) => {
+  if (event.dataTransfer.types.includes("Files")) { dragged += 1; drop.classList.add("shown"); }
+});
+document.addEventListener("dragleave", () => { dragged = Math.max(0, dragged - 1); if (!dragged) drop.classList.remove("shown"); });
+document.addEventListener("dragover", (event) => event.preventDefault());
+document.addEventListener("drop", (event) => {
+  event.preventDefault();
+  dragged = 0;
+  drop.classList.remove("shown");
+  attach([...event.dataTransfer.files]);
+});
+
+// ---- The start
+try { text.value = sessionStorage.getItem(draftKey) ?? ""; } catch { /* none is kept */ }
+resize();
+showWorking();
+if (messages.childElementCount) {
+  follow(true);
+  document.fonts?.ready.then(() => follow());
+}
+focusText();
