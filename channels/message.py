@@ -176,8 +176,8 @@ class ScheduleDue(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookCalled(Event):
-    """A program called a webhook that has the agent do something: made by the gateway itself, never by an adapter, in the
-    name of `sender`.
+    """A program called a webhook that has the agent do something: made by the gateway itself, never by an adapter, in
+    the name of `sender`.
 
     hook: its name in the config. prompt: what its operator wants done. text: what the program sent, data of a stranger.
     """

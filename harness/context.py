@@ -45,8 +45,8 @@ class Place:
 class RunContext:
     """Kept with the run row, so that a resume after a restart needs nothing else.
 
-    model: a name of the config's list. schedule: what started this turn: the id of a schedule, or HOOK and the name of a
-    webhook; "" where a person did.
+    model: a name of the config's list. schedule: what started this turn: the id of a schedule, or HOOK and the name of
+    a webhook; "" where a person did.
     skills_off: those that were turned off for the conversation. intermediate: which of the run's messages people are
     shown; progress: how much of what it does; heading: what stands above its answer from the beginning on, in Markdown.
     """

@@ -1,7 +1,7 @@
 """Webhooks in: `POST /hooks/NAME`, by which programs write into a chat or have the agent do something there.
 
-Signed as the Standard Webhooks specification says (https://www.standardwebhooks.com): three headers, an HMAC-SHA256 over
-`id.timestamp.body`. What is accepted is committed before the answer; the same delivery is accepted once.
+Signed as the Standard Webhooks specification says (https://www.standardwebhooks.com): three headers, an HMAC-SHA256
+over `id.timestamp.body`. What is accepted is committed before the answer; the same delivery is accepted once.
 """
 
 from __future__ import annotations

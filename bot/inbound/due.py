@@ -1,5 +1,5 @@
-"""DueSchedules and Hooks: what becomes of what nobody typed, a schedule that is due or a webhook that was called: may its
-person still, then it is shown and asked. For the manager."""
+"""DueSchedules and Hooks: what becomes of what nobody typed, a schedule that is due or a webhook that was called: may
+its person still, then it is shown and asked. For the manager."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ class Hooks:
         self._key = key
 
     async def take(self, event_id: int, called: HookCalled) -> None:
-        """Post it to its conversation: in a direct message in its person's name, in a group in the hook's own. Who may not
-        write there, or a group that is closed, is not asked for anything."""
+        """Post it to its conversation: in a direct message in its person's name, in a group in the hook's own. Who may
+        not write there, or a group that is closed, is not asked for anything."""
         rules = self._book.policy(called.account).access
         if not rules.may_speak(called.address, called.sender):
             log.warning("webhook %s: nothing was done, nobody is let in at %s", called.hook, chat_id(called.address))

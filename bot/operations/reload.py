@@ -191,8 +191,8 @@ class Outcome:
 
 
 class Reloader:
-    """source: where the config is. current: the settings that hold. adopt: makes others hold. retry: called after each reading; what platforms
-    refused may have been mended there."""
+    """source: where the config is. current: the settings that hold. adopt: makes others hold. retry: called after each
+    reading; what platforms refused may have been mended there."""
 
     def __init__(
         self,

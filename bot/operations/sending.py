@@ -77,8 +77,8 @@ class SendTool:
         return {"text": text, "done": True}
 
     async def put(self, chat: str, text: str, key: str) -> bool:
-        """Put a text into the outbox, even of a chat where nobody wrote yet; returns once that is committed. False where
-        it was accepted before under the same key. Raises Unsendable."""
+        """Put a text into the outbox, even of a chat where nobody wrote yet; returns once that is committed. False
+        where it was accepted before under the same key. Raises Unsendable."""
         if not text.strip() or len(text) > LONGEST_TEXT:
             raise Unsendable(
                 "the text is empty" if not text.strip() else f"the text has over {LONGEST_TEXT:,} characters"

@@ -35,8 +35,8 @@ HookName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,40}$
 
 
 class HookSettings(Section):
-    """A webhook. secret: with which its calls are signed. chat: the chat `account:chat` that it speaks in. run: what the
-    agent is asked to do with what was sent; false: that is said in the chat as it is."""
+    """A webhook. secret: with which its calls are signed. chat: the chat `account:chat` that it speaks in. run: what
+    the agent is asked to do with what was sent; false: that is said in the chat as it is."""
 
     secret: SecretStr
     chat: NamedIdentity
@@ -62,7 +62,8 @@ class HttpSettings(Section):
     proxy that has TLS stands in front of it. url: how people reach it, where that is another address than `listen`;
     its path is that below which everything is. session_days: after which one who signed in has to do so again.
     metrics_token: what /metrics is asked with, as `Authorization: Bearer ...`. admins_read_threads: administrators read
-    everybody's threads on the page, which is said in the chats. hooks: webhooks by their names, called at /hooks/NAME."""
+    everybody's threads on the page, which is said in the chats. hooks: webhooks by their names, called at
+    /hooks/NAME."""
 
     listen: str | None = None
     tls: TlsSettings | None = None

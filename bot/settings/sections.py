@@ -19,7 +19,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     SecretStr,
-    StringConstraints,
     field_validator,
     model_validator,
 )

@@ -172,8 +172,8 @@ def open_approvals(tx: Connection, now: datetime, limit: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """How answers went since some moment. first_words, whole, shown: milliseconds each, sorted: from a run's begin to its
-    first words and to its end, and from there until its platform had all of it. endings: how many by state."""
+    """How answers went since some moment. first_words, whole, shown: milliseconds each, sorted: from a run's begin to
+    its first words and to its end, and from there until its platform had all of it. endings: how many by state."""
 
     first_words: tuple[int, ...] = ()
     whole: tuple[int, ...] = ()

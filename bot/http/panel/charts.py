@@ -95,4 +95,5 @@ def _column(values: list[int], left: float, width: float, top: int) -> str:
 
 def _hit(left: float, width: float) -> str:
     """An invisible column, so that a short bar's figures are found too."""
-    return f'<rect fill="none" pointer-events="all" x="{left:.1f}" y="{TOP}" width="{width:.1f}" height="{HEIGHT - TOP - BOTTOM}"/>'
+    place = f'x="{left:.1f}" y="{TOP}" width="{width:.1f}" height="{HEIGHT - TOP - BOTTOM}"'
+    return f'<rect fill="none" pointer-events="all" {place}/>'

@@ -31,7 +31,7 @@ def threads_router(parts: HttpParts, pages: Pages) -> APIRouter:
     router, room, transcripts = APIRouter(include_in_schema=False), Room(pages), Transcripts(parts)
 
     @router.get("/threads")
-    async def threads(request: Request, caller: MaybeSignedIn, all: str = "", skip: int = 0) -> Response:  # noqa: A002
+    async def threads(request: Request, caller: MaybeSignedIn, all: str = "", skip: int = 0) -> Response:
         refused = room.refused(request, caller)
         if refused is not None or caller is None:
             return refused or pages.sign_in(request)
@@ -75,7 +75,7 @@ def usage_router(parts: HttpParts, pages: Pages) -> APIRouter:
         caller: MaybeSignedIn,
         by: str = "model",
         days: int = 30,
-        all: str = "",  # noqa: A002
+        all: str = "",
     ) -> Response:
         refused = room.refused(request, caller)
         if refused is not None or caller is None:
@@ -143,7 +143,7 @@ def own_router(parts: HttpParts, pages: Pages) -> APIRouter:
         return room.done(request, f"memory_done_{action.replace('-', '_')}", "/memory")
 
     @router.get("/schedules")
-    async def listed(request: Request, caller: MaybeSignedIn, all: str = "") -> Response:  # noqa: A002
+    async def listed(request: Request, caller: MaybeSignedIn, all: str = "") -> Response:
         refused = room.refused(request, caller)
         if refused is not None or caller is None:
             return refused or pages.sign_in(request)

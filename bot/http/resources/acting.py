@@ -45,8 +45,8 @@ can only be stopped; over: it has ended."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What is decided of a person or a group. key: of the config that lists it. expires_in: seconds that a request waits
-    yet."""
+    """What is decided of a person or a group. key: of the config that lists it. expires_in: seconds that a request
+    waits yet."""
 
     kind: SubjectKind
     subject: str

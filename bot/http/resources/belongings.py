@@ -87,8 +87,8 @@ class Schedules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """A fact or a summary. id: of the fact, the summary's name. group: the heading that people read above it. until: the
-    last day on which it holds, "" for none. editable: it is a fact."""
+    """A fact or a summary. id: of the fact, the summary's name. group: the heading that people read above it. until:
+    the last day on which it holds, "" for none. editable: it is a fact."""
 
     id: str
     group: str

@@ -56,9 +56,9 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """An answer that is being made, or waits to be. state: waiting: for a person's decision. seconds: that it has been in
-    that state. place: in its conversation's line, 0 for what works. words: what it answers, None where the caller may not
-    read it; step: what it does, in words only where they may. actions: what the caller may do to it."""
+    """An answer that is being made, or waits to be. state: waiting: for a person's decision. seconds: that it has been
+    in that state. place: in its conversation's line, 0 for what works. words: what it answers, None where the caller
+    may not read it; step: what it does, in words only where they may. actions: what the caller may do to it."""
 
     run_id: str
     conversation: str
@@ -288,7 +288,8 @@ class Live:
     # Turns.
 
     async def turns(self, caller: Caller, *, everybody: bool) -> tuple[tuple[Turn, ...], int]:
-        """What works and what waits, in its order, and how many more there are. everybody: not only the caller's own."""
+        """What works and what waits, in its order, and how many more there are. everybody: not only the caller's
+        own."""
         rows = await self._parts.store.read(runs.unended)
         everybody = everybody and self._sight.operates(caller)
         active = self._parts.runs.active

@@ -1,7 +1,7 @@
 """The gateway's resources as JSON, below /api. Each route says which scope it needs; what is another's is not found.
 
-Scopes: read: look at one's own; threads: change one's own memory and schedules; runs: stop and decide what works for one;
-operate: see and steer everything; admin: who may use the bot, skills, the configuration.
+Scopes: read: look at one's own; threads: change one's own memory and schedules; runs: stop and decide what works for
+one; operate: see and steer everything; admin: who may use the bot, skills, the configuration.
 """
 
 from __future__ import annotations

@@ -97,8 +97,8 @@ class Threads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Something the agent said or did before its answer. title: a tool's name, a subagent's, the kind of a notice. text:
-    what it said, or did, in a line. ok: None while it is not known. seconds: that it took, as far as is known."""
+    """Something the agent said or did before its answer. title: a tool's name, a subagent's, the kind of a notice.
+    text: what it said, or did, in a line. ok: None while it is not known. seconds: that it took, as far as is known."""
 
     kind: StepKind
     title: str = ""
@@ -163,7 +163,8 @@ class Transcripts:
         self._sight = Sight(parts)
 
     async def list(self, caller: Caller, *, everybody: bool = False, skip: int = 0) -> Threads:
-        """The caller's threads, or all where administrators read them; and for those who operate how many others have."""
+        """The caller's threads, or all where administrators read them; and for those who operate how many others
+        have."""
         everybody = everybody and self._sight.all_is_read and self._sight.operates(caller)
         owner = None if everybody else caller.person
         limit = SHOWN_THREADS + 1

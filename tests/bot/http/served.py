@@ -14,8 +14,8 @@ from bot.http.auth import COOKIE, CSRF_HEADER, Gatekeeper
 from bot.http.parts import routers
 from bot.http.server import HttpServer
 from bot.process.gateway import http_parts
-from bot.settings.model import ChannelSettings
 from bot.settings.http import HttpSettings
+from bot.settings.model import ChannelSettings
 from bot.store.identity import OWN_ACCOUNTS
 from channels.http.config import HttpConfig
 from channels.registry import channel_class
