@@ -61,7 +61,7 @@ def _round_up(most: int) -> int:
     """A round number at the top of the axis: 1, 2, 2.5 or 5 with noughts."""
     if most <= 0:
         return 0
-    scale = 10 ** max(0, math.floor(math.log10(most)))
+    scale: int = 10 ** max(0, math.floor(math.log10(most)))
     return next(math.ceil(step * scale) for step in (1, 2, 2.5, 5, 10) if step * scale >= most)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from bot.http.page.view import language_of
@@ -12,7 +12,7 @@ from bot.texts.page import words
 from bot.usage.report import short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from fastapi import Request, Response
 
@@ -36,13 +36,11 @@ class Room:
             return self._pages.sign_in(request)
         return None if caller.may(scope) else self._pages.problem(request, caller, 403)
 
-    def show(
-        self, request: Request, template: str, caller: Caller | None, active: str = "", **values: object
-    ) -> Response:
+    def show(self, request: Request, template: str, caller: Caller | None, active: str = "", **values: Any) -> Response:
         """A page or a piece of one. Templates have beside the values: span (seconds as people say them), age, short
         (numbers), money, price."""
         texts = texts_for(language_of(request))
-        more: Mapping[str, Callable[..., str]] = {
+        more: dict[str, Any] = {
             "span": partial(span, texts.duration),
             "age": texts.age,
             "short": short,
@@ -71,10 +69,13 @@ def span(duration: Callable[[float], str], seconds: float | None) -> str:
 
 def price(cost: Cost) -> str:
     """Money as people write it, "" where nothing had a price."""
-    return " + ".join(
-        f"{amount:.{2 if amount >= 1 or amount == 0 else 4}f} {currency}"
-        for currency, amount in sorted(cost.money.items())
-    )
+    return " + ".join(f"{_amount(amount)} {currency}" for currency, amount in sorted(cost.money.items()))
+
+
+def _amount(amount: float) -> str:
+    if 0 < amount < 0.0001:
+        return "< 0.0001"
+    return f"{amount:.{2 if amount >= 1 or amount == 0 else 4}f}"
 
 
 async def fields(request: Request) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from bot.access.admission import AccessRules
     from bot.http.parts import HttpParts
     from bot.settings import Settings
 
@@ -50,7 +51,7 @@ class ServedCore(Core):
 
     def _channel(self, account: str, adapter: object, ports: Any) -> Any:
         if account in OWN_ACCOUNTS:
-            return channel_class(account)(account, adapter, ports)  # type: ignore[arg-type]  # its own settings
+            return channel_class(account)(account, adapter, ports)
         return super()._channel(account, adapter, ports)
 
     async def start(self) -> None:
@@ -95,10 +96,9 @@ class ServedCore(Core):
 
 
 @asynccontextmanager
-async def served(folder: Path, **more: Any) -> AsyncIterator[ServedCore]:
+async def served(folder: Path, rules: AccessRules = RULES, **more: Any) -> AsyncIterator[ServedCore]:
     """A gateway that has started. ANN is an administrator, BOB may use it. more: fields of `ServedCore`."""
-    policy = AccountPolicy(replace(RULES))
-    made = ServedCore(folder, policy, **more)
+    made = ServedCore(folder, AccountPolicy(rules), **more)
     await made.start()
     try:
         yield made
