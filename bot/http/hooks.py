@@ -153,7 +153,7 @@ class HookService:
         return not known
 
     async def _event(self, name: str, hook: HookSettings, prompt: str, delivery: Delivery, text: str) -> HookCalled:
-        """In a direct message it speaks for its person, in a group for itself."""
+        """What is put into the inbox: in a direct message for its person, in a group for the hook itself."""
         parts, account = self._parts, hook.chat.partition(":")[0]
 
         def place(tx: Connection) -> tuple[Any, Any]:

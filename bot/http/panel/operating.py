@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 from fastapi import APIRouter, Request, Response
 
@@ -12,6 +12,7 @@ from bot.http.panel.room import Room, fields
 from bot.http.resources.acting import Acting
 from bot.http.resources.configuration import Checked, ConfigFile
 from bot.http.resources.live import Live
+from bot.http.resources.requests import Answer, Requests
 
 if TYPE_CHECKING:
     from bot.http.page.view import Pages
@@ -50,9 +51,7 @@ def now_router(parts: HttpParts, pages: Pages) -> APIRouter:
         decision = given.get("decision", "")
         if decision not in DECISIONS:
             raise HttpProblem(422, "invalid", "a decision is one of once, chat, deny")
-        taken = await acting.decide(
-            caller, approval, cast('Literal["once", "chat", "deny"]', decision), given.get("reason", "")
-        )
+        taken = await acting.decide(caller, approval, cast("Answer", decision), given.get("reason", ""))
         return room.done(request, f"decided_{taken}", "/now")
 
     @router.post("/now/pairings/{asked}", dependencies=[requires("admin")])
@@ -67,7 +66,7 @@ def now_router(parts: HttpParts, pages: Pages) -> APIRouter:
 def people_router(parts: HttpParts, pages: Pages) -> APIRouter:
     """People and groups: who may use the bot, and who asks to."""
     router, room = APIRouter(include_in_schema=False), Room(pages)
-    live, acting = Live(parts), Acting(parts)
+    asking, acting = Requests(parts), Acting(parts)
 
     @router.get("/people")
     async def people(request: Request, caller: MaybeSignedIn) -> Response:
@@ -76,12 +75,12 @@ def people_router(parts: HttpParts, pages: Pages) -> APIRouter:
             return refused
         accounts = [name for name in parts.editor.book.accounts if name not in ("web", "api")]
         return room.show(
-            request, "people", caller, "people", entries=acting.access(), pairings=live.pairings(), accounts=accounts
+            request, "people", caller, "people", entries=acting.access(), pairings=asking.pairings(), accounts=accounts
         )
 
     @router.get("/people/list", dependencies=[requires("operate")])
     async def listed(request: Request, caller: SignedIn) -> Response:
-        return room.show(request, "people_list", caller, entries=acting.access(), pairings=live.pairings())
+        return room.show(request, "people_list", caller, entries=acting.access(), pairings=asking.pairings())
 
     @router.post("/people/requests/{asked}", dependencies=[requires("admin")])
     async def answer(request: Request, caller: SignedIn, asked: str) -> Response:

@@ -14,7 +14,7 @@ from bot.access import pairing
 from bot.access.editor import AccessRefused, problem
 from bot.access.tool import entries
 from bot.http.errors import HttpProblem
-from bot.http.resources.live import Live, request_id
+from bot.http.resources.requests import Answer, Requests, request_id
 from bot.http.resources.sight import Sight, unknown
 from bot.store import prompts, runs
 from bot.store.access import SubjectKind
@@ -64,7 +64,7 @@ class Acting:
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
         self._sight = Sight(parts)
-        self._live = Live(parts)
+        self._requests = Requests(parts)
         self._tries = pairing.Tries(parts.clock)
 
     # Turns.
@@ -144,8 +144,8 @@ class Acting:
     # Requests for approval.
 
     async def decide(
-        self, caller: Caller, approval: str, decision: Literal["once", "chat", "deny"], reason: str = ""
-    ) -> Literal["once", "chat", "deny", "over"]:
+        self, caller: Caller, approval: str, decision: Answer, reason: str = ""
+    ) -> Answer | Literal["over"]:
         """Answer a request, as its buttons do. reason: of a denial, told to the agent."""
         known = await self._parts.store.read(
             lambda tx: (row, runs.load(tx, row.run_id)) if (row := prompts.load_approval(tx, approval)) else None
@@ -155,7 +155,7 @@ class Acting:
         row, run = known[0], known[1]
         if row.decision is not None:
             return "over"
-        allowed = self._live.decisions(caller, row, run)
+        allowed = self._requests.decisions(caller, row, run)
         if decision == "chat" and row.is_exact:
             decision = "once"  # it has no such button
         if decision not in allowed:
@@ -176,7 +176,7 @@ class Acting:
 
     async def answer_request(self, caller: Caller, request: str, *, let_in: bool) -> Access:
         """Let a person or a group in that asks for it, or refuse it for thirty days; they are told."""
-        row = next((row for row in self._live.requests() if request_id(row) == request), None)
+        row = next((row for row in self._requests.requests() if request_id(row) == request), None)
         if row is None:
             raise HttpProblem(404, "not_found", "nobody waits with this request any more: it was decided or ran out")
         change = self._parts.editor.answer(row.kind, row.subject, row.code_hash or "", caller.person, let_in=let_in)

@@ -6,7 +6,7 @@ one; operate: see and steer everything; admin: who may use the bot, skills, the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.params import Path as PathParameter
@@ -19,7 +19,8 @@ from bot.http.resources.acting import LONGEST_REASON, Access, Acting, Done
 from bot.http.resources.belongings import Memories, MemoryFigures, OwnMemory, Schedule, Schedules
 from bot.http.resources.capabilities import Agent, Installed, Model, SkillList, Skills, agents_of, models_of
 from bot.http.resources.configuration import LONGEST, Applied, Checked, ConfigFile, Configuration
-from bot.http.resources.live import Approval, Health, Live, Now, Pairing, Server, Turn
+from bot.http.resources.live import Health, Live, Now, Server, Turn
+from bot.http.resources.requests import Answer, Approval, Pairing, Requests
 from bot.http.resources.transcripts import Threads, Transcript, Transcripts
 from bot.store.access import SubjectKind
 from bot.store.overview import By
@@ -39,7 +40,7 @@ class Body(BaseModel):
 
 
 class Decision(Body):
-    decision: Literal["once", "chat", "deny"]
+    decision: Answer
     reason: str = Field(default="", max_length=LONGEST_REASON)
 
 
@@ -102,7 +103,7 @@ def resource_routers(parts: HttpParts) -> list[APIRouter]:
 def live_router(parts: HttpParts) -> APIRouter:
     """What goes on, and what is to be decided."""
     router = APIRouter(prefix="/api", tags=["now"])
-    live, acting = Live(parts), Acting(parts)
+    live, requests, acting = Live(parts), Requests(parts), Acting(parts)
 
     @router.get("/health", dependencies=[requires("read")])
     async def health(caller: SignedIn) -> Health:
@@ -139,7 +140,7 @@ def live_router(parts: HttpParts) -> APIRouter:
     @router.get("/approvals", dependencies=[requires("read")])
     async def approvals(caller: SignedIn) -> tuple[Approval, ...]:
         """Tool calls that wait for a decision: one's own, for operators all."""
-        return await live.approvals(caller)
+        return await requests.approvals(caller)
 
     @router.post("/approvals/{approval}", dependencies=[requires("runs")])
     async def decide(caller: SignedIn, approval: Id, body: Decision) -> Became:
@@ -157,12 +158,12 @@ def live_router(parts: HttpParts) -> APIRouter:
 def access_router(parts: HttpParts) -> APIRouter:
     """Who may use the bot."""
     router = APIRouter(prefix="/api", tags=["access"])
-    live, acting = Live(parts), Acting(parts)
+    requests, acting = Requests(parts), Acting(parts)
 
     @router.get("/pairings", dependencies=[requires("operate")])
     async def pairings(caller: SignedIn) -> tuple[Pairing, ...]:
         """Persons and groups that ask to be let in."""
-        return live.pairings()
+        return requests.pairings()
 
     @router.post("/pairings/{request}", dependencies=[requires("admin")])
     async def answer(caller: SignedIn, request: Id, body: RequestAnswer) -> Access:
