@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 WINDOW = timedelta(hours=24)
 """For how long things take, and what failed."""
 SHOWN_TURNS, SHOWN_FAILED = 200, 10
+KNOWN_SECONDS = 5.0
+"""That what is long over is not read again."""
 WORDS = 160
 """Characters of what a turn answers."""
 
@@ -174,13 +176,14 @@ class Now:
 
 
 class Live:
-    """Reads the parts of the process and the store; keeps nothing."""
+    """Reads the parts of the process and the store."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
         self._sight = Sight(parts)
         self._requests = Requests(parts)
         self._clock = parts.clock
+        self._known: tuple[float, Pace, tuple[Failure, ...]] | None = None
 
     async def health(self) -> Health:
         """Whether all is well, without a name."""
@@ -191,10 +194,7 @@ class Live:
         parts, machine = self._parts, await self._parts.status.machine()
         conditions, moment = parts.health.conditions(), self._clock.monotonic()
         turns, left_out = await self.turns(caller, everybody=True)
-        since = self._clock.now() - WINDOW
-        told, failed = await parts.store.read(
-            lambda tx: (overview.timings(tx, since), overview.failed_runs(tx, since, SHOWN_FAILED))
-        )
+        pace, failures = await self._past(moment)
         return Now(
             health=_health(machine),
             troubles=tuple(_trouble(each, moment) for each in conditions if each.problem is not None),
@@ -204,11 +204,8 @@ class Live:
             turns_left_out=left_out,
             approvals=await self._requests.approvals(caller),
             pairings=self._requests.pairings(),
-            pace=_pace(told),
-            failures=tuple(
-                Failure(run_id=f.run_id, conversation=f.conversation, state=f.state, reason=f.detail, at=f.ended_at)
-                for f in failed
-            ),
+            pace=pace,
+            failures=failures,
             sandbox=machine["sandbox"],
             servers=self.servers(),
             budgets={each["key"]: each["share"] for each in machine["budgets"]},
@@ -217,6 +214,21 @@ class Live:
             config=machine["config"],
             errors=tuple(machine["errors"]),
         )
+
+    async def _past(self, moment: float) -> tuple[Pace, tuple[Failure, ...]]:
+        """How it went so far. Known for a while: a page asks every few seconds, and it is the store's longest query."""
+        if self._known is not None and moment - self._known[0] < KNOWN_SECONDS:
+            return self._known[1:]
+        since = self._clock.now() - WINDOW
+        told, failed = await self._parts.store.read(
+            lambda tx: (overview.timings(tx, since), overview.failed_runs(tx, since, SHOWN_FAILED))
+        )
+        failures = tuple(
+            Failure(run_id=f.run_id, conversation=f.conversation, state=f.state, reason=f.detail, at=f.ended_at)
+            for f in failed
+        )
+        self._known = (moment, _pace(told), failures)
+        return self._known[1:]
 
     # Accounts.
 
