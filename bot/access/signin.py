@@ -94,6 +94,11 @@ class SignIns:
         rules = self._book.policy(own).access if own in self._book.accounts else None
         return isinstance(rules, SharedRules) and rules.admits(person)
 
+    def name_of(self, person: str) -> str:
+        """What a person is called, by what their platform said last; else the last part of their id."""
+        row = self._book.row("person", person)
+        return (row.name if row is not None else "") or person.rpartition(":")[2]
+
     def is_admin(self, person: str) -> bool:
         """Whether the person is an administrator now."""
         if "web" not in self._book.accounts:
@@ -210,6 +215,14 @@ class SignIns:
     def tokens(self) -> list[TokenRow]:
         """Oldest first."""
         return list(self._tokens.values())
+
+    def holds(self, key: str) -> bool:
+        """Whether the session or token with this id is good now; for what goes on after a request was let in."""
+        now = self._clock.now()
+        session = self._sessions.get(key)
+        if session is not None:
+            return session.expires_at > now and self.admits(session.person)
+        return any(row.id == key and not _is_over(row, now) and self.admits(row.person) for row in self.tokens)
 
     async def revoke(self, name: str) -> bool:
         """Revoke a token by its name or id; False where there is none."""

@@ -123,6 +123,7 @@ class Gatekeeper:
             is_admin=self.signins.is_admin(row.person),
             is_program=False,
             key=row.id,
+            name=self.signins.name_of(row.person),
             csrf=csrf,
         )
 

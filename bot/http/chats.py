@@ -103,7 +103,7 @@ def chats_router(parts: HttpParts) -> APIRouter:
         """Server-sent events: a snapshot, then each change."""
         mine = talk(caller)
         mine.require(caller, chat)
-        return stream(mine.follow(caller, chat, last_event_id))
+        return stream(mine.follow(caller, chat, last_event_id), still=lambda: parts.signins.holds(caller.key))
 
     @router.get("/conversations/{chat}/files/{message_id}", dependencies=[requires("read")])
     async def file(caller: SignedIn, chat: str, message_id: str) -> FileResponse:

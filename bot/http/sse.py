@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi.responses import StreamingResponse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 HEARTBEAT_SECONDS = 15.0
 RETRY_MILLISECONDS = 2000
@@ -23,14 +23,19 @@ def event(kind: str, data: Any, number: str = "") -> str:
     return "\n".join([*lines, f"event: {kind}", f"data: {text}", "", ""])
 
 
-def stream(events: AsyncGenerator[str, None], every: float = HEARTBEAT_SECONDS) -> StreamingResponse:
+def stream(
+    events: AsyncGenerator[str, None], every: float = HEARTBEAT_SECONDS, still: Callable[[], bool] = lambda: True
+) -> StreamingResponse:
     """An answer of these events (see `event`), with a comment where there is none for so many seconds. The generator is
-    closed when the reader is gone."""
+    closed when the reader is gone.
+
+    still: whether the reader may go on; asked before each event and each comment.
+    """
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_alive(events, every), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_alive(events, every, still), media_type="text/event-stream", headers=headers)
 
 
-async def _alive(events: AsyncGenerator[str, None], every: float) -> AsyncIterator[str]:
+async def _alive(events: AsyncGenerator[str, None], every: float, still: Callable[[], bool]) -> AsyncIterator[str]:
     yield f"retry: {RETRY_MILLISECONDS}\n\n"
     async with aclosing(events):
         coming: asyncio.Task[str] | None = None
@@ -38,6 +43,8 @@ async def _alive(events: AsyncGenerator[str, None], every: float) -> AsyncIterat
             while True:
                 coming = coming or asyncio.create_task(anext(events), name="next event")
                 done, _ = await asyncio.wait({coming}, timeout=every)
+                if not still():
+                    return
                 if not done:
                     yield ": alive\n\n"
                     continue

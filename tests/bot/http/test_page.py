@@ -163,6 +163,7 @@ async def test_a_chat_is_written_shown_followed_renamed_and_found(tmp_path: Path
         page = (await visit(running, f"/c/{chat}")).text
         assert page.count(f'id="{message_id}"') == 1
         assert "I am the demo model" in page
+        assert "Signed in as local" in page
         assert 'data-final="yes"' in page
         assert "<img src=x" not in page
         assert EVIL not in page

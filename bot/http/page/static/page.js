@@ -1,5 +1,5 @@
 // What every page does: the menu on narrow screens, pop-ups, toasts, copying, forms that stay on the page, regions that
-// keep themselves up to date. Everything is asked for by attributes (PAGE section of docs/development.md names them).
+// keep themselves up to date. Everything is asked for by attributes (docs/page.md names them).
 
 export const base = document.body.dataset.base;
 const words = JSON.parse(document.body.dataset.words);

@@ -1,0 +1,162 @@
+"""A gateway with the demo model, and Debian's Chromium to look at its page."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import pytest_asyncio
+import yaml
+
+from tests.bot.http.test_http import Process, free_port
+from tests.bot.http.test_signing import link_of
+from tests.simulators.process import REPO_ROOT, child_environment
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from playwright.async_api import Browser, BrowserContext, Page, Response
+
+CHROMIUM = shutil.which("chromium")
+ORDER = {"tool": "write_file", "arguments": {"path": r"order\.txt$"}, "decision": "ask", "reason": "It is an order."}
+MILLISECONDS = 40_000
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if REPO_ROOT / "tests" / "browser" in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+def missing() -> str:
+    """What there is not that these tests need, "" for nothing."""
+    if CHROMIUM is None:
+        return "there is no chromium: apt install chromium"
+    if find_spec("playwright") is None or find_spec("axe_playwright_python") is None:
+        return "playwright is not installed: pip install --group browser"
+    return ""
+
+
+@dataclass
+class Site:
+    """A gateway and a browser that is signed in to it. faults: what pages complained of; there must be none."""
+
+    browser: Browser
+    running: Process
+    folder: Path
+    state: Any = None
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def root(self) -> str:
+        return str(self.running.client.base_url).rstrip("/")
+
+    async def link(self) -> str:
+        return await link_of(self.folder)
+
+    @asynccontextmanager
+    async def open(self, path: str = "/", *, signed_in: bool = True, **context: Any) -> AsyncIterator[Page]:
+        """A page in a browser of its own kind. context: size, language, colours and so on."""
+        one = await self.browser.new_context(
+            base_url=self.root, storage_state=self.state if signed_in else None, **context
+        )
+        one.set_default_timeout(MILLISECONDS)
+        page = await self.tab(one, path)
+        try:
+            yield page
+        finally:
+            await one.close()
+
+    async def tab(self, context: BrowserContext, path: str) -> Page:
+        page = await context.new_page()
+        page.on("console", lambda said: self._complained(said.type, said.text))
+        page.on("pageerror", lambda error: self._complained("error", str(error)))
+        page.on("response", self._answered)
+        await page.goto(path)
+        return page
+
+    def _complained(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning"):
+            self.faults.append(text)
+
+    def _answered(self, response: Response) -> None:
+        if not response.url.startswith(self.root) and not response.url.startswith(("blob:", "data:")):
+            self.faults.append(f"it loads from elsewhere: {response.url}")
+
+
+async def answered(page: Page, count: int = 1) -> None:
+    """Wait until the page shows so many whole answers, and none that grows."""
+    await page.wait_for_function(
+        """count => document.querySelectorAll('.message.bot[data-final="yes"]').length >= count
+        && !document.querySelector('[data-final="no"]') && document.querySelector("#stop").hidden""",
+        arg=count,
+    )
+
+
+async def say(page: Page, text: str) -> None:
+    await page.fill("#text", text)
+    await page.press("#text", "Enter")
+
+
+@asynccontextmanager
+async def started(folder: Path, sandbox: str) -> AsyncIterator[Site]:
+    """A gateway with the demo model whose data lies in `folder`, and a browser that is signed in."""
+    from playwright.async_api import async_playwright
+
+    port = free_port()
+    settings = {
+        "data_dir": str(folder / "data"),
+        "channels": {"console": {}},
+        "sandbox": {"use": sandbox},
+        "http": {"listen": f"127.0.0.1:{port}"},
+        "guardrails": {"rules": [ORDER]},
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    with (folder / "log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "bot", "run", "--config", str(folder / "config.yaml")),
+            cwd=REPO_ROOT, env=child_environment(),
+            stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        async with (
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+            async_playwright() as driver,
+        ):
+            running = Process(process, client, [])
+            await running.ready()
+            # Chromium's own sandbox does not work for root, in whose containers these tests run too.
+            browser = await driver.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=os.getuid() != 0)
+            site = Site(browser, running, folder)
+            async with site.open(signed_in=False) as page:
+                await page.goto(await site.link())
+                await page.get_by_role("button").first.click()
+                await page.wait_for_url(re.compile(r"/$"))
+                site.state = await page.context.storage_state()
+            yield site
+            await browser.close()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
+    """One for a module: its start takes longer than its tests."""
+    if reason := missing():
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    async with started(tmp_path_factory.mktemp("site"), sandbox="host") as found:
+        yield found

@@ -1,0 +1,171 @@
+"""The page as a person uses it, in a real browser: files, approvals, stop, reload, a phone, the keyboard alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bot.store.identity import harmless_name
+from tests.browser.conftest import Site, answered, say
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PHONE = {"viewport": {"width": 390, "height": 780}, "is_mobile": True, "has_touch": True}
+SERIOUS = ("serious", "critical")
+
+
+async def accessible(page: Page) -> list[dict[str, Any]]:
+    """What axe finds that keeps people out."""
+    import axe_playwright_python
+
+    script = Path(axe_playwright_python.__file__).with_name("axe.min.js")
+    await page.evaluate(script.read_text("utf-8"))
+    found = await page.evaluate("async () => (await axe.run()).violations")
+    return [
+        {"rule": each["id"], "where": [node["html"][:200] for node in each["nodes"]][:3]}
+        for each in found
+        if each["impact"] in SERIOUS
+    ]
+
+
+async def test_a_question_is_answered_with_a_file_after_an_approval(site: Site) -> None:
+    async with site.open() as page:
+        await page.get_by_role("button", name="An approval").click()
+        choices = page.get_by_role("group", name="Your choice")
+        await choices.get_by_role("button", name="Allow once").click()
+        await page.wait_for_selector(".file.given")
+        await answered(page, 2)
+        assert await choices.count() == 0, "who has decided is not asked again"
+        assert re.search(r"/c/[\w-]+$", page.url), "the chat has an address"
+        async with page.expect_download() as saved:
+            await page.click(".file.given")
+        assert (await saved.value).suggested_filename == "order.txt"
+        assert await accessible(page) == []
+
+        await say(page, "markdown")
+        await page.wait_for_selector(".prose table")
+        await answered(page, 3)
+        assert await page.locator(".prose pre code").last.inner_text() != ""
+    assert site.faults == []
+
+
+async def test_a_reload_and_a_second_tab_show_the_same_and_stop_ends_it(site: Site) -> None:
+    async with site.open() as page:
+        await page.get_by_role("button", name="A message that reaches me").click()
+        await page.wait_for_selector('.message.bot[data-final="no"] .prose p')
+        await page.wait_for_url(re.compile(r"/c/"))
+        await page.reload()
+        await page.wait_for_selector('.message.bot[data-final="no"] .prose p')
+        assert await page.locator(".message.person").count() == 1
+        before = await page.locator(".message.bot .prose").last.inner_text()
+        await page.wait_for_function(
+            "length => [...document.querySelectorAll('.message.bot .prose')].at(-1).innerText.length > length + 40",
+            arg=len(before),
+        )
+        other = await site.tab(page.context, page.url)
+        assert await other.get_by_role("button", name="Stop", exact=True).is_visible()
+        await page.get_by_role("button", name="Stop", exact=True).click()
+        for each in (page, other):
+            await answered(each)
+            await each.wait_for_selector(".message.command")
+            assert "Stopped" in await each.locator("#messages").inner_text()
+        texts = [await each.locator("#messages .prose").all_inner_texts() for each in (page, other)]
+        await page.reload()
+        texts.append(await page.locator("#messages .prose").all_inner_texts())
+        assert texts[0] == texts[1] == texts[2]
+    assert site.faults == []
+
+
+async def test_files_are_attached_and_nothing_that_is_written_runs(site: Site, tmp_path: Path) -> None:
+    name = "<img src=x onerror=alert(1)>.txt"
+    (tmp_path / name).write_text("hello", "utf-8")
+    async with site.open() as page:
+        asked: list[str] = []
+        page.on("dialog", lambda dialog: asked.append(dialog.message))
+        await page.set_input_files("#files", tmp_path / name)
+        await page.evaluate("""() => {
+            const files = new DataTransfer();
+            files.items.add(new File(["two"], "dropped.txt", { type: "text/plain" }));
+            document.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
+            const pasted = new DataTransfer();
+            pasted.items.add(new File(["three"], "pasted.txt", { type: "text/plain" }));
+            document.getElementById("text").dispatchEvent(
+                new ClipboardEvent("paste", { clipboardData: pasted, bubbles: true, cancelable: true }));
+        }""")
+        await page.wait_for_function("() => document.querySelectorAll('#attached .file:not(.busy)').length === 3")
+        await page.get_by_role("button", name="Remove pasted.txt").click()
+        await say(page, "<img src=x onerror=alert(2)> **no Markdown of mine**")
+        await answered(page)
+        person = page.locator(".message.person")
+        assert await person.locator(".file").all_inner_texts() == [harmless_name(name, ""), "dropped.txt"]
+        assert await person.locator(".bubble").inner_text() == "<img src=x onerror=alert(2)> **no Markdown of mine**"
+        assert await page.locator("#messages img, #messages script").count() == 0
+        assert asked == []
+    assert site.faults == []
+
+
+async def test_a_phone_in_chinese_has_all_of_it(site: Site) -> None:
+    async with site.open(**PHONE, locale="zh-CN", color_scheme="dark") as page:
+        assert await page.get_by_role("heading", name="欢迎使用 Antler").is_visible()
+        await say(page, "markdown")
+        await page.click("#send")
+        await page.wait_for_selector(".prose table")
+        await answered(page)
+        assert await page.evaluate("document.documentElement.scrollWidth") == 390
+        await page.get_by_role("button", name="打开导航").click()
+        await page.get_by_role("link", name="新对话").first.wait_for(state="visible")
+        assert await accessible(page) == []
+        await page.keyboard.press("Escape")
+        await page.wait_for_function("() => !document.documentElement.classList.contains('sidebar-open')")
+        assert await accessible(page) == []
+    assert site.faults == []
+
+
+async def test_the_keyboard_alone_is_enough(site: Site) -> None:
+    async with site.open() as page:
+        await page.wait_for_function("() => document.activeElement.id === 'text'")
+        await page.keyboard.type("4")
+        await page.keyboard.press("Enter")
+        await page.wait_for_selector(".choices button")
+        await page.focus(".brand")
+        for _ in range(40):
+            await page.keyboard.press("Tab")
+            if await page.evaluate("'press' in document.activeElement.dataset"):
+                break
+        assert await page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        await page.keyboard.press("Enter")
+        await answered(page, 2)
+        await page.wait_for_function("() => document.activeElement.id === 'text'")
+
+        await page.focus("details.more summary")
+        await page.keyboard.press("Enter")
+        await page.focus("[data-rename]")
+        await page.keyboard.press("Enter")
+        await page.keyboard.type("Which shop?")
+        await page.keyboard.press("Enter")
+        await page.wait_for_function("() => document.getElementById('title').textContent === 'Which shop?'")
+        await page.focus(".search [name=q]")
+        await page.keyboard.type("which")
+        await page.wait_for_function("() => document.querySelectorAll('#chats a').length === 1")
+    assert site.faults == []
+
+
+async def test_signing_out_ends_the_session_for_every_tab(site: Site) -> None:
+    async with site.open(signed_in=False) as page:
+        assert page.url.endswith("/signin")
+        assert await accessible(page) == []
+        await page.goto(await site.link())
+        await page.get_by_role("button", name="Continue").click()
+        await page.wait_for_url(re.compile(r"/$"))
+        await page.click("details.you summary")
+        await page.get_by_role("button", name="Sign out").click()
+        await page.wait_for_url(re.compile(r"/signin\?note=signed_out$"))
+        await page.goto("/")
+        assert page.url.endswith("/signin")
+    assert site.faults == []
