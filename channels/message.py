@@ -177,6 +177,22 @@ class ScheduleDue(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HookCalled(Event):
+    """A program called a webhook that has the agent do something: made by the gateway itself, never by an adapter, in
+    the name of `sender`.
+
+    hook: its name in the config. prompt: what its operator wants done. text: what the program sent, data of a stranger.
+    """
+
+    hook: str
+    address: Address
+    sender: Sender
+    prompt: str
+    text: str
+    type: Literal["hook_called"] = "hook_called"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unparsed(Event):
     """An event that the adapter could not read: kept raw (JSON text) as dead, so that nothing is lost silently."""
 
@@ -186,11 +202,11 @@ class Unparsed(Event):
 
 
 InboundEvent = Annotated[
-    Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | Unparsed,
+    Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | HookCalled | Unparsed,
     Field(discriminator="type"),
 ]
 INBOUND_EVENT: TypeAdapter[
-    Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | Unparsed
+    Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | HookCalled | Unparsed
 ] = TypeAdapter(InboundEvent)
 """Turns events to JSON and back, for the inbox."""
 

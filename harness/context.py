@@ -25,6 +25,8 @@ class Speaker:
     is_person: bool = True
 
 
+HOOK = "hook:"
+"""What `RunContext.schedule` begins with where a webhook started the turn."""
 COMMANDS = ("new", "stop", "retry", "undo", "threads", "models", "agent", "skills", "memory", "reminders", "help")
 """Commands of the chat that the agent is told of."""
 
@@ -43,7 +45,8 @@ class Place:
 class RunContext:
     """Kept with the run row, so that a resume after a restart needs nothing else.
 
-    model: a name of the config's list. schedule: the id of the one that started this turn, "" where a person did.
+    model: a name of the config's list. schedule: what started this turn: the id of a schedule, or HOOK and the name of
+    a webhook; "" where a person did.
     skills_off: those that were turned off for the conversation. intermediate: which of the run's messages people are
     shown; progress: how much of what it does; heading: what stands above its answer from the beginning on, in Markdown.
     """
@@ -65,6 +68,11 @@ class RunContext:
     intermediate: Literal["all", "last"] = "all"
     progress: Progress = "short"
     heading: str = ""
+
+    @property
+    def is_hooked(self) -> bool:
+        """Whether a webhook started this turn."""
+        return self.schedule.startswith(HOOK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from langchain_core.messages import HumanMessage
 from harness.context import COMMANDS as COMMANDS_TOLD
 from harness.files.images import UnreadableImage, upload_data_url
 from harness.graph.calls import OWN_TOOLS
-from harness.graph.messages import CHOSEN_SKILL, MEANWHILE, SCHEDULED, TEXT_LENGTH, VOICE_LINE
+from harness.graph.messages import CHOSEN_SKILL, HOOKED, MEANWHILE, SCHEDULED, TEXT_LENGTH, VOICE_LINE
 from harness.text.frames import CONTEXT, FILES, MEMORY, OUTSIDE, QUOTED, SAID_BY_OTHERS, as_data, framed
 from sandbox.base import OUTPUTS, UPLOADS, WORKSPACE
 
@@ -368,7 +368,7 @@ def _blocks(ctx: RunContext, run_input: RunInput, files: Sequence[str], now: dat
     if meanwhile:
         context.append(MEANWHILE)
     elif ctx.schedule:
-        context.append(SCHEDULED)
+        context.append(HOOKED if ctx.is_hooked else SCHEDULED)
     if run_input.dictated:
         context.append(f"text: {SPOKEN}")
     blocks = [(CONTEXT, context)]

@@ -146,6 +146,7 @@ class TalkCommands:
         text = texts.new_thread_titled.format(title=title) if title else texts.new_thread
         text += texts.new_stopped_run if stopped else ""
         text += texts.new_dropped.format(count=dropped) if dropped else ""
+        text += self._who_reads(texts)
         now = self._clock.now()
 
         def also(tx: Connection) -> None:
@@ -183,14 +184,19 @@ class TalkCommands:
     async def _start(self, conversation: Conversation, call: Call) -> None:
         """What Telegram's clients send first: a welcome with what the bot can do."""
         able = "\n".join(f"- {call.texts.abilities[ability]}" for ability in self._abilities())
-        await self._answers.say(call, call.texts.started.format(abilities=able), "/start")
+        text = call.texts.started.format(abilities=able) + self._who_reads(call.texts)
+        await self._answers.say(call, text, "/start")
 
     async def _help(self, conversation: Conversation, call: Call) -> None:
         texts = call.texts
         blocks = [texts.help_intro, _menu(texts.command_menu, texts)]
         if call.is_admin:
             blocks += [texts.help_admin, _menu(texts.admin_menu, texts)]
-        await self._answers.say(call, "\n\n".join(blocks), "/help")
+        await self._answers.say(call, "\n\n".join(blocks) + self._who_reads(texts), "/help")
+
+    def _who_reads(self, texts: Texts) -> str:
+        """What people have to know of who else reads what they say, as a last paragraph."""
+        return f"\n\n{texts.read_by_admins}" if self._status.asked.read_by_admins() else ""
 
 
 def _asked_after(tx: Connection, run: RunRow, said: Message) -> bool:

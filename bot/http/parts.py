@@ -88,9 +88,13 @@ def routers(parts: HttpParts) -> list[APIRouter]:
     """All that is served, in the order in which paths are looked for."""
     from bot.http.chats import chats_router
     from bot.http.health import health_router
+    from bot.http.hooks import hooks_router
     from bot.http.metrics import Watched, metrics_router
     from bot.http.page.chat import chat_router
     from bot.http.page.view import Pages, frame_router, last_router
+    from bot.http.panel.operating import now_router, people_router, system_router
+    from bot.http.panel.reading import own_router, skills_router, threads_router, usage_router
+    from bot.http.resources.routes import resource_routers
     from bot.http.signing import signing_router
 
     watched = Watched(
@@ -108,7 +112,16 @@ def routers(parts: HttpParts) -> list[APIRouter]:
         metrics_router(watched, parts.gatekeeper.settings),
         signing_router(parts, pages),
         chats_router(parts),
+        *resource_routers(parts),
+        hooks_router(parts),
         frame_router(pages),
         chat_router(parts, pages),
+        *(
+            page(parts, pages)
+            for page in (
+                *(now_router, people_router, system_router),
+                *(threads_router, usage_router, own_router, skills_router),
+            )
+        ),
         last_router(pages),
     ]

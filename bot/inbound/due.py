@@ -1,5 +1,5 @@
-"""DueSchedules: what becomes of a schedule that is due: may its person still, then it is shown and asked. For the
-manager."""
+"""DueSchedules and Hooks: what becomes of what nobody typed, a schedule that is due or a webhook that was called: may
+its person still, then it is shown and asked. For the manager."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from bot.conversations.actor import Task
 from bot.runs.turns import Spoken
 from bot.store import schedules
-from bot.store.identity import chat_id, person_id
+from bot.store.identity import HOOK, chat_id, person_id
 from bot.store.schedules import ScheduleState
-from bot.texts import texts_for
-from bot.texts.markdown import plain
-from channels.message import Message, Quote
+from bot.texts import language_of, texts_for
+from bot.texts.markdown import inline, plain
+from channels.message import Message, Quote, Sender
 from harness.scheduling.when import local
 
 if TYPE_CHECKING:
@@ -28,13 +28,15 @@ if TYPE_CHECKING:
     from bot.conversations.actors import Conversations
     from bot.conversations.services import ConversationPorts
     from bot.texts.catalogue import Texts
-    from channels.message import Address, MembershipChanged, ScheduleDue, Sender
+    from channels.message import Address, HookCalled, MembershipChanged, ScheduleDue
 
 log = logging.getLogger(__name__)
 
 LATE = timedelta(minutes=2)
 """From then on a reminder says when it was due."""
 LONGEST_SHOWN = 500
+LONGEST_LINE = 200
+"""Characters of what a program sent that stand above the answer."""
 
 
 class DueSchedules:
@@ -128,5 +130,64 @@ def _as_message(due: ScheduleDue) -> Message:
         sender=due.sender,
         text=due.text,
         reply_to=None if due.reply_to is None else Quote(message_id=due.reply_to, text="", author="", from_bot=True),
+        mention=True,
+    )
+
+
+class Hooks:
+    """Webhooks that have the agent do something. key: of the conversation that somebody has somewhere."""
+
+    def __init__(
+        self,
+        ports: ConversationPorts,
+        book: AccessStore,
+        conversations: Conversations,
+        key: Callable[[Address, Sender], str],
+    ) -> None:
+        self._ports = ports
+        self._book = book
+        self._conversations = conversations
+        self._key = key
+
+    async def take(self, event_id: int, called: HookCalled) -> None:
+        """Post it to its conversation: in a direct message in its person's name, in a group in the hook's own. Who may
+        not write there, or a group that is closed, is not asked for anything."""
+        rules = self._book.policy(called.account).access
+        if not rules.may_speak(called.address, called.sender):
+            log.warning("webhook %s: nothing was done, nobody is let in at %s", called.hook, chat_id(called.address))
+            return await self._ports.responder.settle([event_id], "access was revoked")
+        language = language_of(self._book.policy(called.account).locale, called.sender.locale, called.prompt)
+        is_admin = rules.is_admin(person_id(called.account, called.sender.id))
+        message, heading = _as_hooked(called), hooked(called, texts_for(language))
+        hook = f"{HOOK}{called.hook}"
+
+        async def hear(actor: Conversation) -> None:
+            rule = f"http.hooks.{called.hook}"
+            await actor.hear(Spoken(event_id, message, language, is_admin, schedule=hook, heading=heading, rule=rule))
+
+        self._conversations.of(self._key(called.address, called.sender)).post(Task(hear))
+
+
+def hooked(called: HookCalled, texts: Texts) -> str:
+    """What the chat sees of a call: the hook's name and the first line of what was sent."""
+    line = next((line for line in called.text.splitlines() if line.strip()), "")
+    line = " ".join(line.split())
+    line = line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"
+    return texts.hooked.format(name=inline(called.hook), line=plain(line)).rstrip()
+
+
+def _as_hooked(called: HookCalled) -> Message:
+    """The prompt as a message that replies to what the program sent, so that this is framed as a quotation. Its sender
+    is nobody: what stands in it is no word of the person's."""
+    return Message(
+        account=called.account,
+        dedupe_keys=called.dedupe_keys,
+        sent_at=called.sent_at,
+        received_at=called.received_at,
+        address=called.address,
+        platform_message_id="",
+        sender=Sender(id=called.sender.id, display_name=called.sender.display_name, kind="bot"),
+        text=called.prompt,
+        reply_to=Quote(message_id="", text=called.text, author=called.hook, from_bot=False),
         mention=True,
     )

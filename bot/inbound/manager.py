@@ -11,7 +11,7 @@ from bot.conversations.actor import Edited, Resume, Task
 from bot.conversations.actors import Conversations
 from bot.delivery.buttons import may_be_number
 from bot.inbound.button_handler import ButtonHandler
-from bot.inbound.due import DueSchedules
+from bot.inbound.due import DueSchedules, Hooks
 from bot.inbound.gate import Gate
 from bot.runs.turns import Spoken
 from bot.skills.folders import move_owner
@@ -22,6 +22,7 @@ from bot.texts import language_of, texts_for
 from channels.message import (
     ButtonPressed,
     ChatMigrated,
+    HookCalled,
     MembershipChanged,
     Message,
     MessageEdited,
@@ -91,6 +92,7 @@ class ChannelManager:
         self._conversations = Conversations(ports)
         self._presses = ButtonHandler(ports, commands, editor.book, self._conversations)
         self._due = DueSchedules(ports, editor.book, access_service.admins, self._conversations, self.gate.key)
+        self._hooks = Hooks(ports, editor.book, self._conversations, self.gate.key)
         self._moved = moved
         editor.on_shut_out = self._shut_out
 
@@ -162,6 +164,8 @@ class ChannelManager:
                 await self._access_service.joined(inbound.id, change)
             case ScheduleDue() as due:
                 await self._due.take(inbound.id, due)
+            case HookCalled() as called:
+                await self._hooks.take(inbound.id, called)
             case _:
                 await self._ports.responder.settle([inbound.id], "unreadable")
 

@@ -199,8 +199,8 @@ class Outcome:
 
 
 class Reloader:
-    """current: the settings that hold. adopt: makes others hold. retry: called after each reading; what platforms
-    refused may have been mended there."""
+    """source: where the config is. current: the settings that hold. adopt: makes others hold. retry: called after each
+    reading; what platforms refused may have been mended there."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class Reloader:
         clock: Clock,
         retry: Callable[[], None] = lambda: None,
     ) -> None:
-        self._source = source
+        self.source = source
         self._current = current
         self._adopt = adopt
         self._clock = clock
@@ -224,7 +224,7 @@ class Reloader:
         """Until cancelled: take over what is written to the files, and at a SIGHUP."""
         asked = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
-        known, seen = self._source.seen, await self._signature()
+        known, seen = self.source.seen, await self._signature()
         while True:
             await self._pause(asked)
             now = await self._signature()
@@ -256,7 +256,7 @@ class Reloader:
 
     async def _reloaded(self) -> Outcome:
         try:
-            settings = await asyncio.to_thread(self._source.read)
+            settings = await asyncio.to_thread(self.source.read)
             return await self._adopt(change(self._current(), settings))
         except ConfigError as error:
             return Outcome(problems=tuple(str(problem) for problem in error.problems))
@@ -266,7 +266,7 @@ class Reloader:
             return Outcome(problems=(f"unexpected: {type(error).__name__}; the log has more",))
 
     async def _signature(self) -> Signature:
-        return await asyncio.to_thread(self._source.signature, self._current().agents_dir)
+        return await asyncio.to_thread(self.source.signature, self._current().agents_dir)
 
     async def _pause(self, asked: asyncio.Event) -> None:
         sleeping = asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))

@@ -77,6 +77,22 @@ class SendTool:
             return {"text": str(error), "done": False}
         return {"text": text, "done": True}
 
+    async def put(self, chat: str, text: str, key: str) -> bool:
+        """Put a text into the outbox, even of a chat where nobody wrote yet; returns once that is committed. False
+        where it was accepted before under the same key. Raises Unsendable."""
+        if not text.strip() or len(text) > LONGEST_TEXT:
+            raise Unsendable(
+                "the text is empty" if not text.strip() else f"the text has over {LONGEST_TEXT:,} characters"
+            )
+        address = await self._address(chat, anyway=True)
+        reply_key, message = _reply_key(address, key, text, None), OutboundMessage(text=text, final=True)
+        before = await self._store.write(lambda tx: self._accept(tx, reply_key, address, message))
+        if before and reply_key not in before:
+            raise Unsendable(OTHER.format(chat=chat, key=key))
+        if not before:
+            self._delivery.finished(reply_key, address, None, message)
+        return not before
+
     async def _send(self, request: Mapping[str, Any]) -> str:
         chat, key, text = (str(request.get(name) or "") for name in ("chat", "key", "text"))
         file = Path(str(request["file"])) if request.get("file") else None

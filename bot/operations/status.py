@@ -37,7 +37,8 @@ class Asked:
     """What the status asks other parts for.
 
     waiting: messages that wait for their turn. unreadable: events. pairings: persons who wait to be let in. budgets: of
-    all together, for today. errors: the newest lines of the log that are errors.
+    all together, for today. errors: the newest lines of the log that are errors. read_by_admins: whether administrators
+    read everybody's threads here.
     """
 
     waiting: Callable[[], int]
@@ -48,6 +49,7 @@ class Asked:
     pairings: Callable[[], int]
     budgets: Callable[[], Awaitable[Sequence[BudgetAccount]]]
     errors: Callable[[], Sequence[str]]
+    read_by_admins: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ class StatusPage:
         lines.append(await self._thread_line(row, texts))
         lines.append(self._run_line(conversation, texts))
         lines.append(say["queue"].format(count=conversation.load))
+        lines += [texts.read_by_admins] if self.asked.read_by_admins() else []
         lines += self._sandbox_lines(texts, in_full=is_admin)
         lines += self._server_lines(texts, in_full=is_admin)
         if is_admin:

@@ -26,6 +26,8 @@ from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bot.clock import SystemClock
     from bot.control.server import TakeOver
     from bot.http.auth import Gatekeeper
@@ -157,7 +159,7 @@ class Gateway:
 
         parts = self._parts
         gatekeeper = Gatekeeper(parts.signins, settings, self._clock)
-        made = routers(self._served(gatekeeper))
+        made = routers(http_parts(parts, gatekeeper, self._is_ready))
         try:
             self._http = HttpServer(settings, made, gatekeeper, parts.uploads.limits.message)
         except HttpUnavailable as error:
@@ -165,57 +167,6 @@ class Gateway:
         self._http.start()
         log.info("HTTP: listening on %s", settings.listen)
         return ""
-
-    def _served(self, gatekeeper: Gatekeeper) -> HttpParts:
-        """What a listener serves. gatekeeper: finds out who asks it."""
-        from bot.http.parts import HttpParts
-        from bot.http.talk import Talk
-
-        parts = self._parts
-
-        def talk(account: str) -> Talk:
-            return Talk(
-                account,
-                channel=parts.connections.channels.get,
-                store=parts.patient,
-                book=parts.editor.book,
-                data_dir=self._settings.data_dir,
-                limits=lambda: parts.uploads.limits,
-            )
-
-        return HttpParts(
-            settings=lambda: parts.settings,
-            store=parts.patient,
-            clock=self._clock,
-            tasks=parts.tasks,
-            gatekeeper=gatekeeper,
-            signins=parts.signins,
-            web=talk("web"),
-            api=talk("api"),
-            is_ready=self._is_ready,
-            platforms={account: channel.type for account, channel in parts.settings.channels.items()},
-            harness=parts.agent.harness,
-            status=parts.status,
-            health=parts.health,
-            why=parts.why,
-            bus=parts.bus,
-            manager=parts.manager,
-            runs=parts.runs,
-            delivery=parts.delivery,
-            connections=parts.connections,
-            editor=parts.editor,
-            agents=parts.agents,
-            skills=parts.skills,
-            spending=parts.spending,
-            memory=parts.memory,
-            schedules=parts.schedules,
-            uploads=parts.uploads,
-            presented=parts.presented,
-            sandboxes=parts.sandboxes,
-            models=parts.models,
-            forgetting=parts.forgetting,
-            reloader=parts.reloader,
-        )
 
     def _is_ready(self) -> bool:
         """What people write is answered: of one account at least it arrives, there is an agent, the store works."""
@@ -334,3 +285,53 @@ class Gateway:
             await asyncio.to_thread(parts.tracing.close)
         left = grace - (self._clock.monotonic() - began)
         await parts.sandboxes.shutdown(max(SANDBOX_SECONDS, left))
+
+
+def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], bool]) -> HttpParts:
+    """What a listener serves. gatekeeper: finds out who asks it. is_ready: see health_router."""
+    from bot.http.parts import HttpParts
+    from bot.http.talk import Talk
+
+    def talk(account: str) -> Talk:
+        return Talk(
+            account,
+            channel=parts.connections.channels.get,
+            store=parts.patient,
+            book=parts.editor.book,
+            data_dir=parts.settings.data_dir,
+            limits=lambda: parts.uploads.limits,
+        )
+
+    return HttpParts(
+        settings=lambda: parts.settings,
+        store=parts.patient,
+        clock=parts.patient.clock,
+        tasks=parts.tasks,
+        gatekeeper=gatekeeper,
+        signins=parts.signins,
+        web=talk("web"),
+        api=talk("api"),
+        is_ready=is_ready,
+        platforms={account: channel.type for account, channel in parts.settings.channels.items()},
+        harness=parts.agent.harness,
+        status=parts.status,
+        health=parts.health,
+        why=parts.why,
+        bus=parts.bus,
+        manager=parts.manager,
+        runs=parts.runs,
+        delivery=parts.delivery,
+        connections=parts.connections,
+        editor=parts.editor,
+        agents=parts.agents,
+        skills=parts.skills,
+        spending=parts.spending,
+        memory=parts.memory,
+        schedules=parts.schedules,
+        uploads=parts.uploads,
+        presented=parts.presented,
+        sandboxes=parts.sandboxes,
+        models=parts.models,
+        forgetting=parts.forgetting,
+        reloader=parts.reloader,
+    )

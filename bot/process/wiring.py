@@ -355,6 +355,7 @@ class Wiring:
                 pairings=lambda: len(self.editor.book.pending(self._clock.now())),
                 budgets=lambda: self.spending.budgets.purses(NOBODY, (Scope.GATEWAY,)),
                 errors=recent_errors,
+                read_by_admins=lambda: self.settings.http.listen is not None and self.settings.http.admins_read_threads,
             ),
         )
 

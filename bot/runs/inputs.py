@@ -75,7 +75,7 @@ def _answered(message: Message) -> str | None:
     """The message that the answer points to: the person's, or where a schedule speaks for them, one of its topic."""
     if message.platform_message_id or message.reply_to is None:
         return message.platform_message_id or None
-    return message.reply_to.message_id
+    return message.reply_to.message_id or None
 
 
 def _context_of(

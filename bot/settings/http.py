@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
+from bot.settings.sections import NamedIdentity
 from harness.config import Section
 
 
@@ -30,11 +31,39 @@ class TlsSettings(Section):
     key: Path
 
 
+HookName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,40}$")]
+
+
+class HookSettings(Section):
+    """A webhook. secret: with which its calls are signed. chat: the chat `account:chat` that it speaks in. run: what
+    the agent is asked to do with what was sent; false: that is said in the chat as it is."""
+
+    secret: SecretStr
+    chat: NamedIdentity
+    run: Literal[False] | str = False
+
+    @field_validator("secret")
+    @classmethod
+    def _long_enough(cls, value: SecretStr) -> SecretStr:
+        if len(value.get_secret_value()) < 16:
+            raise ValueError("is shorter than 16 characters; `openssl rand -hex 32` makes one")
+        return value
+
+    @field_validator("run")
+    @classmethod
+    def _says_something(cls, value: str | bool) -> str | bool:
+        if value is not False and not str(value).strip():
+            raise ValueError("is empty: say what the agent is to do, or false")
+        return value
+
+
 class HttpSettings(Section):
     """The HTTP listener: the page, the API, health and metrics. listen: host:port; None: there is none. behind_proxy: a
     proxy that has TLS stands in front of it. url: how people reach it, where that is another address than `listen`;
     its path is that below which everything is. session_days: after which one who signed in has to do so again.
-    metrics_token: what /metrics is asked with, as `Authorization: Bearer ...`."""
+    metrics_token: what /metrics is asked with, as `Authorization: Bearer ...`. admins_read_threads: administrators read
+    everybody's threads on the page, which is said in the chats. hooks: webhooks by their names, called at
+    /hooks/NAME."""
 
     listen: str | None = None
     tls: TlsSettings | None = None
@@ -42,6 +71,8 @@ class HttpSettings(Section):
     url: str | None = None
     session_days: int = Field(default=30, ge=1, le=365)
     metrics_token: SecretStr | None = None
+    admins_read_threads: bool = False
+    hooks: dict[HookName, HookSettings] = Field(default={}, max_length=100)
 
     @field_validator("url")
     @classmethod

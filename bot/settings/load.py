@@ -36,14 +36,16 @@ _RELATIVE_TO_FILE: tuple[TreePath, ...] = (
 )
 
 
-def load(path: Path | None, env: Mapping[str, str], options: Mapping[str, Any] | None = None) -> Settings:
+def load(
+    path: Path | None, env: Mapping[str, str], options: Mapping[str, Any] | None = None, text: str | None = None
+) -> Settings:
     """The settings, or ConfigError with every problem found.
 
     path: the config file, None for the built-in default (the terminal and the demo model). env: the process's
-    environment. options: dotted key -> value from the command line. Relative paths in the file are relative to it,
-    all others to the working directory.
+    environment. options: dotted key -> value from the command line. text: what the file would hold; None: what it
+    does. Relative paths in the file are relative to it, all others to the working directory.
     """
-    file, findings = _read(path, env) if path is not None else (_built_in(), [])
+    file, findings = _read(path, env, text) if path is not None else (_built_in(), [])
     layers, merged = _layers(file, env, options or {}), Merged(Settings)
     settings, faults = _made((*layers, merged))
     findings += check_tree(merged.values)
@@ -86,10 +88,10 @@ def _layers(file: Layer, env: Mapping[str, str], options: Mapping[str, Any]) -> 
     return [command_line(Settings, options), environment(Settings, env, known), file]
 
 
-def _read(path: Path, env: Mapping[str, str]) -> tuple[Layer, list[Finding]]:
+def _read(path: Path, env: Mapping[str, str], text: str | None = None) -> tuple[Layer, list[Finding]]:
     """The file, and what is wrong with it before anything is validated."""
     try:
-        tree = read_yaml(_text(path))
+        tree = read_yaml(_text(path) if text is None else text)
     except YamlSyntaxError as error:
         raise ConfigError([ConfigProblem(file=str(path), key="", message=str(error), line=error.line)]) from None
     findings = list(tree.findings)
@@ -239,6 +241,10 @@ class SettingsSource:
         settings = load(self.path, variables(self.path, os.environ), self.options)
         self.seen = self.signature(settings.agents_dir)
         return settings
+
+    def would_be(self, text: str) -> Settings:
+        """The settings if the file held this text; raises ConfigError with every problem. Changes nothing."""
+        return load(self.path, variables(self.path, os.environ), self.options, text)
 
     def data_dir(self) -> Path | None:
         """Where everything is kept, of a config with faults too; None where that cannot be known."""

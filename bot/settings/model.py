@@ -216,6 +216,18 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _hooks_speak_in_accounts(self) -> Self:
+        """Where a webhook speaks there is an account."""
+        faults = [
+            _fault(("http", "hooks", name, "chat"), f"names no account; channels has {', '.join(self.channels)}")
+            for name, hook in self.http.hooks.items()
+            if hook.chat.partition(":")[0] not in self.channels
+        ]
+        if faults:
+            raise ValidationError.from_exception_data("Settings", faults, hide_input=True)
+        return self
+
+    @model_validator(mode="after")
     def _no_inherited_opening(self) -> Self:
         """A channel that says `i_accept_public: false` is not opened by the general section."""
         faults = [

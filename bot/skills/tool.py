@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from langchain_core.messages.ai import UsageMetadata
 
     from bot.settings import Settings
+    from harness.skills.archive import Installed
     from harness.skills.files import Files
     from harness.skills.judge import Opinion
     from harness.skills.library import SkillProblem, SkillView
@@ -149,12 +150,8 @@ def _checked(folder: Path) -> Iterator[tuple[Path, tuple[Problem, ...]]]:
 
 def install(settings: Settings, archive: Path, *, replace: bool) -> int:
     """Install the skill of an archive for everybody, if no check refuses it."""
-    built_in = {skill.name for skill in SkillLibrary(shipped_folder(), None, tell=_nothing).of(None).skills}
     try:
-        # Private, as the gateway makes it.
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        home, judging = home_of(settings, "custom", ""), _judging(settings)
-        done = put_in(archive, home, built_in=built_in, at=_now(), replace=replace, judging=judging)
+        done = installed(settings, archive, replace=replace, tell=lambda text: typer.echo(f"antler: {text}", err=True))
     except (SkillError, OSError) as error:
         for reason in error.problems if isinstance(error, SkillError) else [error]:
             typer.echo(f"antler: {archive.name}: {reason}", err=True)
@@ -169,7 +166,17 @@ def install(settings: Settings, archive: Path, *, replace: bool) -> int:
     return 0
 
 
-def _judging(settings: Settings) -> Callable[[str, Files, Verdict], Verdict]:
+def installed(settings: Settings, archive: Path, *, replace: bool, tell: Callable[[str], None]) -> Installed:
+    """Put the skill of an archive among those that everybody has. Takes as long as a model's answer, and belongs into a
+    thread. tell: is told where no model judged it. Raises SkillError, OSError."""
+    built_in = {skill.name for skill in SkillLibrary(shipped_folder(), None, tell=_nothing).of(None).skills}
+    # Private, as the gateway makes it.
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    home, judging = home_of(settings, "custom", ""), _judging(settings, tell)
+    return put_in(archive, home, built_in=built_in, at=_now(), replace=replace, judging=judging)
+
+
+def _judging(settings: Settings, tell: Callable[[str], None]) -> Callable[[str, Files, Verdict], Verdict]:
     """A judge of installed skills: the model that judges the agent's own changes. Scripts that it could not judge wait
     for an administrator instead of being refused."""
     from harness.models.build import DEMO
@@ -179,11 +186,11 @@ def _judging(settings: Settings) -> Callable[[str, Files, Verdict], Verdict]:
 
     def judging(name: str, files: Files, verdict: Verdict) -> Verdict:
         if any(each.name == model and each.use == DEMO for each in settings.models):
-            typer.echo(f"antler: {name} was checked by rules alone: there is no model to judge it (models)", err=True)
+            tell(f"{name} was checked by rules alone: there is no model to judge it (models)")
             return verdict
         opinion = asyncio.run(_opinion(settings, model, name, files, verdict))
         if opinion is None:
-            typer.echo(f"antler: {name} was checked by rules alone: no judgement came from the model {model}", err=True)
+            tell(f"{name} was checked by rules alone: no judgement came from the model {model}")
         return with_opinion(verdict, opinion, without=Level.WARN)
 
     return judging
@@ -212,9 +219,7 @@ def remove(settings: Settings, name: str) -> int:
     """Remove one of this installation's own skills; its former versions are kept."""
     home = home_of(settings, "custom", "")
     try:
-        known = standing(home, name)
-        if known.digest:
-            delete(home, name, base=known.digest, change=Version(at=_now(), action="delete"))
+        if removed(settings, name):
             tell(settings, Action.SKILL_REMOVE, what=name)
             typer.echo(f"removed {home.folder / name}; its versions are kept in {home.history / name}")
             return 0
@@ -229,6 +234,15 @@ def remove(settings: Settings, name: str) -> int:
     return FAILURE
 
 
+def removed(settings: Settings, name: str) -> bool:
+    """Remove one of this installation's own skills; False where there is none. Raises SkillError, OSError."""
+    home = home_of(settings, "custom", "")
+    known = standing(home, name)
+    if known.digest:
+        delete(home, name, base=known.digest, change=Version(at=_now(), action="delete"))
+    return bool(known.digest)
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingSkill:
     """A skill that waits. whose: "shared", or the beginning of the name of the owner's folder."""
@@ -241,12 +255,12 @@ class WaitingSkill:
 
 def waiting_names(settings: Settings) -> list[str]:
     """The skills that are off until an administrator agrees to them."""
-    return [each.name for each in _found(settings)]
+    return [each.name for each in waiting_skills(settings)]
 
 
 def list_waiting(settings: Settings, *, as_json: bool = False) -> int:
     """Print the skills that wait for an administrator, with the reasons and what `on` takes."""
-    found = list(_found(settings))
+    found = list(waiting_skills(settings))
     if as_json:
         facts = [
             {
@@ -272,7 +286,9 @@ def list_waiting(settings: Settings, *, as_json: bool = False) -> int:
 def agree(settings: Settings, name: str, digest: str) -> int:
     """Approve a skill that holds exactly this content."""
     wanted = [
-        each for each in _found(settings) if each.name == name and digest and each.waiting.digest.startswith(digest)
+        each
+        for each in waiting_skills(settings)
+        if each.name == name and digest and each.waiting.digest.startswith(digest)
     ]
     if len(digest) < SHOWN or len(wanted) != 1:
         typer.echo(f"antler: no skill {name} with this content waits; see antler skills waiting", err=True)
@@ -291,7 +307,7 @@ def agree(settings: Settings, name: str, digest: str) -> int:
     return 0 if done else FAILURE
 
 
-def _found(settings: Settings) -> Iterator[WaitingSkill]:
+def waiting_skills(settings: Settings) -> Iterator[WaitingSkill]:
     """Waiting skills of all homes; an owner is known by the folder alone."""
     users = users_folder(settings.data_dir)
     library = SkillLibrary(None, settings.custom_skills, users, tell=_nothing)

@@ -31,7 +31,15 @@ from bot.store.tables import (
     threads,
     usage,
 )
-from channels.message import INBOUND_EVENT, ButtonPressed, MembershipChanged, Message, MessageEdited, ScheduleDue
+from channels.message import (
+    INBOUND_EVENT,
+    ButtonPressed,
+    HookCalled,
+    MembershipChanged,
+    Message,
+    MessageEdited,
+    ScheduleDue,
+)
 from harness.context import UNREADABLE_CONTEXT
 
 if TYPE_CHECKING:
@@ -198,7 +206,7 @@ def _rewrite_events(tx: Connection, where: ColumnElement[bool], change: Callable
 
 
 def _with_address(event: Any, change: Callable[[Address], Address]) -> Any:
-    if isinstance(event, Message | ButtonPressed | MembershipChanged | ScheduleDue):
+    if isinstance(event, Message | ButtonPressed | MembershipChanged | ScheduleDue | HookCalled):
         return replace(event, address=change(event.address))
     if isinstance(event, MessageEdited):
         return replace(event, message=_with_address(event.message, change))

@@ -37,6 +37,7 @@ from bot.store.tables import (
 from channels.message import (
     INBOUND_EVENT,
     ButtonPressed,
+    HookCalled,
     MembershipChanged,
     Message,
     MessageEdited,
@@ -88,6 +89,8 @@ def without_words(event: Any) -> Any:
             return replace(event, sender=_nameless(event.sender), chat_title=_title(event))
         case ScheduleDue():
             return replace(event, sender=_nameless(event.sender), text="")
+        case HookCalled():
+            return replace(event, sender=_nameless(event.sender), prompt="", text="")
         case Unparsed():
             return replace(event, raw="", error="")
     return event

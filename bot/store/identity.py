@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from channels.message import Sender
 
+HOOK = "hook:"
+"""What the native id begins with under which a webhook speaks in a group. No platform gives an id of this form."""
 NAME_BYTES = 160
 """File systems take 255 bytes; a random prefix needs a few."""
 
@@ -54,6 +56,11 @@ def owns_chat(person: str, chat: str) -> bool:
 def uploads_folder(person: str) -> str:
     """Where a person's uploads are, below users_folder, so that they go with all that is theirs."""
     return f"{folder_name(person)}/http"
+
+
+def hook_sender(name: str) -> str:
+    """The native id under which a webhook speaks in a group."""
+    return HOOK + name
 
 
 def chat_id(address: Address) -> str:

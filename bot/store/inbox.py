@@ -15,6 +15,7 @@ from bot.store.tables import inbox, inbox_keys
 from channels.message import (
     INBOUND_EVENT,
     ButtonPressed,
+    HookCalled,
     MembershipChanged,
     Message,
     MessageEdited,
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 
     from channels.message import ChatMigrated
 
-    AnyEvent = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | Unparsed
+    AnyEvent = (
+        Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | HookCalled | Unparsed
+    )
 
 Key = tuple[str, str]
 SCANNED = 10_000
@@ -105,6 +108,11 @@ def still_new(tx: Connection, event: AnyEvent) -> InboxRow | None:
     """The row of an event that is stored and that nobody has decided on yet; None for any other."""
     known = _known(tx, {(event.account, storable(key)) for key in event.dedupe_keys})
     return next((row for row in load(tx, set(known.values())) if row.state is InboxState.NEW), None)
+
+
+def is_known(tx: Connection, event: AnyEvent) -> bool:
+    """Whether an event would be a duplicate."""
+    return bool(_known(tx, {(event.account, storable(key)) for key in event.dedupe_keys}))
 
 
 def load(tx: Connection, ids: Iterable[int]) -> list[InboxRow]:
@@ -205,7 +213,7 @@ def _values(event: AnyEvent) -> dict[str, Any]:
 def _chat(event: AnyEvent) -> str | None:
     if isinstance(event, MessageEdited):
         return event.message.address.chat
-    if isinstance(event, Message | ButtonPressed | MembershipChanged | ScheduleDue):
+    if isinstance(event, Message | ButtonPressed | MembershipChanged | ScheduleDue | HookCalled):
         return event.address.chat
     return None
 

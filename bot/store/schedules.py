@@ -85,6 +85,14 @@ def in_chat(tx: Connection, address: Address, person: str | None = None) -> list
     return [_row(row) for row in tx.execute(query)]
 
 
+def active(tx: Connection, person: str | None, limit: int) -> list[ScheduleRow]:
+    """The active ones, the next first. person: only theirs, None: everybody's."""
+    query = select(schedules).where(_ACTIVE).order_by(schedules.c.next_at, schedules.c.id).limit(limit)
+    if person is not None:
+        query = query.where(schedules.c.person == person)
+    return [_row(row) for row in tx.execute(query)]
+
+
 def first_due(tx: Connection, accounts: Collection[str]) -> ScheduleRow | None:
     """The active one of these accounts that is, or will be, due before all others."""
     query = select(schedules).where(_ACTIVE, schedules.c.account.in_(accounts))

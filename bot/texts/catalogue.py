@@ -99,6 +99,8 @@ class Texts:
     reminder: str  # {text}
     reminder_for: str  # {name}
     reminder_late: str  # {time}
+    hooked: str  # {name} {line}
+    read_by_admins: str
     timezone: Mapping[str, str]
     verbose: Mapping[str, str]  # {state}; keys: shown, changed, unknown, and each level
     reminders_head: str

@@ -280,6 +280,8 @@ EN = Texts(
     reminder="⏰ {text}",
     reminder_for=" ({name})",
     reminder_late="This was due at {time}.",
+    hooked="🔔 **{name}** {line}",
+    read_by_admins="ℹ️ Administrators of this gateway can read what is written here.",
     timezone={
         "shown": (
             "This chat uses the time zone {zone}, where it is now {time}. "

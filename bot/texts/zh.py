@@ -250,6 +250,8 @@ ZH = Texts(
     reminder="⏰ {text}",
     reminder_for="（{name}）",
     reminder_late="原定时间：{time}。",
+    hooked="🔔 **{name}** {line}",
+    read_by_admins="ℹ️ 本网关的管理员可以阅读这里的内容。",
     timezone={
         "shown": (
             "本会话的时间按 {zone} 计算，那里现在是 {time}。"

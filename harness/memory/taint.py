@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from harness.graph.messages import MARK, SCHEDULED, SUMMARY, TEXT_LENGTH, VOICE_LINE, is_users, users_text
+from harness.graph.messages import HOOKED, MARK, SCHEDULED, SUMMARY, TEXT_LENGTH, VOICE_LINE, is_users, users_text
 from harness.memory.injection import is_among, words
 from harness.memory.model import OWN_WORDS, own_words
 from harness.memory.own import is_said
@@ -116,7 +116,8 @@ def _is_summary(message: BaseMessage) -> bool:
 
 
 def _own(message: BaseMessage) -> str:
-    """What they wrote or said themselves; of a schedule's turn nothing."""
-    if not is_users(message) or SCHEDULED in str(message.text)[message.additional_kwargs.get(TEXT_LENGTH, 0) :]:
+    """What they wrote or said themselves; of a turn that a schedule or a webhook began nothing."""
+    behind = str(message.text)[message.additional_kwargs.get(TEXT_LENGTH, 0) :]
+    if not is_users(message) or SCHEDULED in behind or HOOKED in behind:
         return ""
     return own_words(users_text(message))

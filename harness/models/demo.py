@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langgraph.runtime import get_runtime
 
 from harness.graph.calls import ASK
-from harness.graph.messages import MEANWHILE, SCHEDULED, is_users, users_text
+from harness.graph.messages import HOOKED, MEANWHILE, SCHEDULED, is_users, users_text
 from harness.graph.signals import scope_of
 from harness.models.tour import SHOPS, Move, Turn, fenced, tour_move
 from harness.models.tour_texts import abilities, texts_in
@@ -159,6 +159,8 @@ def answer_to(messages: list[BaseMessage], texts: TourTexts) -> str:
     said = users_text(newest).strip() if newest is not None else ""
     if newest is not None and SCHEDULED in str(newest.content):
         return texts.due.format(text=said)
+    if newest is not None and HOOKED in str(newest.content):
+        return texts.hooked.format(text=said)
     for pattern, answer in ANSWERS:
         if re.search(rf"(?<!\w)(?:{pattern})(?!\w)", said[:200].lower()):
             return answer(texts)

@@ -19,6 +19,7 @@ class TourTexts:
     thanks: str
     unknown: str
     due: str
+    hooked: str
     steps: tuple[str, ...]
 
     chart_begin: str
@@ -95,6 +96,7 @@ stretch`. For a real model: `{how_to}`.""",
     unknown="You wrote: “{said}”. I am the demo model, a script, and have no answer to that. “What can you do?” lists "
     "what I have.",
     due="It is time: {text}",
+    hooked="A webhook asked for this: {text}",
     steps=(
         "a chart from a CSV file, made by pandas in the sandbox",
         "a plan, worked through by three subagents",
@@ -238,6 +240,7 @@ stretch`。要用真正的模型：`{how_to}`。""",
     thanks="不客气。",
     unknown="你写的是：“{said}”。我是按脚本回答的演示模型，对此没有答案。问“你能做什么？”可以看到我会的内容。",
     due="时间到了：{text}",
+    hooked="Webhook 请求：{text}",
     steps=(
         "图表：用沙箱里的 pandas 读取 CSV 文件并画图",
         "计划：由三个子助手完成",

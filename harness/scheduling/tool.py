@@ -25,7 +25,7 @@ SCHEDULE = "schedule"
 LONGEST_TEXT = 1000
 TIMES_TOLD = 3
 NOT_BY_ITSELF = (
-    "This turn was started by a schedule, and such a turn makes no schedules. Tell the person what you would have "
+    "This turn was not started by a person, and such a turn makes no schedules. Tell the person what you would have "
     "scheduled; they can ask for it."
 )
 NOT_A_PERSON = "Only a person can have schedules, and this message was sent anonymously or in the name of a chat."

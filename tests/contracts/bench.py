@@ -21,11 +21,21 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from channels.message import ButtonPressed, ChatMigrated, MembershipChanged, MessageEdited, ScheduleDue, Unparsed
+    from channels.message import (
+        ButtonPressed,
+        ChatMigrated,
+        HookCalled,
+        MembershipChanged,
+        MessageEdited,
+        ScheduleDue,
+        Unparsed,
+    )
 
     MakeBench = Callable[[Path, "Simulators"], AbstractAsyncContextManager["Bench"]]
     """Makes a bench: a folder of its own, and the simulators that it may ask for."""
-    Published = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | Unparsed
+    Published = (
+        Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | HookCalled | Unparsed
+    )
 
 
 PlatformT = TypeVar("PlatformT")

@@ -29,8 +29,25 @@ class Group:
 
 GROUPS: Sequence[Group] = (
     Group(name="", entries=(Entry(name="chat", path="/", icon="message-circle"),)),
-    Group(name="yours", entries=()),
-    Group(name="operate", entries=()),
+    Group(
+        name="yours",
+        entries=(
+            Entry(name="threads", path="/threads", icon="messages-square"),
+            Entry(name="memory", path="/memory", icon="brain"),
+            Entry(name="schedules", path="/schedules", icon="calendar-clock"),
+            Entry(name="skills", path="/skills", icon="sparkles"),
+            Entry(name="usage", path="/usage", icon="chart-column"),
+        ),
+    ),
+    Group(
+        name="operate",
+        entries=(
+            Entry(name="now", path="/now", icon="activity", scope="operate"),
+            Entry(name="people", path="/people", icon="users", scope="operate"),
+            Entry(name="mcp", path="/mcp", icon="plug", scope="operate"),
+            Entry(name="configuration", path="/configuration", icon="settings", scope="admin"),
+        ),
+    ),
 )
 
 

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from channels.base import BotIdentity, Publish
-    from channels.message import ButtonPressed, ChatMigrated, MembershipChanged, MessageEdited, ScheduleDue, Unparsed
+    from channels.message import (
+        ButtonPressed,
+        ChatMigrated,
+        HookCalled,
+        MembershipChanged,
+        MessageEdited,
+        ScheduleDue,
+        Unparsed,
+    )
 
 HOME = Address(account="console", chat="terminal")
 
@@ -49,7 +57,14 @@ class SmallGateway:
     async def publish(
         self,
         events: Sequence[
-            Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | Unparsed
+            Message
+            | MessageEdited
+            | ButtonPressed
+            | ChatMigrated
+            | MembershipChanged
+            | ScheduleDue
+            | HookCalled
+            | Unparsed
         ],
     ) -> None:
         for event in events:

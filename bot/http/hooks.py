@@ -1,0 +1,225 @@
+"""Webhooks in: `POST /hooks/NAME`, by which programs write into a chat or have the agent do something there.
+
+Signed as the Standard Webhooks specification says (https://www.standardwebhooks.com): three headers, an HMAC-SHA256
+over `id.timestamp.body`. What is accepted is committed before the answer; the same delivery is accepted once.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import logging
+import re
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+
+from bot.access.admission import FloodGate
+from bot.http.errors import HttpProblem
+from bot.operations.sending import SendTool, Unsendable
+from bot.store import conversations, inbox
+from bot.store.identity import conversation_key, hook_sender, native_on
+from channels.message import HookCalled, Sender
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from bot.http.parts import HttpParts
+    from bot.settings.http import HookSettings
+
+log = logging.getLogger(__name__)
+
+TOLERANCE = timedelta(minutes=5)
+"""That a delivery's time may differ from ours. It is known as a duplicate for much longer."""
+LARGEST_BODY = 64 * 1024
+"""Bytes."""
+LONGEST_DATA = 20_000
+"""Characters of it that the agent gets."""
+PER_MINUTE, AT_ONCE = 60, 30
+"""Deliveries of one hook."""
+TRIES_PER_MINUTE, TRIES_AT_ONCE = 120, 60
+"""Requests of one address, before anything of them is looked at."""
+ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
+_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
+_SECRET = "whsec_"
+"""A secret that begins so is base64 behind it, as the specification has it; any other is taken as it is."""
+
+
+class Delivery(NamedTuple):
+    """A call whose signature fits. id: of the delivery, the same when it is sent again."""
+
+    id: str
+    sent_at: int
+    body: bytes
+
+
+def signature(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
+    """What a caller has to send as webhook-signature."""
+    signed = b".".join((delivery.encode(), str(timestamp).encode(), body))
+    digest = hmac.new(_key(secret), signed, hashlib.sha256).digest()
+    return f"v1,{base64.b64encode(digest).decode()}"
+
+
+def _key(secret: str) -> bytes:
+    if secret.startswith(_SECRET):
+        try:
+            return base64.b64decode(secret.removeprefix(_SECRET), validate=True)
+        except (binascii.Error, ValueError):
+            pass  # no base64: it is a secret like any other
+    return secret.encode()
+
+
+def verified(headers: Mapping[str, str], body: bytes, secret: str, now: datetime) -> Delivery:
+    """The delivery of a call. Raises HttpProblem (401) for one that is not signed with the secret, or not now.
+
+    headers: by their names in lower case.
+    """
+    delivery, stamp, given = (headers.get(name, "") for name in (ID, TIMESTAMP, SIGNATURE))
+    if not _ID.fullmatch(delivery) or not (stamp.isascii() and stamp.isdecimal() and len(stamp) <= 12) or not given:
+        raise refused(
+            f"send {ID} (1 to 100 letters, digits, . : _ -), {TIMESTAMP} (seconds since 1970) and {SIGNATURE}"
+        )
+    wanted = signature(secret, delivery, int(stamp), body)
+    # Several may be given while a secret is exchanged; each is compared, so that time tells nothing.
+    fits = [hmac.compare_digest(each.encode(), wanted.encode()) for each in given.split()[:10]]
+    if not any(fits):
+        raise refused("the signature does not fit: there is no such hook, or it has another secret")
+    if abs(now.timestamp() - int(stamp)) > TOLERANCE.total_seconds():
+        raise refused(f"{TIMESTAMP} is more than {TOLERANCE.total_seconds() / 60:.0f} minutes off: sign anew")
+    return Delivery(delivery, int(stamp), body)
+
+
+def refused(why: str) -> HttpProblem:
+    return HttpProblem(401, "not_verified", why)
+
+
+def text_of(body: bytes, content_type: str) -> str:
+    """What a body says: of JSON with a text its `text`, of other JSON all of it, else the body as it is. Raises
+    HttpProblem."""
+    try:
+        told = body.decode("utf-8-sig")
+        parsed: Any = json.loads(told) if content_type.partition(";")[0].strip().lower() == "application/json" else told
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        raise HttpProblem(400, "unreadable", "the body is not what its Content-Type says, or not UTF-8") from None
+    if isinstance(parsed, dict) and isinstance(parsed.get("text"), str):
+        parsed = parsed["text"]
+    text = parsed if isinstance(parsed, str) else f"```json\n{json.dumps(parsed, ensure_ascii=False, indent=2)}\n```"
+    if not text.strip():
+        raise HttpProblem(400, "empty", "the body has no text")
+    return text
+
+
+class HookService:
+    """Takes deliveries that were verified."""
+
+    def __init__(self, parts: HttpParts) -> None:
+        self._parts = parts
+
+    async def take(self, name: str, hook: HookSettings, delivery: Delivery, text: str) -> bool:
+        """Say it in the hook's chat, or have the agent do what the hook is for; returns once that is committed. False
+        where the delivery is known already. Raises HttpProblem."""
+        if hook.run is False:
+            return await self._say(name, hook, delivery, text)
+        return await self._ask(name, hook, hook.run, delivery, text)
+
+    async def _say(self, name: str, hook: HookSettings, delivery: Delivery, text: str) -> bool:
+        parts = self._parts
+        tool = SendTool(parts.settings(), parts.store, parts.delivery, parts.presented)
+        try:
+            return await tool.put(hook.chat, text, f"hook:{name}:{delivery.id}")
+        except Unsendable as error:
+            log.warning("webhook %s: %s", name, error)
+            raise HttpProblem(409, "not_sendable", "it cannot be said in the hook's chat; the log says why") from error
+
+    async def _ask(self, name: str, hook: HookSettings, prompt: str, delivery: Delivery, text: str) -> bool:
+        event = await self._event(name, hook, prompt, delivery, text)
+        known = False
+
+        def is_new(tx: Connection) -> bool:
+            nonlocal known
+            known = inbox.is_known(tx, event)
+            return not known
+
+        await self._parts.bus.originate(event, is_new)
+        return not known
+
+    async def _event(self, name: str, hook: HookSettings, prompt: str, delivery: Delivery, text: str) -> HookCalled:
+        """What is put into the inbox: in a direct message for its person, in a group for the hook itself."""
+        parts, account = self._parts, hook.chat.partition(":")[0]
+
+        def place(tx: Connection) -> tuple[Any, Any]:
+            address = conversations.place_of(tx, hook.chat)
+            if address is None:
+                return None, None
+            return address, conversations.load(tx, conversation_key(address, Sender(id="", display_name=""), "chat"))
+
+        address, row = await parts.store.read(place)
+        if address is not None and parts.settings().names_group(account, address.chat):
+            address = replace(address, kind="group")
+        if address is None or (address.kind == "dm" and row is None):
+            log.warning("webhook %s: nobody has talked with the bot in %s yet", name, hook.chat)
+            raise HttpProblem(409, "no_chat", "nobody has talked with the bot in the hook's chat yet: write there once")
+        sender = Sender(id=hook_sender(name), display_name=name)
+        if address.kind == "dm":
+            sender = Sender(id=native_on(account, row.owner), display_name=name)
+        now = parts.clock.now()
+        return HookCalled(
+            account=account,
+            dedupe_keys=(f"h:{name}:{delivery.id}",),
+            sent_at=now,
+            received_at=now,
+            hook=name,
+            address=address,
+            sender=sender,
+            prompt=prompt,
+            text=text if len(text) <= LONGEST_DATA else text[: LONGEST_DATA - 1] + "…",
+        )
+
+
+def hooks_router(parts: HttpParts) -> APIRouter:
+    """Open to no session and no token: each hook has a secret of its own."""
+    router, service = APIRouter(tags=["webhooks"]), HookService(parts)
+    tries = FloodGate(parts.clock, TRIES_PER_MINUTE, TRIES_AT_ONCE)
+    deliveries = FloodGate(parts.clock, PER_MINUTE, AT_ONCE)
+
+    @router.post("/hooks/{name}", status_code=202, summary="A signed call of a program")
+    async def hook(name: str, request: Request) -> JSONResponse:
+        if not tries.passes(request.client.host if request.client is not None else ""):
+            raise _too_many()
+        body = await _body(request)
+        known = parts.settings().http.hooks.get(name)
+        # Of a hook that there is not the same is told as of a wrong secret.
+        secret = known.secret.get_secret_value() if known is not None else hashlib.sha256(body).hexdigest()
+        delivery = verified(request.headers, body, secret, parts.clock.now())
+        if known is None:
+            raise refused("the signature does not fit: there is no such hook, or it has another secret")
+        if not deliveries.passes(name):
+            raise _too_many()
+        text = text_of(body, request.headers.get("content-type", ""))
+        fresh = await service.take(name, known, delivery, text)
+        log.info("webhook %s: delivery %s %s", name, delivery.id, "accepted" if fresh else "was known already")
+        return JSONResponse({"accepted": True, "duplicate": not fresh}, 202)
+
+    return router
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_BODY:
+            raise HttpProblem(413, "too_large", f"a body has at most {LARGEST_BODY} bytes")
+    return bytes(body)
+
+
+def _too_many() -> HttpProblem:
+    return HttpProblem(429, "too_many_requests", "too many calls; wait a little", {"Retry-After": "10"})

@@ -1,0 +1,183 @@
+"""Pages for everybody: threads, usage, memory, schedules, skills. Those who operate see figures of the others' too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from fastapi import APIRouter, Request, Response
+
+from bot.http.auth import MaybeSignedIn, SignedIn, requires
+from bot.http.errors import HttpProblem
+from bot.http.page.markup import pieces
+from bot.http.panel.charts import bars
+from bot.http.panel.room import Room, fields
+from bot.http.resources.accounting import MOST_DAYS, Accounting
+from bot.http.resources.belongings import Memories, Schedules
+from bot.http.resources.capabilities import Skills, agents_of, models_of
+from bot.http.resources.transcripts import SHOWN_THREADS, Transcripts
+from bot.texts import texts_for
+
+if TYPE_CHECKING:
+    from bot.http.page.view import Pages
+    from bot.http.parts import HttpParts
+    from bot.store.overview import By
+
+WAYS = ("model", "chat", "person")
+PERIODS = (7, 30, MOST_DAYS)
+
+
+def threads_router(parts: HttpParts, pages: Pages) -> APIRouter:
+    """Threads, and why each message was answered as it was."""
+    router, room, transcripts = APIRouter(include_in_schema=False), Room(pages), Transcripts(parts)
+
+    @router.get("/threads")
+    async def threads(request: Request, caller: MaybeSignedIn, all: str = "", skip: int = 0) -> Response:
+        refused = room.refused(request, caller)
+        if refused is not None or caller is None:
+            return refused or pages.sign_in(request)
+        everybody, skip = bool(all) and caller.may("operate"), max(0, min(skip, 100_000))
+        found = await transcripts.list(caller, everybody=everybody, skip=skip)
+        return room.show(
+            request, "threads", caller, "threads", found=found, everybody=everybody, skip=skip, step=SHOWN_THREADS
+        )
+
+    @router.get("/threads/{thread_id}")
+    async def thread(request: Request, caller: MaybeSignedIn, thread_id: str) -> Response:
+        refused = room.refused(request, caller)
+        if refused is not None or caller is None:
+            return refused or pages.sign_in(request)
+        try:
+            found = await transcripts.read(caller, thread_id)
+        except HttpProblem as problem:
+            return pages.problem(request, caller, problem.status)
+        t = room.words(request)
+        return room.show(request, "thread", caller, "threads", found=found, markdown=lambda text: pieces(text, t))
+
+    @router.get("/why/{subject}")
+    async def why(request: Request, caller: MaybeSignedIn, subject: str) -> Response:
+        refused = room.refused(request, caller, "operate")
+        if refused is not None:
+            return refused
+        language = room.language(request)
+        told = await parts.why.of(subject[:200], texts_for(language))
+        return room.show(request, "why", caller, "threads", told=pieces(told, room.words(request)))
+
+    return router
+
+
+def usage_router(parts: HttpParts, pages: Pages) -> APIRouter:
+    """Tokens and money over time."""
+    router, room, accounting = APIRouter(include_in_schema=False), Room(pages), Accounting(parts)
+
+    @router.get("/usage")
+    async def usage(
+        request: Request,
+        caller: MaybeSignedIn,
+        by: str = "model",
+        days: int = 30,
+        all: str = "",
+    ) -> Response:
+        refused = room.refused(request, caller)
+        if refused is not None or caller is None:
+            return refused or pages.sign_in(request)
+        everybody = caller.may("operate") and all != "no"
+        way = cast("By", by if by in WAYS else "model")
+        days = days if days in PERIODS else 30
+        found = await accounting.usage(caller, way, days, everybody=everybody)
+        t = room.words(request)
+        labels = {each.name: each.label or t("panel.usage_others") for each in found.series}
+        return room.show(
+            request,
+            "usage",
+            caller,
+            "usage",
+            found=found,
+            chart=bars(found, labels, t("panel.usage_chart")),
+            labels=labels,
+            ways=WAYS,
+            periods=PERIODS,
+            days=days,
+            models=models_of(parts),
+            agents=agents_of(parts),
+        )
+
+    return router
+
+
+def own_router(parts: HttpParts, pages: Pages) -> APIRouter:
+    """Memory and schedules."""
+    router, room = APIRouter(include_in_schema=False), Room(pages)
+    memories, schedules = Memories(parts), Schedules(parts)
+
+    @router.get("/memory")
+    async def memory(request: Request, caller: MaybeSignedIn) -> Response:
+        refused = room.refused(request, caller)
+        if refused is not None or caller is None:
+            return refused or pages.sign_in(request)
+        others = await memories.figures(caller) if caller.may("operate") else None
+        own = await memories.own(caller, room.language(request))
+        return room.show(request, "memory", caller, "memory", own=own, others=others)
+
+    @router.get("/memory/list", dependencies=[requires("read")])
+    async def remembered(request: Request, caller: SignedIn) -> Response:
+        own = await memories.own(caller, room.language(request))
+        return room.show(request, "memory_list", caller, own=own)
+
+    @router.post("/memory/{action}", dependencies=[requires("threads")])
+    async def change(request: Request, caller: SignedIn, action: str) -> Response:
+        given = await fields(request)
+        item, text = given.get("item", ""), given.get("text", "")
+        match action:
+            case "add":
+                await memories.add(caller, text)
+            case "edit":
+                await memories.edit(caller, item, text)
+            case "forget":
+                await memories.forget(caller, item)
+            case "forget-all":
+                await memories.forget_all(caller)
+            case "on" | "off":
+                await memories.switch(caller, on=action == "on")
+            case _:
+                raise HttpProblem(404, "not_found", "there is no such action")
+        return room.done(request, f"memory_done_{action.replace('-', '_')}", "/memory")
+
+    @router.get("/schedules")
+    async def listed(request: Request, caller: MaybeSignedIn, all: str = "") -> Response:
+        refused = room.refused(request, caller)
+        if refused is not None or caller is None:
+            return refused or pages.sign_in(request)
+        everybody = caller.may("operate") and bool(all)
+        found = await schedules.list(caller, everybody=everybody)
+        return room.show(request, "schedules", caller, "schedules", found=found, everybody=everybody)
+
+    @router.post("/schedules/{schedule_id}/cancel", dependencies=[requires("threads")])
+    async def cancel(request: Request, caller: SignedIn, schedule_id: str) -> Response:
+        await schedules.cancel(caller, schedule_id)
+        return room.done(request, "schedule_cancelled", "/schedules")
+
+    return router
+
+
+def skills_router(parts: HttpParts, pages: Pages) -> APIRouter:
+    """Skills: what there is, what waits for an administrator."""
+    router, room, skills = APIRouter(include_in_schema=False), Room(pages), Skills(parts)
+
+    @router.get("/skills")
+    async def listed(request: Request, caller: MaybeSignedIn) -> Response:
+        refused = room.refused(request, caller)
+        if refused is not None or caller is None:
+            return refused or pages.sign_in(request)
+        return room.show(request, "skills", caller, "skills", found=await skills.list(caller))
+
+    @router.post("/skills/{name}/on", dependencies=[requires("admin")])
+    async def agree(request: Request, caller: SignedIn, name: str) -> Response:
+        await skills.agree(caller, name, (await fields(request)).get("digest", ""))
+        return room.done(request, "skill_on", "/skills", name=name)
+
+    @router.post("/skills/{name}/remove", dependencies=[requires("admin")])
+    async def remove(request: Request, caller: SignedIn, name: str) -> Response:
+        await skills.remove(name)
+        return room.done(request, "skill_removed", "/skills", name=name)
+
+    return router

@@ -1,0 +1,85 @@
+"""What all pages of the panel share: who may open one, how times and amounts are told, forms that are sent."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from bot.http.page.view import language_of
+from bot.texts import texts_for
+from bot.texts.page import words
+from bot.usage.report import short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastapi import Request, Response
+
+    from bot.http.auth import Caller
+    from bot.http.page.view import Pages
+    from bot.http.resources.transcripts import Cost
+    from bot.texts.page import Words
+
+MOST_FIELDS = 20
+
+
+class Room:
+    """Renders the panel's templates, with what each of them needs."""
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+
+    def refused(self, request: Request, caller: Caller | None, scope: str = "read") -> Response | None:
+        """The answer to who may not open a page, None for who may."""
+        if caller is None:
+            return self._pages.sign_in(request)
+        return None if caller.may(scope) else self._pages.problem(request, caller, 403)
+
+    def show(self, request: Request, template: str, caller: Caller | None, active: str = "", **values: Any) -> Response:
+        """A page or a piece of one. Templates have beside the values: span (seconds as people say them), age, short
+        (numbers), money, price."""
+        texts = texts_for(language_of(request))
+        more: dict[str, Any] = {
+            "span": partial(span, texts.duration),
+            "age": texts.age,
+            "short": short,
+            "price": price,
+        }
+        return self._pages.html(request, f"panel/{template}.html", caller, active=active, **more, **values)
+
+    def done(self, request: Request, key: str, to: str = "", **values: object) -> Response:
+        """The answer to a form that was taken. key: of the text that is told."""
+        return self._pages.done(request, toast=self.words(request)(f"panel.{key}", **values), to=to)
+
+    def words(self, request: Request) -> Words:
+        """The panel's texts in the reader's language."""
+        return words(language_of(request))
+
+    def language(self, request: Request) -> str:
+        return language_of(request)
+
+
+def span(duration: Callable[[float], str], seconds: float | None) -> str:
+    """A length of time: short ones with a digit behind the point, "–" where none is known."""
+    if seconds is None:
+        return "–"
+    return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
+
+
+def price(cost: Cost) -> str:
+    """Money as people write it, "" where nothing had a price."""
+    return " + ".join(f"{_amount(amount)} {currency}" for currency, amount in sorted(cost.money.items()))
+
+
+def _amount(amount: float) -> str:
+    if 0 < amount < 0.0001:
+        return "< 0.0001"
+    return f"{amount:.{2 if amount >= 1 or amount == 0 else 4}f}"
+
+
+async def fields(request: Request) -> dict[str, str]:
+    """The fields of a form, each once."""
+    body = (await request.body()).decode("utf-8", "replace")
+    given = parse_qs(body, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    return {name: values[0].replace("\r\n", "\n") for name, values in given.items()}

@@ -1,0 +1,241 @@
+"""What a caller does to the gateway's live state: stop, run now and drop turns, decide requests, let people in.
+
+Everything goes the way that the chats' buttons go: in the conversation's own order, recorded before it shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from bot.access import pairing
+from bot.access.editor import AccessRefused, problem
+from bot.access.tool import entries
+from bot.http.errors import HttpProblem
+from bot.http.resources.requests import Answer, Requests, request_id
+from bot.http.resources.sight import Sight, unknown
+from bot.store import prompts, runs
+from bot.store.access import SubjectKind
+from bot.store.prompts import Decided
+from bot.store.rows import StopReason
+from bot.texts import texts_for
+from bot.texts.commands import unmarked
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from bot.access.editor import Change
+    from bot.access.tool import Entry
+    from bot.conversations.actor import Conversation
+    from bot.http.auth import Caller
+    from bot.http.parts import HttpParts
+    from bot.store.rows import RunRow
+
+T = TypeVar("T")
+
+IN_ORDER_SECONDS = 10.0
+"""That a request waits until a conversation comes to it."""
+LONGEST_REASON = 300
+Done = Literal["stop", "stopping", "now", "drop", "begun", "over"]
+"""What became of a request to change a turn. stopping: it was about to end already; begun: it works by now, so that it
+can only be stopped; over: it has ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What is decided of a person or a group. key: of the config that lists it. expires_in: seconds that a request
+    waits yet."""
+
+    kind: SubjectKind
+    subject: str
+    state: str
+    name: str
+    key: str
+    since: datetime | None
+    by: str
+    expires_in: float | None
+
+
+class Acting:
+    """Changes what `Live` shows; each method raises HttpProblem, 404 for what is another's too."""
+
+    def __init__(self, parts: HttpParts) -> None:
+        self._parts = parts
+        self._sight = Sight(parts)
+        self._requests = Requests(parts)
+        self._tries = pairing.Tries(parts.clock)
+
+    # Turns.
+
+    async def stop(self, caller: Caller, run_id: str) -> Done:
+        """Stop an answer that works; one that waits is dropped."""
+        row = await self._run(caller, run_id)
+
+        async def do(actor: Conversation) -> Done:
+            if not actor.is_active(run_id):
+                return await self._drop(actor, caller, row)
+            if not actor.stop_active(StopReason.STOPPED):
+                return "stopping"
+            await self._parts.store.write(actor.stop_unit(StopReason.STOPPED))
+            return "stop"
+
+        return await self._in_order(row.conversation, do)
+
+    async def run_now(self, caller: Caller, run_id: str) -> Done:
+        """Stop what works in its conversation, and let this one be the next."""
+        row = await self._run(caller, run_id)
+
+        async def do(actor: Conversation) -> Done:
+            waiting = actor.line.find(run_id)
+            if waiting is None:
+                return "begun" if actor.is_active(run_id) else "over"
+            if actor.active is not None and not self._sight.acts(caller, actor.active.speaker):
+                raise HttpProblem(409, "not_yours_to_stop", "what works there is another person's to stop")
+            await actor.run_next(waiting)
+            return "now"
+
+        return await self._in_order(row.conversation, do)
+
+    async def drop(self, caller: Caller, run_id: str) -> Done:
+        """End a turn that waits, with a sentence in its chat."""
+        row = await self._run(caller, run_id)
+        return await self._in_order(row.conversation, lambda actor: self._drop(actor, caller, row))
+
+    async def _drop(self, actor: Conversation, caller: Caller, row: RunRow) -> Done:
+        waiting, who = actor.line.find(row.run_id), "author" if row.speaker == caller.person else "admin"
+        if waiting is None:
+            return "begun" if actor.is_active(row.run_id) else "over"
+        await actor.drop(waiting, lambda texts: texts.dropped_by[who])
+        return "drop"
+
+    async def _run(self, caller: Caller, run_id: str) -> RunRow:
+        row = await self._parts.store.read(lambda tx: runs.load(tx, run_id))
+        if row is None or not self._sight.acts(caller, row.speaker):
+            raise unknown("run")
+        return row
+
+    async def _in_order(self, key: str, do: Callable[[Conversation], Awaitable[T]]) -> T:
+        """Let a conversation do it in its own order, and return what came of it."""
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        async def task(actor: Conversation) -> None:
+            try:
+                result = await do(actor)
+            except HttpProblem as refused:
+                if not done.done():
+                    done.set_exception(refused)
+            else:
+                if not done.done():
+                    done.set_result(result)
+            finally:
+                if not done.done():
+                    done.cancel()  # a failure, which the conversation logs
+
+        self._parts.manager.in_order(key, task)
+        await asyncio.wait({done}, timeout=IN_ORDER_SECONDS)
+        if not done.done():
+            raise HttpProblem(503, "busy", "the conversation is busy: look again in a moment whether it was done")
+        if done.cancelled():
+            raise HttpProblem(500, "failed", "it could not be done; the log says why")
+        return done.result()
+
+    # Requests for approval.
+
+    async def decide(
+        self, caller: Caller, approval: str, decision: Answer, reason: str = ""
+    ) -> Answer | Literal["over"]:
+        """Answer a request, as its buttons do. reason: of a denial, told to the agent."""
+        known = await self._parts.store.read(
+            lambda tx: (row, runs.load(tx, row.run_id)) if (row := prompts.load_approval(tx, approval)) else None
+        )
+        if known is None or known[1] is None or not self._sight.acts(caller, known[0].requester):
+            raise unknown("approval")
+        row, run = known[0], known[1]
+        if row.decision is not None:
+            return "over"
+        allowed = self._requests.decisions(caller, row, run)
+        if decision == "chat" and row.is_exact:
+            decision = "once"  # it has no such button
+        if decision not in allowed:
+            text = "only an administrator can allow this" if row.admins_only else "you cannot read it, so only deny it"
+            raise HttpProblem(403, "not_allowed", text)
+        reason = " ".join(reason.split())[:LONGEST_REASON] if decision == "deny" else ""
+        taken = await self._parts.runs.approvals.decide(
+            approval,
+            Decided(decision),
+            caller.person,
+            also=lambda tx: None,
+            reason=reason,
+            for_all=caller.may("operate"),
+        )
+        return decision if taken else "over"
+
+    # Access.
+
+    async def answer_request(self, caller: Caller, request: str, *, let_in: bool) -> Access:
+        """Let a person or a group in that asks for it, or refuse it for thirty days; they are told."""
+        row = next((row for row in self._requests.requests() if request_id(row) == request), None)
+        if row is None:
+            raise HttpProblem(404, "not_found", "nobody waits with this request any more: it was decided or ran out")
+        change = self._parts.editor.answer(row.kind, row.subject, row.code_hash or "", caller.person, let_in=let_in)
+        if change is None:
+            raise HttpProblem(409, "decided", "somebody else has just decided this")
+        return await self._make(change)
+
+    async def pair(self, caller: Caller, typed: str) -> Access:
+        """Let in who was given a code."""
+        if self._tries.exhausted(caller.person):
+            raise HttpProblem(429, "too_many_codes", "too many wrong codes: try again later")
+        code = pairing.read(typed)
+        applicant = self._parts.editor.applicant(code) if code is not None else None
+        if applicant is None:
+            self._tries.wrong(caller.person)
+            raise HttpProblem(404, "no_such_code", "nobody waits with this code")
+        return await self._make(self._parts.editor.approval(applicant, caller.person))
+
+    async def allow(self, caller: Caller, subject: str, *, kind: SubjectKind | None, admin: bool) -> Access:
+        """Let a person or a group in by id."""
+        return await self._edit(
+            lambda: self._parts.editor.allow(subject, caller.person, kind=kind, admin=admin), caller
+        )
+
+    async def revoke(self, caller: Caller, subject: str, *, kind: SubjectKind | None) -> Access:
+        """Shut a person or a group out; what works for them ends."""
+        return await self._edit(lambda: self._parts.editor.revoke(subject, caller.person, kind=kind), caller)
+
+    def access(self, account: str | None = None) -> list[Access]:
+        """Everybody and every group with a decision or a request, as `antler access list` has them."""
+        book = self._parts.editor.book
+        if account is not None and account not in book.accounts:
+            raise unknown("account")
+        return [_access(each) for each in entries(book, self._parts.clock.now(), account)]
+
+    async def _edit(self, change: Callable[[], Change], caller: Caller) -> Access:
+        try:
+            made = change()
+        except AccessRefused as refused:
+            text = unmarked(problem(refused, texts_for("en"))).replace("`", "")
+            raise HttpProblem(422, refused.kind, text) from None
+        return await self._make(made)
+
+    async def _make(self, change: Change) -> Access:
+        await self._parts.store.write(change.write)
+        change.committed()
+        row = change.row
+        known = entries(self._parts.editor.book, self._parts.clock.now(), row.account)
+        return next(_access(each) for each in known if (each.kind, each.subject) == (row.kind, row.subject))
+
+
+def _access(entry: Entry) -> Access:
+    return Access(
+        kind=entry.kind,
+        subject=entry.subject,
+        state=str(entry.state),
+        name=entry.name,
+        key=entry.key,
+        since=entry.since,
+        by=entry.by,
+        expires_in=entry.left,
+    )

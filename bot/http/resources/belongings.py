@@ -1,0 +1,197 @@
+"""What belongs to people: their schedules and their memory. Of others' only figures are told, whoever asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from bot.http.errors import HttpProblem
+from bot.http.resources.sight import Sight, unknown
+from bot.store import schedules
+from bot.store.identity import folder_name
+from bot.store.schedules import ScheduleState
+from bot.texts import texts_for
+from bot.texts.memory_page import items_of
+from harness.memory.model import SUMMARIES
+from harness.memory.store import MemoryUnavailable, NotKept
+
+if TYPE_CHECKING:
+    from bot.http.auth import Caller
+    from bot.http.parts import HttpParts
+    from bot.store.schedules import ScheduleRow
+
+SHOWN_SCHEDULES = 500
+KEY = 12
+"""Signs of a hashed key, as `antler memory list` shows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """What somebody put off. text: None where the caller may not read it. when: a time in ISO 8601, or a cron
+    expression."""
+
+    id: str
+    account: str
+    conversation: str
+    person: str
+    name: str
+    text: str | None
+    kind: str
+    when: str
+    timezone: str
+    next_at: datetime
+    last_at: datetime | None
+    own: bool
+
+
+class Schedules:
+    """Active schedules, the next first."""
+
+    def __init__(self, parts: HttpParts) -> None:
+        self._parts = parts
+        self._sight = Sight(parts)
+
+    async def list(self, caller: Caller, *, everybody: bool) -> tuple[Schedule, ...]:
+        """everybody: for those who operate."""
+        person = None if everybody and self._sight.operates(caller) else caller.person
+        rows = await self._parts.store.read(lambda tx: schedules.active(tx, person, SHOWN_SCHEDULES))
+        return tuple(self._told(caller, row) for row in rows)
+
+    async def cancel(self, caller: Caller, schedule_id: str) -> Schedule:
+        """End one; who made it sees that with /reminders."""
+        row = await self._parts.store.read(lambda tx: schedules.load(tx, schedule_id))
+        if row is None or row.state is not ScheduleState.ACTIVE or not self._sight.acts(caller, row.person):
+            raise unknown("schedule")
+        await self._parts.store.write(self._parts.schedules.cancelling(schedule_id))
+        return self._told(caller, row)
+
+    def _told(self, caller: Caller, row: ScheduleRow) -> Schedule:
+        # Its words are its person's, also where it was made in a group.
+        return Schedule(
+            id=row.id,
+            account=row.address.account,
+            conversation=row.conversation,
+            person=row.person,
+            name=row.name,
+            text=row.text if self._sight.reads(caller, row.person) else None,
+            kind=row.kind,
+            when=row.spec,
+            timezone=row.timezone,
+            next_at=row.next_at,
+            last_at=row.last_fired_at,
+            own=row.person == caller.person,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """A fact or a summary. id: of the fact, the summary's name. group: the heading that people read above it. until:
+    the last day on which it holds, "" for none. editable: it is a fact."""
+
+    id: str
+    group: str
+    text: str
+    until: str
+    editable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnMemory:
+    """enabled: there is a memory on this gateway at all. off: its person turned theirs off."""
+
+    enabled: bool
+    off: bool
+    items: tuple[Remembered, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFigures:
+    """A memory of somebody else. key: hashed. size: bytes."""
+
+    key: str
+    size: int
+    updated_at: datetime | None
+
+
+class Memories:
+    """The caller's own memory, changed as /memory changes it."""
+
+    def __init__(self, parts: HttpParts) -> None:
+        self._keeper = parts.memory.book
+        self._sight = Sight(parts)
+
+    async def own(self, caller: Caller, language: str = "en") -> OwnMemory:
+        """language: of the headings."""
+        try:
+            state, memory = await self._keeper.state(caller.person), await self._keeper.show(caller.person)
+        except MemoryUnavailable as error:
+            raise _unavailable() from error
+        return OwnMemory(
+            enabled=self._keeper.covers(is_group=False),
+            off=state.off,
+            items=tuple(
+                Remembered(id=i.key, group=i.group, text=i.text, until=i.until, editable=i.key not in SUMMARIES)
+                for i in items_of(memory, texts_for(language))
+            ),
+        )
+
+    async def add(self, caller: Caller, text: str) -> None:
+        """Remember what its person wrote."""
+        self._require_enabled()
+        try:
+            await self._keeper.add(caller.person, f"page:{uuid4().hex}", text, caller.person)
+        except NotKept as refused:
+            raise HttpProblem(422, "not_kept", str(refused)) from None
+        except MemoryUnavailable as error:
+            raise _unavailable() from error
+
+    async def edit(self, caller: Caller, fact: str, text: str) -> None:
+        """Let a fact say something else."""
+        try:
+            known = await self._keeper.edit(caller.person, fact, text, caller.person)
+        except NotKept as refused:
+            raise HttpProblem(422, "not_kept", str(refused)) from None
+        except MemoryUnavailable as error:
+            raise _unavailable() from error
+        if known is None:
+            raise unknown("fact")
+
+    async def forget(self, caller: Caller, item: str) -> None:
+        """Forget a fact or a summary."""
+        if item not in {each.id for each in (await self.own(caller)).items}:
+            raise unknown("fact")
+        try:
+            await self._keeper.forget(caller.person, [item])
+        except MemoryUnavailable as error:
+            raise _unavailable() from error
+
+    async def forget_all(self, caller: Caller) -> int:
+        """Forget everything; returns how many facts that were."""
+        try:
+            return (await self._keeper.forget_all(caller.person)).facts
+        except MemoryUnavailable as error:
+            raise _unavailable() from error
+
+    async def switch(self, caller: Caller, *, on: bool) -> None:
+        """Turn it on or off; what is remembered stays."""
+        self._require_enabled()
+        await self._keeper.set_enabled(caller.person, on)
+
+    async def figures(self, caller: Caller) -> tuple[MemoryFigures, ...]:
+        """Everybody's memories without a word of them, for those who operate."""
+        try:
+            known = await self._keeper.owners()
+        except MemoryUnavailable as error:
+            raise _unavailable() from error
+        found = (MemoryFigures(key=folder_name(s.owner)[:KEY], size=s.size, updated_at=s.updated_at) for s in known)
+        return tuple(sorted(found, key=lambda each: each.key))
+
+    def _require_enabled(self) -> None:
+        if not self._keeper.covers(is_group=False):
+            raise HttpProblem(409, "disabled", "this gateway remembers nobody: memory.enabled is false")
+
+
+def _unavailable() -> HttpProblem:
+    return HttpProblem(503, "memory_unavailable", "the memory cannot be read or written now; the log says why")

@@ -1,0 +1,356 @@
+"""The gateway's resources as JSON, below /api. Each route says which scope it needs; what is another's is not found.
+
+Scopes: read: look at one's own; threads: change one's own memory and schedules; runs: stop and decide what works for
+one; operate: see and steer everything; admin: who may use the bot, skills, the configuration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.params import Path as PathParameter
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.http.auth import SignedIn, requires
+from bot.http.errors import HttpProblem
+from bot.http.resources.accounting import MOST_DAYS, Accounting, Usage
+from bot.http.resources.acting import LONGEST_REASON, Access, Acting, Done
+from bot.http.resources.belongings import Memories, MemoryFigures, OwnMemory, Schedule, Schedules
+from bot.http.resources.capabilities import Agent, Installed, Model, SkillList, Skills, agents_of, models_of
+from bot.http.resources.configuration import LONGEST, Applied, Checked, ConfigFile, Configuration
+from bot.http.resources.live import Health, Live, Now, Server, Turn
+from bot.http.resources.requests import Answer, Approval, Pairing, Requests
+from bot.http.resources.transcripts import Threads, Transcript, Transcripts
+from bot.store.access import SubjectKind
+from bot.store.overview import By
+from harness.memory.model import LONGEST_FACT
+
+if TYPE_CHECKING:
+    from bot.http.parts import HttpParts
+
+Id = Annotated[str, PathParameter(min_length=1, max_length=200)]
+Identity = Annotated[str, PathParameter(min_length=1, max_length=300)]
+
+
+class Body(BaseModel):
+    """What is sent: nothing unknown is accepted, so that a misspelt key is told."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Decision(Body):
+    decision: Answer
+    reason: str = Field(default="", max_length=LONGEST_REASON)
+
+
+class RequestAnswer(Body):
+    let_in: bool
+
+
+class Code(Body):
+    code: str = Field(min_length=1, max_length=60)
+
+
+class Allowed(Body):
+    subject: str = Field(min_length=3, max_length=300)
+    kind: SubjectKind | None = None
+    admin: bool = False
+
+
+class Text(Body):
+    text: str = Field(min_length=1, max_length=LONGEST_FACT)
+
+
+class Switch(Body):
+    on: bool
+
+
+class Digest(Body):
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class ConfigText(Body):
+    text: str = Field(max_length=LONGEST)
+    base: str = Field(max_length=64)
+
+
+class Turns(BaseModel):
+    """left_out: how many more there are."""
+
+    turns: tuple[Turn, ...]
+    left_out: int
+
+
+class Became(BaseModel):
+    """What came of a request."""
+
+    done: str
+
+
+def resource_routers(parts: HttpParts) -> list[APIRouter]:
+    """All of them."""
+    return [
+        live_router(parts),
+        access_router(parts),
+        threads_router(parts),
+        own_router(parts),
+        skills_router(parts),
+        configuration_router(parts),
+    ]
+
+
+def live_router(parts: HttpParts) -> APIRouter:
+    """What goes on, and what is to be decided."""
+    router = APIRouter(prefix="/api", tags=["now"])
+    live, requests, acting = Live(parts), Requests(parts), Acting(parts)
+
+    @router.get("/health", dependencies=[requires("read")])
+    async def health(caller: SignedIn) -> Health:
+        """Whether all is well."""
+        return await live.health()
+
+    @router.get("/now", dependencies=[requires("operate")])
+    async def now(caller: SignedIn) -> Now:
+        """Everything of this moment."""
+        return await live.now(caller)
+
+    @router.get("/turns", dependencies=[requires("read")])
+    async def turns(caller: SignedIn, everybody: bool = False) -> Turns:
+        """Answers that are being made or wait to be: one's own, or with `everybody` all."""
+        _check_everybody(caller, everybody)
+        found, left_out = await live.turns(caller, everybody=everybody)
+        return Turns(turns=found, left_out=left_out)
+
+    @router.post("/turns/{run_id}/stop", dependencies=[requires("runs")])
+    async def stop(caller: SignedIn, run_id: Id) -> Became:
+        """Stop an answer; one that waits is dropped."""
+        return _became(await acting.stop(caller, run_id))
+
+    @router.post("/turns/{run_id}/run-now", dependencies=[requires("runs")])
+    async def run_now(caller: SignedIn, run_id: Id) -> Became:
+        """Stop what works in its conversation, and let this one be the next."""
+        return _became(await acting.run_now(caller, run_id))
+
+    @router.post("/turns/{run_id}/drop", dependencies=[requires("runs")])
+    async def drop(caller: SignedIn, run_id: Id) -> Became:
+        """End a turn that waits."""
+        return _became(await acting.drop(caller, run_id))
+
+    @router.get("/approvals", dependencies=[requires("read")])
+    async def approvals(caller: SignedIn) -> tuple[Approval, ...]:
+        """Tool calls that wait for a decision: one's own, for operators all."""
+        return await requests.approvals(caller)
+
+    @router.post("/approvals/{approval}", dependencies=[requires("runs")])
+    async def decide(caller: SignedIn, approval: Id, body: Decision) -> Became:
+        """Allow a call once, allow it for its whole chat, or deny it; `over`: it was decided before."""
+        return Became(done=await acting.decide(caller, approval, body.decision, body.reason))
+
+    @router.get("/mcp", dependencies=[requires("operate")])
+    async def servers(caller: SignedIn) -> tuple[Server, ...]:
+        """Servers of tools."""
+        return live.servers()
+
+    return router
+
+
+def access_router(parts: HttpParts) -> APIRouter:
+    """Who may use the bot."""
+    router = APIRouter(prefix="/api", tags=["access"])
+    requests, acting = Requests(parts), Acting(parts)
+
+    @router.get("/pairings", dependencies=[requires("operate")])
+    async def pairings(caller: SignedIn) -> tuple[Pairing, ...]:
+        """Persons and groups that ask to be let in."""
+        return requests.pairings()
+
+    @router.post("/pairings/{request}", dependencies=[requires("admin")])
+    async def answer(caller: SignedIn, request: Id, body: RequestAnswer) -> Access:
+        """Let them in, or refuse them for thirty days."""
+        return await acting.answer_request(caller, request, let_in=body.let_in)
+
+    @router.post("/pairings", dependencies=[requires("admin")])
+    async def pair(caller: SignedIn, body: Code) -> Access:
+        """Let in who was given a code."""
+        return await acting.pair(caller, body.code)
+
+    @router.get("/access", dependencies=[requires("operate")])
+    async def access(caller: SignedIn, account: Annotated[str | None, Query(max_length=40)] = None) -> list[Access]:
+        """Everybody of whom something was decided, as `antler access list` tells them."""
+        return acting.access(account)
+
+    @router.post("/access", dependencies=[requires("admin")])
+    async def allow(caller: SignedIn, body: Allowed) -> Access:
+        """Let a person or a group in by id."""
+        return await acting.allow(caller, body.subject, kind=body.kind, admin=body.admin)
+
+    @router.delete("/access/{subject}", dependencies=[requires("admin")])
+    async def revoke(caller: SignedIn, subject: Identity, kind: SubjectKind | None = None) -> Access:
+        """Shut a person or a group out."""
+        return await acting.revoke(caller, subject, kind=kind)
+
+    return router
+
+
+def threads_router(parts: HttpParts) -> APIRouter:
+    """What was said, and what it cost."""
+    router = APIRouter(prefix="/api", tags=["threads"])
+    transcripts, accounting = Transcripts(parts), Accounting(parts)
+
+    @router.get("/transcripts", dependencies=[requires("read")])
+    async def threads(
+        caller: SignedIn, everybody: bool = False, skip: Annotated[int, Query(ge=0, le=100_000)] = 0
+    ) -> Threads:
+        """One's threads, who was asked last first; `everybody` only where http.admins_read_threads says so."""
+        _check_everybody(caller, everybody)
+        return await transcripts.list(caller, everybody=everybody, skip=skip)
+
+    @router.get("/transcripts/{thread_id}", dependencies=[requires("read")])
+    async def transcript(caller: SignedIn, thread_id: Id) -> Transcript:
+        """A thread with its tool calls, timings and cost."""
+        return await transcripts.read(caller, thread_id)
+
+    @router.get("/usage", dependencies=[requires("read")])
+    async def usage(
+        caller: SignedIn,
+        by: By = "model",
+        days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 30,
+        everybody: bool = False,
+    ) -> Usage:
+        """Tokens and money of each day: one's own, or with `everybody` of all."""
+        _check_everybody(caller, everybody)
+        return await accounting.usage(caller, by, days, everybody=everybody)
+
+    return router
+
+
+def own_router(parts: HttpParts) -> APIRouter:
+    """Schedules and memory."""
+    router = APIRouter(prefix="/api", tags=["own"])
+    schedules, memories = Schedules(parts), Memories(parts)
+
+    @router.get("/schedules", dependencies=[requires("read")])
+    async def listed(caller: SignedIn, everybody: bool = False) -> tuple[Schedule, ...]:
+        """Active ones, the next first."""
+        _check_everybody(caller, everybody)
+        return await schedules.list(caller, everybody=everybody)
+
+    @router.delete("/schedules/{schedule_id}", dependencies=[requires("threads")])
+    async def cancel(caller: SignedIn, schedule_id: Id) -> Schedule:
+        """End one."""
+        return await schedules.cancel(caller, schedule_id)
+
+    @router.get("/memory", dependencies=[requires("read")])
+    async def memory(caller: SignedIn) -> OwnMemory:
+        """What is remembered of the caller."""
+        return await memories.own(caller)
+
+    @router.post("/memory", dependencies=[requires("threads")])
+    async def add(caller: SignedIn, body: Text) -> OwnMemory:
+        """Remember this too."""
+        await memories.add(caller, body.text)
+        return await memories.own(caller)
+
+    @router.put("/memory/{fact}", dependencies=[requires("threads")])
+    async def edit(caller: SignedIn, fact: Id, body: Text) -> OwnMemory:
+        """Let a fact say something else."""
+        await memories.edit(caller, fact, body.text)
+        return await memories.own(caller)
+
+    @router.delete("/memory/{item}", dependencies=[requires("threads")])
+    async def forget(caller: SignedIn, item: Id) -> OwnMemory:
+        """Forget a fact or a summary."""
+        await memories.forget(caller, item)
+        return await memories.own(caller)
+
+    @router.delete("/memory", dependencies=[requires("threads")])
+    async def forget_all(caller: SignedIn) -> OwnMemory:
+        """Forget everything."""
+        await memories.forget_all(caller)
+        return await memories.own(caller)
+
+    @router.put("/memory", dependencies=[requires("threads")])
+    async def switch(caller: SignedIn, body: Switch) -> OwnMemory:
+        """Turn it on or off."""
+        await memories.switch(caller, on=body.on)
+        return await memories.own(caller)
+
+    @router.get("/memories", dependencies=[requires("operate")])
+    async def figures(caller: SignedIn) -> tuple[MemoryFigures, ...]:
+        """Everybody's memories, without a word of them."""
+        return await memories.figures(caller)
+
+    return router
+
+
+def skills_router(parts: HttpParts) -> APIRouter:
+    """What the agent has."""
+    router = APIRouter(prefix="/api", tags=["skills"])
+    skills = Skills(parts)
+
+    @router.get("/skills", dependencies=[requires("read")])
+    async def listed(caller: SignedIn) -> SkillList:
+        """Those that the caller's chats have; for operators also what waits and what is wrong."""
+        return await skills.list(caller)
+
+    @router.post("/skills/{name}/on", dependencies=[requires("admin")])
+    async def agree(caller: SignedIn, name: Id, body: Digest) -> SkillList:
+        """Turn on a skill that waits, in exactly this form."""
+        await skills.agree(caller, name, body.digest)
+        return await skills.list(caller)
+
+    @router.put("/uploads/skills/{file_name}", dependencies=[requires("admin")])
+    async def install(caller: SignedIn, request: Request, file_name: Id, replace: bool = False) -> Installed:
+        """Install the skill of an archive (.zip, .skill, .tar.gz) for everybody; the body is the archive."""
+        return await skills.install(file_name, request.stream(), replace=replace)
+
+    @router.delete("/skills/{name}", dependencies=[requires("admin")])
+    async def remove(caller: SignedIn, name: Id) -> SkillList:
+        """Remove one of this installation's own; its versions are kept."""
+        await skills.remove(name)
+        return await skills.list(caller)
+
+    @router.get("/agents", dependencies=[requires("read")])
+    async def agents(caller: SignedIn) -> tuple[Agent, ...]:
+        """Agents to choose among."""
+        return agents_of(parts)
+
+    @router.get("/models", dependencies=[requires("read")])
+    async def models(caller: SignedIn) -> tuple[Model, ...]:
+        """Models to choose among."""
+        return models_of(parts)
+
+    return router
+
+
+def configuration_router(parts: HttpParts) -> APIRouter:
+    """The config file, its secrets masked."""
+    router = APIRouter(prefix="/api/configuration", tags=["configuration"])
+    file = ConfigFile(parts)
+
+    @router.get("", dependencies=[requires("admin")])
+    async def read(caller: SignedIn) -> Configuration:
+        """The file as it is now."""
+        return await file.read(caller)
+
+    @router.post("/check", dependencies=[requires("admin")])
+    async def check(caller: SignedIn, body: ConfigText) -> Checked:
+        """What is wrong with a changed text, and what it would change. Nothing is written."""
+        return await file.check(body.text, body.base)
+
+    @router.post("/apply", dependencies=[requires("admin")])
+    async def apply(caller: SignedIn, body: ConfigText) -> Applied:
+        """Write it and have it hold; only from a session that a link of this machine opened."""
+        return await file.apply(caller, body.text, body.base)
+
+    return router
+
+
+def _check_everybody(caller: SignedIn, everybody: bool) -> None:
+    if everybody and not caller.may("operate"):
+        raise HttpProblem(403, "missing_scope", "everybody=true needs the scope operate", scopes=["operate"])
+
+
+def _became(done: Done) -> Became:
+    return Became(done=done)

@@ -1,0 +1,45 @@
+"""Who may see what: the one place that knows whose words a caller may read, and what they may act on.
+
+People see what is theirs. Administrators operate: they see states, names, times and figures of everything, and words of
+others only where `http.admins_read_threads` says so, which is said in the chats too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.http.errors import not_found
+
+if TYPE_CHECKING:
+    from bot.http.auth import Caller
+    from bot.http.errors import HttpProblem
+    from bot.http.parts import HttpParts
+
+
+class Sight:
+    """The rules, asked anew for each request."""
+
+    def __init__(self, parts: HttpParts) -> None:
+        self._settings = parts.settings
+
+    @property
+    def all_is_read(self) -> bool:
+        """Whether administrators read everybody's threads here."""
+        return self._settings().http.admins_read_threads
+
+    def operates(self, caller: Caller) -> bool:
+        """Whether they see the states of everything and may stop, decide and let in."""
+        return caller.may("operate")
+
+    def reads(self, caller: Caller, owner: str) -> bool:
+        """Whether they may read the words of a thread, a memory or a schedule. owner: whose it is."""
+        return owner == caller.person or (self.all_is_read and caller.may("operate"))
+
+    def acts(self, caller: Caller, person: str) -> bool:
+        """Whether they may stop, drop or decide on what works for a person."""
+        return person == caller.person or caller.may("operate")
+
+
+def unknown(what: str) -> HttpProblem:
+    """The problem of a thing that there is not, as far as the caller may know."""
+    return not_found(f"there is no such {what}")

@@ -1,0 +1,383 @@
+"""Threads as people read them: what was said, what the agent did for it, how long that took and what it cost.
+
+Put together from runs and their events; what was said before the oldest run that is still known comes from the agent's
+own history of the thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from bot.http.resources.sight import Sight, unknown
+from bot.store import overview
+from bot.store.usage import NANO
+from harness.events import (
+    RUN_EVENT,
+    Failed,
+    FileReady,
+    Finished,
+    ModelRetrying,
+    Notice,
+    Question,
+    Resumed,
+    SubagentEnded,
+    SubagentStarted,
+    SubagentState,
+    TextDelta,
+    TextReset,
+    TodosChanged,
+    ToolEnded,
+    ToolStarted,
+)
+
+if TYPE_CHECKING:
+    from bot.http.auth import Caller
+    from bot.http.parts import HttpParts
+    from bot.store.overview import RunRecord, ThreadFacts
+    from bot.store.rows import RunRow
+    from bot.store.usage import Spent
+    from harness.context import HistoryEntry
+
+SHOWN_RUNS = 100
+"""The newest exchanges of a thread."""
+SHOWN_THREADS = 50
+LONGEST_TITLE = 80
+
+StepKind = Literal["text", "tool", "subagent", "plan", "approval", "retry", "notice", "resumed", "question"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Tokens of model calls, cached ones a part of input, and their price by currency, in its unit."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    calls: int = 0
+    money: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A thread in a list. runs: exchanges that are still known."""
+
+    thread_id: str
+    conversation: str
+    owner: str
+    title: str
+    created_at: datetime
+    last_at: datetime
+    runs: int
+    current: bool
+    own: bool
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Others:
+    """How much everybody else has, for those who operate; readable: they may read it too."""
+
+    threads: int
+    owners: int
+    runs: int
+    readable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threads:
+    """others: None for those who do not operate."""
+
+    threads: tuple[Listed, ...]
+    more: bool
+    others: Others | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Something the agent said or did before its answer. title: a tool's name, a subagent's, the kind of a notice.
+    text: what it said, or did, in a line. ok: None while it is not known. seconds: that it took, as far as is known."""
+
+    kind: StepKind
+    title: str = ""
+    text: str = ""
+    ok: bool | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """What a person said, and its answer. event_id: for `/why`. answer: Markdown, "" where there is none; whole: it is
+    all of it. failure: the kind, "" for none. first_words, seconds, slot_wait: how long it took, in seconds."""
+
+    run_id: str
+    event_id: int
+    at: datetime
+    person: str
+    name: str
+    words: str
+    heard: tuple[str, ...]
+    quote: str
+    files: tuple[str, ...]
+    state: str
+    detail: str
+    scheduled: bool
+    model: str
+    models: tuple[str, ...]
+    steps: tuple[Step, ...]
+    answer: str
+    whole: bool
+    failure: str
+    presented: tuple[str, ...]
+    first_words: float | None
+    slot_wait: float | None
+    seconds: float | None
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """A message from before the oldest exchange that is still known. role: "user" or "assistant"."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """left_out: older exchanges are known, and are not among these."""
+
+    thread: Listed
+    earlier: tuple[Earlier, ...]
+    exchanges: tuple[Exchange, ...]
+    left_out: int
+
+
+class Transcripts:
+    """Threads that a caller may see."""
+
+    def __init__(self, parts: HttpParts) -> None:
+        self._parts = parts
+        self._sight = Sight(parts)
+
+    async def list(self, caller: Caller, *, everybody: bool = False, skip: int = 0) -> Threads:
+        """The caller's threads, or all where administrators read them; and for those who operate how many others
+        have."""
+        everybody = everybody and self._sight.all_is_read and self._sight.operates(caller)
+        owner = None if everybody else caller.person
+        limit = SHOWN_THREADS + 1
+        found, spent, others = await self._parts.store.read(
+            lambda tx: (
+                (rows := overview.threads_of(tx, owner, limit, skip)),
+                overview.spent_by_threads(tx, [row.thread_id for row in rows]),
+                overview.count_others(tx, caller.person) if self._sight.operates(caller) else None,
+            )
+        )
+        return Threads(
+            threads=tuple(_listed(row, caller, spent.get(row.thread_id)) for row in found[:SHOWN_THREADS]),
+            more=len(found) > SHOWN_THREADS,
+            others=None if others is None else Others(**others._asdict(), readable=self._sight.all_is_read),
+        )
+
+    async def read(self, caller: Caller, thread_id: str) -> Transcript:
+        """One thread. Raises HttpProblem, also where it is another's."""
+        found = await self._parts.store.read(lambda tx: overview.thread(tx, thread_id))
+        if found is None or not self._sight.reads(caller, found.owner):
+            raise unknown("thread")
+        known, spent = await self._parts.store.read(
+            lambda tx: (
+                overview.runs_of_thread(tx, found, SHOWN_RUNS),
+                overview.spent_by_threads(tx, [thread_id]).get(thread_id),
+            )
+        )
+        history = await (await self._parts.harness()).history(thread_id)
+        return Transcript(
+            thread=_listed(found, caller, spent),
+            earlier=tuple(_earlier(history, known)) if len(known) < SHOWN_RUNS else (),
+            exchanges=tuple(exchange_of(record) for record in known),
+            left_out=max(0, found.runs - len(known)),
+        )
+
+
+def _listed(found: ThreadFacts, caller: Caller, spent: Spent | None) -> Listed:
+    return Listed(
+        thread_id=found.thread_id,
+        conversation=found.conversation,
+        owner=found.owner,
+        title=found.title[:LONGEST_TITLE],
+        created_at=found.created_at,
+        last_at=found.last_at,
+        runs=found.runs,
+        current=found.current,
+        own=found.owner == caller.person,
+        cost=cost_of([spent] if spent is not None else []),
+    )
+
+
+def cost_of(spent: Iterable[Spent]) -> Cost:
+    """All of it together."""
+    cost = Cost()
+    money: dict[str, float] = {}
+    for each in spent:
+        total = each.totals
+        cost = replace(
+            cost,
+            input=cost.input + total.input,
+            output=cost.output + total.output,
+            cached=cost.cached + total.cached,
+            calls=cost.calls + total.calls,
+        )
+        for currency, nano in each.costs.items():
+            money[currency] = money.get(currency, 0.0) + nano / NANO
+    return replace(cost, money=money)
+
+
+def _earlier(history: list[HistoryEntry], known: list[RunRecord]) -> list[Earlier]:
+    """What stands before the oldest exchange that is known; all of it where none is."""
+    ids = {each.row.input.message_id for each in known}
+    first = next((place for place, entry in enumerate(history) if entry.message_id in ids), len(history))
+    return [Earlier(role=entry.role, text=entry.text) for entry in history[: first if ids else len(history)]]
+
+
+def exchange_of(record: RunRecord) -> Exchange:
+    """One run as people read it."""
+    row, told = record.row, _Told(record)
+    given = row.input
+    ended = row.ended_at
+    return Exchange(
+        run_id=row.run_id,
+        event_id=row.inbox_ids[0] if row.inbox_ids else 0,
+        at=row.created_at,
+        person=row.speaker,
+        name=row.context.speaker.display_name,
+        words=given.words,
+        heard=tuple(each.words for each in given.steered),
+        quote=given.quote,
+        files=tuple(file.name for file in given.whole.files),
+        state=str(row.state),
+        detail=record.detail,
+        scheduled=bool(row.context.schedule),
+        model=row.context.model,
+        models=tuple(record.spent),
+        steps=tuple(told.steps),
+        answer=told.answer,
+        whole=told.whole,
+        failure=told.failure,
+        presented=tuple(dict.fromkeys(told.files)),
+        first_words=_seconds(record.first_words),
+        slot_wait=_seconds(record.slot_wait),
+        seconds=(ended - row.started_at).total_seconds() if ended and row.started_at else None,
+        cost=cost_of(record.spent.values()),
+    )
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+class _Told:
+    """A run's events folded: the steps in their order, and behind them the answer."""
+
+    def __init__(self, record: RunRecord) -> None:
+        self.steps: list[Step] = []
+        self.answer = ""
+        self.whole = False
+        self.failure = ""
+        self.files: list[str] = []
+        self._record = record
+        self._texts: dict[str, int] = {}
+        self._open: dict[str, int] = {}
+        for _, body in record.events:
+            self._add(RUN_EVENT.validate_json(body))
+        self._add_approvals(record.row)
+        self._end()
+
+    def _add(self, event: object) -> None:
+        match event:
+            case TextDelta():
+                self._say(event)
+            case TextReset() if event.message_id in self._texts:
+                place = self._texts.pop(event.message_id)
+                self.steps[place] = replace(self.steps[place], text="")
+            case ToolStarted():
+                self._begin(event.call_id, Step(kind="tool", title=event.tool, text=event.description or event.summary))
+            case ToolEnded():
+                self._finish(event.call_id, ok=event.ok)
+            case SubagentStarted():
+                # It says more than the call by which it was begun.
+                self._begin(event.call_id, Step(kind="subagent", title=event.subagent, text=event.description))
+            case SubagentEnded():
+                self._finish(event.call_id, ok=event.state is SubagentState.COMPLETED, seconds=float(event.seconds))
+            case TodosChanged():
+                done = sum(str(state) == "completed" for _, state in event.todos)
+                self.steps.append(Step(kind="plan", text=f"{done}/{len(event.todos)}"))
+            case ModelRetrying():
+                self._retry(Step(kind="retry", title=str(event.kind), text=str(event.attempt)))
+            case Notice():
+                self.steps.append(Step(kind="notice", title=event.kind, text=event.model))
+            case Resumed():
+                self.steps.append(Step(kind="resumed", text=str(event.attempt)))
+            case Question():
+                self.steps.append(Step(kind="question", text=", ".join(event.options)))
+            case FileReady():
+                self.files.append(event.file.name)
+            case Finished():
+                self.answer, self.whole = event.text, True
+                self.files += [file.name for file in event.files]
+                self._texts.pop(event.message_id, None) if not event.text else self._drop_text(event.message_id)
+            case Failed():
+                self.failure = str(event.kind)
+            case _:
+                pass
+
+    def _say(self, event: TextDelta) -> None:
+        place = self._texts.get(event.message_id)
+        if place is None:
+            self._texts[event.message_id] = len(self.steps)
+            self.steps.append(Step(kind="text", text=event.text))
+        else:
+            self.steps[place] = replace(self.steps[place], text=self.steps[place].text + event.text)
+
+    def _drop_text(self, message_id: str) -> None:
+        """The answer itself is no step."""
+        place = self._texts.pop(message_id, None)
+        if place is not None:
+            self.steps[place] = replace(self.steps[place], text="")
+
+    def _begin(self, call_id: str, step: Step) -> None:
+        place = self._open.get(call_id)
+        if place is None:
+            self._open[call_id] = len(self.steps)
+            self.steps.append(step)
+        else:
+            self.steps[place] = step
+
+    def _finish(self, call_id: str, *, ok: bool, seconds: float | None = None) -> None:
+        place = self._open.get(call_id)
+        if place is None:
+            return
+        known = self.steps[place]
+        began, done = self._record.calls.get(call_id, (None, None))
+        if seconds is None and began is not None and done is not None:
+            seconds = round((done - began).total_seconds(), 3)
+        ok = ok if known.ok is None else known.ok and ok
+        self.steps[place] = replace(known, ok=ok, seconds=known.seconds if seconds is None else seconds)
+
+    def _retry(self, step: Step) -> None:
+        if not self.steps or self.steps[-1] != step:  # a long pause is told several times
+            self.steps.append(step)
+
+    def _add_approvals(self, row: RunRow) -> None:
+        for tool, shown, decision in self._record.asked:
+            ok = None if decision is None else decision in ("once", "chat")
+            self.steps.append(Step(kind="approval", title=tool, text=f"{decision or 'open'}: {shown}", ok=ok))
+
+    def _end(self) -> None:
+        """Where the run has no answer of its own, what was said last stands for it, as far as it came."""
+        if not self.answer and self._texts:
+            place = max(self._texts.values())
+            self.answer = self.steps[place].text
+            self.steps[place] = replace(self.steps[place], text="")
+        self.steps = [step for step in self.steps if step.kind != "text" or step.text.strip()]

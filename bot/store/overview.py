@@ -1,0 +1,268 @@
+"""What pages and the API show of threads, runs and usage: read only, each question by a key or an index.
+
+Whose words somebody may read is decided by the caller (bot/http/resources/sight.py); nothing here filters by person
+unless it is asked to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from sqlalchemy import func, select
+
+from bot.store.rows import RunRow, RunState, value_of
+from bot.store.tables import approvals, conversations, effects, inbox, outbox, run_events, runs, threads, usage
+from bot.store.usage import NOTHING, Spent, Totals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement, Connection, Row, Select
+
+By = Literal["model", "chat", "person"]
+_COLUMN_OF = {"model": usage.c.model, "chat": usage.c.conversation, "person": usage.c.speaker}
+MOST_TIMED = 5000
+"""Runs that are looked at for how long things take."""
+
+
+# Threads.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadFacts:
+    """One thread. runs: that are still known. current: its conversation goes on in it. group: several people speak in
+    it, so that its owner is the conversation."""
+
+    thread_id: str
+    conversation: str
+    owner: str
+    title: str
+    created_at: datetime
+    touched_at: datetime | None
+    runs: int
+    current: bool
+
+    @property
+    def group(self) -> bool:
+        return self.owner == self.conversation
+
+    @property
+    def last_at(self) -> datetime:
+        return self.touched_at or self.created_at
+
+
+class ThreadCounts(NamedTuple):
+    """How much others have, without a word of it."""
+
+    threads: int
+    owners: int
+    runs: int
+
+
+def threads_of(tx: Connection, owner: str | None, limit: int, skip: int = 0) -> list[ThreadFacts]:
+    """Threads in which something was asked, who was asked last first. owner: None for everybody's."""
+    query = _threads().where(threads.c.touched_at.is_not(None))
+    if owner is not None:
+        query = query.where(threads.c.owner == owner)
+    query = query.order_by(threads.c.touched_at.desc(), threads.c.thread_id).limit(limit).offset(skip)
+    return [_thread(tx, row) for row in tx.execute(query)]
+
+
+def thread(tx: Connection, thread_id: str) -> ThreadFacts | None:
+    """One thread; None for one that is not known or is to be deleted."""
+    row = tx.execute(_threads().where(threads.c.thread_id == thread_id)).first()
+    return None if row is None else _thread(tx, row)
+
+
+def count_others(tx: Connection, person: str) -> ThreadCounts:
+    """The threads of everybody else, their owners, and the runs that are still known of them."""
+    theirs = (threads.c.owner != person) & (threads.c.conversation != "") & threads.c.touched_at.is_not(None)
+    query = select(func.count(), func.count(func.distinct(threads.c.owner))).select_from(threads).where(theirs)
+    number, owners = tx.execute(query).one()
+    ids = select(threads.c.thread_id).where(theirs)
+    known = tx.scalar(select(func.count()).select_from(runs).where(runs.c.thread_id.in_(ids)))
+    return ThreadCounts(number, owners, known or 0)
+
+
+def _threads() -> Select[Any]:
+    return (
+        select(threads, conversations.c.thread_id.label("newest"))
+        .outerjoin(conversations, conversations.c.key == threads.c.conversation)
+        .where(threads.c.conversation != "")  # that one is about to be deleted
+    )
+
+
+def _thread(tx: Connection, row: Row[*tuple[Any, ...]]) -> ThreadFacts:
+    mine = (runs.c.conversation == row.conversation) & (runs.c.thread_id == row.thread_id)
+    return ThreadFacts(
+        thread_id=row.thread_id,
+        conversation=row.conversation,
+        owner=row.owner,
+        title=row.title,
+        created_at=row.created_at,
+        touched_at=row.touched_at,
+        runs=tx.scalar(select(func.count()).select_from(runs).where(mine)) or 0,
+        current=row.newest == row.thread_id,
+    )
+
+
+# Runs of a thread.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """All that is kept of one run. events: (type, JSON), in their order. calls: when each tool call began and when its
+    result was recorded, by the call's id. spent: by the model that answered. asked: what was put to people."""
+
+    row: RunRow
+    slot_wait: int | None
+    first_words: int | None
+    detail: str
+    events: tuple[tuple[str, str], ...]
+    calls: dict[str, tuple[datetime, datetime | None]] = field(default_factory=dict)
+    spent: dict[str, Spent] = field(default_factory=dict)
+    asked: tuple[tuple[str, str, str | None], ...] = ()
+    shown_at: datetime | None = None
+
+
+def runs_of_thread(tx: Connection, found: ThreadFacts, limit: int) -> list[RunRecord]:
+    """The newest runs of a thread, oldest first."""
+    mine = (runs.c.conversation == found.conversation) & (runs.c.thread_id == found.thread_id)
+    rows = tx.execute(select(runs).where(mine).order_by(runs.c.seq.desc()).limit(limit)).all()
+    return [_record(tx, row) for row in reversed(rows)]
+
+
+def _record(tx: Connection, row: Row[*tuple[Any, ...]]) -> RunRecord:
+    run_id = row.run_id
+    told = select(run_events.c.type, run_events.c.body).where(run_events.c.run_id == run_id)
+    began = select(effects.c.call_id, effects.c.started_at, effects.c.done_at).where(effects.c.run_id == run_id)
+    asked = select(approvals.c.tool, approvals.c.shown, approvals.c.decision).where(approvals.c.run_id == run_id)
+    shown = select(outbox.c.delivered_at).where(outbox.c.reply_key == row.reply_key, outbox.c.part == 0)
+    mine = (usage.c.thread_id == row.thread_id) & (usage.c.run_id == run_id)
+    return RunRecord(
+        row=value_of(RunRow, row, state=RunState(row.state)),
+        slot_wait=row.slot_wait,
+        first_words=row.first_words,
+        detail=row.detail or "",
+        events=tuple((kind, body) for kind, body in tx.execute(told.order_by(run_events.c.seq))),
+        calls={call: (start, done) for call, start, done in tx.execute(began)},
+        spent=_sums(tx, usage.c.model, mine),
+        asked=tuple(
+            (tool, args, decision) for tool, args, decision in tx.execute(asked.order_by(approvals.c.asked_at))
+        ),
+        shown_at=tx.scalar(shown),
+    )
+
+
+# What is going on.
+
+
+def owner_of_run(tx: Connection, row: RunRow) -> str:
+    """Whose thread a run goes on in, "" where that is gone."""
+    return tx.scalar(select(threads.c.owner).where(threads.c.thread_id == row.thread_id)) or ""
+
+
+def open_approvals(tx: Connection, now: datetime, limit: int) -> list[str]:
+    """The ids of all requests that nobody has decided on yet, the oldest first."""
+    query = select(approvals.c.prompt_id).where(approvals.c.decision.is_(None), approvals.c.expires_at > now)
+    return list(tx.scalars(query.order_by(approvals.c.asked_at).limit(limit)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    """How answers went since some moment. first_words, whole, shown: milliseconds each, sorted: from a run's begin to
+    its first words and to its end, and from there until its platform had all of it. endings: how many by state."""
+
+    first_words: tuple[int, ...] = ()
+    whole: tuple[int, ...] = ()
+    shown: tuple[int, ...] = ()
+    endings: dict[str, int] = field(default_factory=dict)
+
+
+def timings(tx: Connection, since: datetime) -> Timings:
+    """What the runs tell that ended since then, at most MOST_TIMED of the newest."""
+    query = (
+        select(runs.c.state, runs.c.first_words, runs.c.started_at, runs.c.ended_at, outbox.c.delivered_at)
+        .outerjoin(outbox, (outbox.c.reply_key == runs.c.reply_key) & (outbox.c.part == 0))
+        .where(runs.c.ended_at >= since)
+        .order_by(runs.c.ended_at.desc())
+        .limit(MOST_TIMED)
+    )
+    rows = tx.execute(query).all()
+    endings: dict[str, int] = {}
+    for row in rows:
+        endings[row.state] = endings.get(row.state, 0) + 1
+    return Timings(
+        first_words=tuple(sorted(row.first_words for row in rows if row.first_words is not None)),
+        whole=tuple(sorted(_milliseconds(row.started_at, row.ended_at) for row in rows if row.started_at is not None)),
+        shown=tuple(
+            sorted(_milliseconds(row.ended_at, row.delivered_at) for row in rows if row.delivered_at is not None)
+        ),
+        endings=endings,
+    )
+
+
+class FailedRun(NamedTuple):
+    """One that ended without a whole answer; event: the first that it answered."""
+
+    run_id: str
+    conversation: str
+    state: str
+    detail: str
+    ended_at: datetime
+
+
+def failed_runs(tx: Connection, since: datetime, limit: int) -> list[FailedRun]:
+    """The newest answers that failed or ran out of time since then."""
+    failed = runs.c.state.in_((RunState.ERROR, RunState.TIMEOUT))
+    query = select(runs.c.run_id, runs.c.conversation, runs.c.state, runs.c.detail, runs.c.ended_at)
+    query = query.where(runs.c.ended_at >= since, failed).order_by(runs.c.ended_at.desc()).limit(limit)
+    return [
+        FailedRun(row.run_id, row.conversation, row.state, row.detail or "", row.ended_at) for row in tx.execute(query)
+    ]
+
+
+def _milliseconds(begin: datetime, end: datetime) -> int:
+    return max(0, round((end - begin).total_seconds() * 1000))
+
+
+def speaker_names(tx: Connection, conversation: str, limit: int = 30) -> dict[str, str]:
+    """What those are called who spoke in a conversation last, by their ids."""
+    query = select(runs.c.context).where(runs.c.conversation == conversation).order_by(runs.c.seq.desc()).limit(limit)
+    return {context.speaker.id: context.speaker.display_name for context in tx.scalars(query)}
+
+
+def received_at(tx: Connection, event_id: int) -> datetime | None:
+    """When an event came."""
+    found: datetime | None = tx.scalar(select(inbox.c.received_at).where(inbox.c.id == event_id))
+    return found
+
+
+# Usage.
+
+
+def spent_by(
+    tx: Connection, by: By, since: datetime, until: datetime, *, speaker: str | None = None
+) -> dict[str, Spent]:
+    """What model calls cost between two moments, by model, chat or person. speaker: only of what they asked for."""
+    wanted = (usage.c.at >= since) & (usage.c.at < until)
+    if speaker is not None:
+        wanted &= usage.c.speaker == speaker
+    return _sums(tx, _COLUMN_OF[by], wanted)
+
+
+def spent_by_threads(tx: Connection, thread_ids: Sequence[str]) -> dict[str, Spent]:
+    """What these threads cost so far."""
+    return _sums(tx, usage.c.thread_id, usage.c.thread_id.in_(thread_ids)) if thread_ids else {}
+
+
+def _sums(tx: Connection, key: ColumnElement[str], wanted: ColumnElement[bool]) -> dict[str, Spent]:
+    sums = [func.coalesce(func.sum(usage.c[name]), 0) for name in ("input_tokens", "output_tokens", "cached_tokens")]
+    query = select(key, usage.c.currency, *sums, func.count(), func.coalesce(func.sum(usage.c.cost), 0))
+    found: dict[str, Spent] = {}
+    for name, currency, *counts, cost in tx.execute(query.where(wanted).group_by(key, usage.c.currency)):
+        more = Spent(Totals(*map(int, counts)), {} if currency is None else {currency: int(cost)})
+        found[name] = found.get(name, Spent(NOTHING)) + more
+    return found
