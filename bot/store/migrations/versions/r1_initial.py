@@ -35,6 +35,7 @@ def upgrade() -> None:
     _memory_queue()
     _access()
     _usage()
+    _program_threads()
     _deletions()
 
 
@@ -453,6 +454,21 @@ def _usage() -> None:
     op.create_index(op.f("ix_usage_conversation_at"), "usage", ["conversation", "at"])
     op.create_index(op.f("ix_usage_speaker_at"), "usage", ["speaker", "at"])
     op.create_index(op.f("ix_usage_thread_id_run_id"), "usage", ["thread_id", "run_id"])
+
+
+def _program_threads() -> None:
+    op.create_table(
+        "program_threads",
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("person", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("metadata", sa.Text(), nullable=False),
+        sa.Column("temporary", sa.Boolean(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("key", name=op.f("pk_program_threads")),
+    )
+    op.create_index(op.f("ix_program_threads_person"), "program_threads", ["person"])
 
 
 def _deletions() -> None:
