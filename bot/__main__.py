@@ -41,6 +41,8 @@ accounts = typer.Typer(help="The accounts of this data folder.", no_args_is_help
 app.add_typer(service.app, name="service", rich_help_panel=SERVING)
 app.add_typer(people.access, name="access", rich_help_panel=PEOPLE)
 app.add_typer(people.memory, name="memory", rich_help_panel=PEOPLE)
+app.add_typer(people.token, name="token", rich_help_panel=PEOPLE)
+app.command(rich_help_panel=PEOPLE)(people.web)
 app.add_typer(skills.app, name="skills", rich_help_panel=SETTING_UP)
 app.add_typer(accounts, name="account", rich_help_panel=SETTING_UP)
 app.add_typer(setup.config, name="config", rich_help_panel=SETTING_UP)

@@ -65,7 +65,13 @@ PLATFORMS = {
     "console": Platform(
         "channels.console.config:ConsoleConfig", "channels.console.channel:ConsoleChannel", name="the terminal"
     ),
+    "web": Platform("channels.http.config:HttpConfig", "channels.http.channel:HttpChannel", name="the page"),
+    "api": Platform("channels.http.config:HttpConfig", "channels.http.channel:HttpChannel", name="the API"),
 }
+
+OWN = frozenset({"web", "api"})
+"""The platforms that are the gateway's own HTTP service. Each has one account, of the same name, which is there while
+the service is; its people are those of other accounts."""
 
 
 _LINKS = (

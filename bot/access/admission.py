@@ -14,6 +14,7 @@ from cachetools import LRUCache
 
 from bot.settings.busy_policies import QUEUED, TurnRules
 from bot.store.identity import chat_id, person_id
+from channels.message import Address, Sender
 from harness.text.plain import readable
 
 if TYPE_CHECKING:
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     from bot.commands import CommandLine
     from bot.store.identity import GroupScope
     from channels.base import Clock
-    from channels.message import Address, Message, Sender
+    from channels.message import Message
 
 ANYONE = "*"
+OPERATOR = "web:local"
+"""Who signed in with a link that only this machine's user could print: an administrator."""
 LONGEST_NAME = 80
 
 
@@ -88,6 +91,49 @@ class AccessRules:
         if sender.kind == "channel" or address.kind == "channel":
             return person in self.allow or person in self.admins
         return self.members == "any" or self.is_listed(person)
+
+
+def _nobody(account: str) -> AccessRules | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRules(AccessRules):
+    """Rules of one of the gateway's own accounts, `web` or `api`: who may write on an account of theirs may write here.
+
+    own: the account. A person of its own (`web:local`, a program's token) is only known to whom the HTTP service let in,
+    and has no other account that could tell. elsewhere: another account's rules as they are now; None where there is no
+    such account.
+    """
+
+    own: str = ""
+    elsewhere: Callable[[str], AccessRules | None] = _nobody
+
+    def is_admin(self, person: str) -> bool:
+        account = person.partition(":")[0]
+        if account == self.own:
+            return person == OPERATOR
+        rules = self.elsewhere(account)
+        return rules is not None and rules.is_admin(person)
+
+    def is_listed(self, person: str) -> bool:
+        account = person.partition(":")[0]
+        rules = None if account == self.own else self.elsewhere(account)
+        return account == self.own or (rules is not None and rules.is_listed(person))
+
+    def may_speak(self, address: Address, sender: Sender) -> bool:
+        person = person_id(address.account, sender.id)
+        return address.kind == "dm" and self.admits(person)
+
+    def admits(self, person: str) -> bool:
+        """Whether the person may write in private on the account that they are of."""
+        account, _, native = person.partition(":")
+        if account == self.own:
+            return person == OPERATOR or not self.admins_only
+        rules = self.elsewhere(account)
+        if rules is None:
+            return False
+        return rules.may_speak(Address(account=account, chat=native), Sender(id=native, display_name=""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.access.admission import ANYONE, AccessRules, AccountPolicy, ConfigKeys
+from bot.access.admission import ANYONE, AccessRules, AccountPolicy, ConfigKeys, SharedRules
 from bot.settings.busy_policies import Busy, TurnRules
 from bot.store.access import AccessState
-from bot.store.identity import chat_id, person_id
+from bot.store.identity import OWN_ACCOUNTS, chat_id, person_id
 from bot.texts import language_of
 
 if TYPE_CHECKING:
@@ -49,10 +49,24 @@ class AccessStore:
         base = self._configured[account]
         if self._rows is None:
             return replace(base, access=AccessRules(operator=base.access.operator))
+        if isinstance(base.access, SharedRules):
+            return self._shared(base, base.access)
         known = self._merged.get(account)
         if known is None or known[0] is not base:
             known = self._merged[account] = (base, self._merge(base, self.rows(account)))
         return known[1]
+
+    def _shared(self, base: AccountPolicy, rules: SharedRules) -> AccountPolicy:
+        """The policy of one of the gateway's own accounts: it asks those of the others at each question."""
+        known = self._merged.get(rules.own)
+        if known is None or known[0] is not base:
+            made = replace(base, access=replace(rules, elsewhere=self._rules_of))
+            known = self._merged[rules.own] = (base, made)
+        return known[1]
+
+    def _rules_of(self, account: str) -> AccessRules | None:
+        known = account in self._configured and account not in OWN_ACCOUNTS
+        return self.policy(account).access if known else None
 
     def rows(self, account: str | None = None) -> list[AccessRow]:
         """What was granted, asked for and revoked, oldest first; of one account or of all."""
@@ -96,6 +110,8 @@ class AccessStore:
         rules, keys = self.policy(message.account).access, self._configured[message.account].keys
         if rules.operator:
             return "terminal"
+        if isinstance(rules, SharedRules) and person.partition(":")[0] == rules.own:
+            return "signed in at this machine" if rules.is_admin(person) else "token"
         sender = self._own_rule("person", person, f"{keys.allow}: *" if ANYONE in rules.allow else "access.dm: open")
         if address.kind == "dm":
             return sender
@@ -119,7 +135,7 @@ class AccessStore:
         return [entry for entry in found if entry[1].partition(":")[0] in (account, "*")]
 
     def has_admin(self, account: str) -> bool:
-        return self.policy(account).access.operator or bool(self.admins(account))
+        return account in OWN_ACCOUNTS or self.policy(account).access.operator or bool(self.admins(account))
 
     def admins(self, account: str) -> list[str]:
         """The account's administrators; those of other accounts are persons elsewhere."""
@@ -185,8 +201,11 @@ def is_over(row: AccessRow, now: datetime) -> bool:
 def policy_of(settings: Settings, account: str) -> AccountPolicy:
     """One account's policy by the config alone."""
     access, talk = settings.access_for(account), settings.conversations_for(account)
+    shared = SharedRules(own=account, admins_only=settings.sandbox.trusts_senders)
     return AccountPolicy(
-        access=AccessRules(
+        access=shared
+        if account in OWN_ACCOUNTS
+        else AccessRules(
             allow=frozenset(access.allow),
             admins=frozenset(access.admins),
             groups=frozenset(access.groups.allow),

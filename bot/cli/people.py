@@ -1,4 +1,4 @@
-"""`antler access` and `antler memory`: who may use the bot, and what is remembered of people."""
+"""`antler access`, `web`, `token` and `memory`: who may use the bot and how they sign in, what is remembered of people."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.options import AsJson, ConfigFile, DataDir, settings_of
+from bot.cli.options import AsJson, ConfigFile, DataDir, running_folder, settings_of, source_of
 
 access = typer.Typer(help="Who may use the bot, in addition to those in the config.", no_args_is_help=True)
 memory = typer.Typer(help="What is remembered about people and groups.", no_args_is_help=True)
+token = typer.Typer(help="Tokens with which programs use the API.", no_args_is_help=True)
 
 Remembered = Annotated[str, typer.Argument(metavar="KEY", help="As the list shows it, or the person's or group's id.")]
 
@@ -89,3 +90,59 @@ def forget_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir 
     from bot.memory.tool import run as do
 
     raise typer.Exit(do(settings, "forget", key))
+
+
+def web(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Print a link that signs you in to the page as an administrator, once."""
+    folder = running_folder(source_of(config, data_dir))
+    from bot.access.signin_tool import run as do
+
+    raise typer.Exit(do(folder, "link"))
+
+
+@token.command("create")
+def create_token(
+    name: Annotated[str, typer.Argument(help="What it is for, such as the name of the program.")],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option("--scope", help="read, threads, runs, operate or admin; may be given several times. "
+                     "Default: read, threads and runs.", show_default=False),
+    ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option("--person", help="account:id of the person as whom it acts, with their memory and files. "
+                     "Default: somebody of its own.", show_default=False),
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, help="After which it is good for nothing.", show_default=False)
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:  # fmt: skip
+    """Make a token and print it; it is shown this once."""
+    folder = running_folder(source_of(config, data_dir))
+    from bot.access.signin_tool import run as do
+
+    raise typer.Exit(do(folder, "create", name=name, scopes=scope or [], person=person, days=days))
+
+
+@token.command("list")
+def list_tokens(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Show the tokens that there are, without what they are told as."""
+    folder = running_folder(source_of(config, data_dir))
+    from bot.access.signin_tool import run as do
+
+    raise typer.Exit(do(folder, "list", as_json=as_json))
+
+
+@token.command("revoke")
+def revoke_token(
+    name: Annotated[str, typer.Argument(help="Its name or id, as the list shows it.")],
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Make a token good for nothing, at once."""
+    folder = running_folder(source_of(config, data_dir))
+    from bot.access.signin_tool import run as do
+
+    raise typer.Exit(do(folder, "revoke", name=name))

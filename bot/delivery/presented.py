@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bot.delivery.reply import Outcome
-from bot.store import outbox, runs
-from bot.store.identity import harmless_name
+from bot.store import outbox, runs, shown
+from bot.store.identity import OWN_ACCOUNTS, harmless_name
 from bot.texts.markdown import plain
 from channels.message import OutboundFile
 
@@ -85,7 +85,7 @@ class Presented:
 
     async def _clear_after(self, run_id: str, reply: Reply) -> None:
         await reply.delivered()
-        if reply.outcome is not Outcome.PENDING:
+        if reply.outcome is not Outcome.PENDING and reply.address.account not in OWN_ACCOUNTS:
             await asyncio.to_thread(self._remove, run_id)
 
     def shows_images(self, account: str) -> bool:
@@ -153,11 +153,13 @@ class Presented:
             await asyncio.to_thread(self._remove, run_id)
 
     async def clear_left(self, store: Store | RetryingStore) -> None:
-        """Remove the copies of runs that have ended and whose answer is delivered. Raises StoreError."""
+        """Remove the copies of runs that have ended and whose answer is delivered; what the gateway's own accounts show
+        stays. Raises StoreError."""
         there = await asyncio.to_thread(self._run_ids)  # before the store is asked: a run is known before its files
         drawn = set(self._drawn)  # of the others that are there the store knows
         if there:
             needed = {row.run_id for row in await store.read(runs.unended)} | await store.read(outbox.open_keys)
+            needed |= await store.read(shown.kept_files)
             for run_id in there - needed - drawn:
                 await asyncio.to_thread(self._remove, run_id)
 

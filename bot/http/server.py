@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 import uvicorn
 from fastapi import FastAPI
 
+from bot.http.errors import tell_errors
+from bot.http.guard import Guard
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fastapi import APIRouter
 
+    from bot.http.auth import Gatekeeper
     from bot.settings.sections import HttpSettings
 
 log = logging.getLogger(__name__)
@@ -37,9 +41,15 @@ class _Server(uvicorn.Server):
         yield
 
 
-def make_app(routers: Sequence[APIRouter]) -> FastAPI:
-    """The application that serves these routers and nothing else: no page that lists them."""
+def make_app(
+    settings: HttpSettings, routers: Sequence[APIRouter], gatekeeper: Gatekeeper | None = None, most_upload: int = 0
+) -> FastAPI:
+    """The application that serves these routers and nothing else. gatekeeper: finds out who asks; None where nothing is
+    served that asks for it. most_upload: bytes of an upload."""
     app = FastAPI(title="Antler", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.gatekeeper = gatekeeper
+    tell_errors(app)
+    app.add_middleware(Guard, settings=settings, most_upload=most_upload)
     for router in routers:
         app.include_router(router)
     return app
@@ -51,9 +61,15 @@ class HttpServer:
     Raises HttpUnavailable.
     """
 
-    def __init__(self, settings: HttpSettings, routers: Sequence[APIRouter]) -> None:
+    def __init__(
+        self,
+        settings: HttpSettings,
+        routers: Sequence[APIRouter],
+        gatekeeper: Gatekeeper | None = None,
+        most_upload: int = 0,
+    ) -> None:
         config = uvicorn.Config(
-            make_app(routers),
+            make_app(settings, routers, gatekeeper, most_upload),
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.access import pairing
+from bot.access.signin_tool import SignInTool
 from bot.control.server import ControlServer
 from bot.inbound.accounts import Serving
 from bot.operations import upkeep
@@ -18,6 +19,7 @@ from bot.operations.why import why_page
 from bot.process import gc_tuning, terminal
 from bot.process.systemd import Supervisor
 from bot.process.wiring import Wiring
+from bot.store.identity import OWN_ACCOUNTS
 from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
 
@@ -111,6 +113,7 @@ class Gateway:
             parts.reloader.told = self._supervisor.reloading
             self._tasks.spawn("config", parts.reloader.serve())
         self._tasks.spawn("pairing", parts.access_service.tidy())
+        self._tasks.spawn("sessions", parts.signins.tidy())
 
         def keep_runs() -> timedelta:
             return timedelta(days=parts.settings.data.keep_days)
@@ -139,22 +142,15 @@ class Gateway:
         self._http = None
         if settings.listen is None:
             return ""
-        from bot.http.health import health_router  # with FastAPI, which most gateways need not import
-        from bot.http.metrics import Watched, metrics_router
+        from bot.http.auth import Gatekeeper  # with FastAPI, which most gateways need not import
+        from bot.http.parts import routers
         from bot.http.server import HttpServer, HttpUnavailable
 
         parts = self._parts
-        watched = Watched(
-            platforms={account: channel.type for account, channel in parts.settings.channels.items()},
-            status=parts.status,
-            bus=parts.bus,
-            runs=parts.runs,
-            delivery=parts.delivery,
-            models=parts.models,
-            totals=parts.spending.meter.totals,
-        )
+        gatekeeper = Gatekeeper(parts.signins, settings, self._clock)
+        made = routers(parts.http(gatekeeper, self._is_ready))
         try:
-            self._http = HttpServer(settings, [health_router(self._is_ready), metrics_router(watched, settings)])
+            self._http = HttpServer(settings, made, gatekeeper, parts.uploads.limits.message)
         except HttpUnavailable as error:
             return str(error)
         self._http.start()
@@ -163,7 +159,10 @@ class Gateway:
 
     def _is_ready(self) -> bool:
         """What people write is answered: of one account at least it arrives, there is an agent, the store works."""
-        arrives = any(each.state is ConnectionState.CONNECTED for each in self._parts.health.connections())
+        found = self._parts.health.connections()
+        # The gateway's own accounts are always connected: they count where there is nothing else.
+        told = [each for each in found if each.account not in OWN_ACCOUNTS] or found
+        arrives = any(each.state is ConnectionState.CONNECTED for each in told)
         return self._serving and arrives and self._parts.agent.is_built and self._parts.health.store_works
 
     @property
@@ -172,7 +171,7 @@ class Gateway:
 
     def _attach_terminal(self) -> None:
         """This process's own terminal. Where it is the only account, its end of input is the end of the process."""
-        only = len(self._consoles) == len(self._parts.connections.channels)
+        only = self._parts.connections.channels.keys() - OWN_ACCOUNTS == {each.account for each in self._consoles}
         if self._consoles and (only or terminal.is_interactive()):
             self._terminal = terminal.attach_own(self._consoles[0], self._idle, self._settings.data_dir, owner=only)
 
@@ -211,6 +210,7 @@ class Gateway:
             "access": parts.access_tool.do,
             "forget": parts.forgetter.do,
             "memory": parts.memory.tool.do,
+            "signin": SignInTool(parts.signins).do,
             "send": lambda request: SendTool(parts.settings, self._store, parts.delivery, parts.presented).do(request),
             "why": lambda request: why_page(parts.settings, self._store).do(request),
         }

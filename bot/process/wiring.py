@@ -11,6 +11,7 @@ from bot.access.admission import Background, FloodGate
 from bot.access.editor import AccessEditor
 from bot.access.pairing import Claims
 from bot.access.service import AccessService
+from bot.access.signin import SignIns
 from bot.access.store import AccessStore
 from bot.access.tool import AccessTool
 from bot.agents.profiles import AgentChoices
@@ -66,6 +67,8 @@ from harness.models.health import ModelHealth
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from bot.http.auth import Gatekeeper
+    from bot.http.parts import HttpParts
     from bot.inbound.connections import Load
     from bot.process.agent import MakeHarness
     from bot.process.tracing import OtlpTracing
@@ -136,7 +139,7 @@ class Wiring:
         self._on_dead_letter = on_dead_letter
         self.tracing: OtlpTracing | None = None
 
-        patient = RetryingStore(store, clock)
+        patient = self.patient = RetryingStore(store, clock)
         self.models = ModelHealth(clock.monotonic)
         self.owners = ThreadOwners()
         self.agents = AgentChoices.of(settings)
@@ -181,12 +184,62 @@ class Wiring:
         """Build the channels, none of which connects yet, learn who may use them, and take over what is undelivered."""
         await self.connections.open(self.bus.publish, self.editor.book.policy)
         self.editor.book.load(await self._store.read(access.everything))
+        await self.signins.load()
         self.editor.book.on_admins = self.menus.publish_soon
         for channel in self.connections.channels.values():
             self.delivery.register(channel)
         # Before the control socket opens: what is said by its operations is not to be taken for an earlier process's.
         await self.delivery.start()
         await self.uploads.recall(self._store)
+
+    def http(self, gatekeeper: Gatekeeper, is_ready: Callable[[], bool]) -> HttpParts:
+        """What a listener serves. gatekeeper: finds out who asks it. is_ready: see health_router."""
+        from bot.http.parts import HttpParts  # with FastAPI, which most gateways need not import
+        from bot.http.talk import Talk
+
+        def talk(account: str) -> Talk:
+            return Talk(
+                account,
+                channel=self.connections.channels.get,
+                store=self.patient,
+                book=self.editor.book,
+                data_dir=self._settings.data_dir,
+                limits=lambda: self.uploads.limits,
+            )
+
+        return HttpParts(
+            settings=lambda: self.settings,
+            store=self.patient,
+            clock=self._clock,
+            tasks=self.tasks,
+            gatekeeper=gatekeeper,
+            signins=self.signins,
+            web=talk("web"),
+            api=talk("api"),
+            is_ready=is_ready,
+            platforms={account: channel.type for account, channel in self.settings.channels.items()},
+            harness=self.agent.harness,
+            status=self.status,
+            health=self.health,
+            why=self.why,
+            bus=self.bus,
+            manager=self.manager,
+            runs=self.runs,
+            delivery=self.delivery,
+            connections=self.connections,
+            editor=self.editor,
+            agents=self.agents,
+            skills=self.skills,
+            spending=self.spending,
+            memory=self.memory,
+            schedules=self.schedules,
+            uploads=self.uploads,
+            presented=self.presented,
+            sandboxes=self.sandboxes,
+            models=self.models,
+            forgetting=self.forgetting,
+            reloader=self.reloader,
+        )
 
     async def recover(self) -> None:
         """Go on with what an earlier process left, in the order in which it depends on each other."""
@@ -295,6 +348,7 @@ class Wiring:
         self.access_service = AccessService(
             editor=self.editor, store=store, responder=responder, admins=self.admins, claims=self.claims, clock=clock
         )
+        self.signins = SignIns(store, book, lambda: self.settings.http)
         self.access_tool = AccessTool(self.editor, store, clock, self.claims, self.connections.chat_link)
         self.menus = AdminMenus(self.admins, self.connections.channels, self.tasks)
 

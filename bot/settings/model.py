@@ -43,7 +43,8 @@ from bot.settings.sections import (
     UploadSettings,
     with_account,
 )
-from channels.registry import PLATFORMS, config_class, names_group
+from channels.http.config import HttpConfig
+from channels.registry import OWN, PLATFORMS, config_class, names_group
 from harness.config import (
     LlmSettings,
     LoopSettings,
@@ -86,6 +87,9 @@ BUILT_IN: Mapping[str, Any] = {
 tour's order."""
 
 
+_TAKEN = "web and api are accounts of Antler's own, there by themselves while http.listen is set: choose another name"
+
+
 class ChannelSettings(Section):
     """One account. adapter: the platform's own settings, an instance of `channels.registry.config_class(type)`."""
 
@@ -97,11 +101,18 @@ class ChannelSettings(Section):
     proxy: ProxyUrl | None = None
     adapter: SerializeAsAny[BaseModel]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _not_ours(cls, value: Any) -> Any:
+        if value is _TAKEN:  # said here and not where it was found, so that the account is named
+            raise PydanticCustomError("value_error", _TAKEN)
+        return value
+
     @field_validator("type")
     @classmethod
     def _known_platform(cls, value: str) -> str:
         if value not in PLATFORMS:
-            raise ValueError(f"names no platform; {did_you_mean(value, PLATFORMS)}")
+            raise ValueError(f"names no platform; {did_you_mean(value, PLATFORMS.keys() - OWN)}")
         return value
 
     @field_validator("adapter", mode="plain")
@@ -191,6 +202,14 @@ class Settings(BaseSettings):
         if not isinstance(value, Mapping):
             return value
         return {account: _split_channel(str(account), channel) for account, channel in value.items()}
+
+    @model_validator(mode="after")
+    def _own_accounts(self) -> Self:
+        """The accounts of the page and the API are there while the HTTP service is."""
+        if self.http.listen is not None:
+            folder = HttpConfig(uploads=self.data_dir / "users")
+            self.channels.update({name: ChannelSettings(type=name, adapter=folder) for name in sorted(OWN)})
+        return self
 
     @model_validator(mode="after")
     def _no_inherited_opening(self) -> Self:
@@ -284,6 +303,8 @@ def _split_channel(account: str, raw: Any) -> Any:
     """Tell the gateway's keys from the platform's; the account's id names the platform when `type` does not."""
     if isinstance(raw, ChannelSettings):
         return raw
+    if account in OWN or (isinstance(raw, Mapping) and raw.get("type") in OWN):
+        return _TAKEN
     if raw is None:
         raw = {}
     if not isinstance(raw, Mapping):

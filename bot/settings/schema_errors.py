@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from bot.settings.model import COMMON_KEYS, ChannelSettings, Settings
 from bot.settings.problems import Finding, did_you_mean
 from bot.settings.sections import ACCOUNT_ID
-from channels.registry import PLATFORMS, config_class
+from channels.registry import OWN, PLATFORMS, config_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,7 +65,9 @@ def _finding(details: ErrorDetails, values: Mapping[str, Any]) -> Finding:
     if kind == "extra_forbidden":
         return Finding(path, "unknown key", did_you_mean(str(path[-1]), known_keys(path[:-1], values)))
     if kind == "missing" and len(path) == 3 and path[0] == "channels" and path[2] == "type":
-        return Finding(path[:2], "the id names no platform", f"add type: one of {', '.join(sorted(PLATFORMS))}")
+        return Finding(
+            path[:2], "the id names no platform", f"add type: one of {', '.join(sorted(PLATFORMS.keys() - OWN))}"
+        )
     return Finding(path, _message(details), _nearest_word(details))
 
 

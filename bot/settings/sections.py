@@ -214,13 +214,27 @@ class TlsSettings(Section):
 
 
 class HttpSettings(Section):
-    """The HTTP listener. listen: host:port; None: there is none. behind_proxy: a proxy that has TLS stands in front of
-    it. metrics_token: what /metrics is asked with, as `Authorization: Bearer ...`."""
+    """The HTTP listener: the page, the API, health and metrics. listen: host:port; None: there is none. behind_proxy: a
+    proxy that has TLS stands in front of it. url: how people reach it, where that is another address than `listen`;
+    its path is that below which everything is. session_days: after which one who signed in has to do so again.
+    metrics_token: what /metrics is asked with, as `Authorization: Bearer ...`."""
 
     listen: str | None = None
     tls: TlsSettings | None = None
     behind_proxy: bool = False
+    url: str | None = None
+    session_days: int = Field(default=30, ge=1, le=365)
     metrics_token: SecretStr | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, value: str | None) -> str | None:
+        if not value:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("should be an address such as https://antler.example.org or https://example.org/antler")
+        return value.rstrip("/")
 
     @field_validator("listen", mode="before")
     @classmethod
@@ -253,6 +267,25 @@ class HttpSettings(Section):
         """Host and port to listen on; only where `listen` is given."""
         assert self.listen is not None
         return _host_and_port(self.listen)
+
+    @property
+    def root(self) -> str:
+        """The address that people open, without a slash at its end; only where `listen` is given."""
+        if self.url is not None:
+            return self.url
+        host, port = self.address
+        shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # to be opened on this machine
+        return f"{'http' if self.tls is None else 'https'}://{f'[{shown}]' if ':' in shown else shown}:{port}"
+
+    @property
+    def base_path(self) -> str:
+        """The path below which everything is, such as /antler; "" for the root."""
+        return urlsplit(self.url).path.rstrip("/") if self.url is not None else ""
+
+    @property
+    def is_secure(self) -> bool:
+        """Browsers reach it with TLS."""
+        return self.tls is not None or self.behind_proxy
 
     @property
     def is_local(self) -> bool:

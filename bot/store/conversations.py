@@ -55,8 +55,9 @@ def owners(tx: Connection, account: str) -> set[str]:
 
 
 def direct(tx: Connection, person: str) -> ConversationRow | None:
-    """The person's own conversation with the bot, None if they never wrote to it."""
-    key = tx.scalar(select(conversations.c.key).where(conversations.c.owner == person).limit(1))
+    """The person's own conversation with the bot on their account, None if they never wrote to it there."""
+    there = conversations.c.account == person.partition(":")[0]
+    key = tx.scalar(select(conversations.c.key).where(conversations.c.owner == person, there).limit(1))
     return None if key is None else load(tx, key)
 
 

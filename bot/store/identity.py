@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 from channels.message import Address
+from channels.registry import OWN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,9 +21,39 @@ NAME_BYTES = 160
 GroupScope = Literal["chat", "speaker"]
 
 
+OWN_ACCOUNTS = OWN
+"""The accounts of the gateway's own HTTP service. Who writes there may be a person of another account: then that person's
+whole id stands in the place of a native one."""
+
+
 def person_id(account: str, native_id: str) -> str:
-    """`account:native id`, an exact string; two platforms with the same number are two persons."""
+    """`account:native id`, an exact string; two platforms with the same number are two persons.
+
+    On the gateway's own accounts a person of another account stays that person.
+    """
+    if account in OWN_ACCOUNTS and ":" in native_id:
+        return native_id
     return f"{account}:{native_id}"
+
+
+def native_on(account: str, person: str) -> str:
+    """The id by which a person is called on one of the gateway's own accounts: person_id gives the person back."""
+    return person.removeprefix(f"{account}:")
+
+
+def chat_of(person: str, name: str) -> str:
+    """The chat of one of a person's conversations on the gateway's own accounts: nobody else's has that id."""
+    return f"{folder_name(person)[:16]}-{name}"
+
+
+def owns_chat(person: str, chat: str) -> bool:
+    """Whether chat_of made the id for that person."""
+    return chat.startswith(f"{folder_name(person)[:16]}-")
+
+
+def uploads_folder(person: str) -> str:
+    """Where a person's uploads are, below users_folder, so that they go with all that is theirs."""
+    return f"{folder_name(person)}/http"
 
 
 def chat_id(address: Address) -> str:

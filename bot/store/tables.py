@@ -452,3 +452,29 @@ deletions = Table(
     _time("done_at", "null until all of it is gone", null=True),
     Index(None, "done_at"),
 )
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", SafeText, primary_key=True, doc="SHA-256 of the cookie's value, hex"),
+    _text("person", "person id of who signed in"),
+    _text("agent", "the browser as it called itself, untrusted; cut"),
+    _time("created_at", "when they signed in"),
+    _time("expires_at", "no request counts from then on"),
+    Index(None, "person"),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", SafeText, primary_key=True, doc="names it in lists; the first part of the token itself"),
+    _text("digest", "SHA-256 of the token, hex"),
+    _text("name", "what it was called by who made it"),
+    _text("person", "person id as whom it acts"),
+    _text("scopes", "what it is good for, JSON list"),
+    _time("created_at", "when it was made"),
+    _time("expires_at", "null: never", null=True),
+    _time("used_at", "its newest use, to the hour", null=True),
+    UniqueConstraint("digest"),
+    Index(None, "person"),
+)

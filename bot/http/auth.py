@@ -1,0 +1,177 @@
+"""Who asks: the session or token of a request, what it is good for, and proof that a browser's request is meant.
+
+@router.get("/api/x")
+async def x(caller: SignedIn) -> ...: ...
+
+@router.post("/api/y", dependencies=[requires("operate")])
+async def y(caller: SignedIn) -> ...: ...
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, cast
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+
+from bot.access.admission import FloodGate
+from bot.access.signin import PREFIX, csrf_of
+from bot.http.errors import HttpProblem
+from bot.store.identity import native_on
+
+if TYPE_CHECKING:
+    from bot.access.signin import SignIns
+    from bot.settings.sections import HttpSettings
+    from channels.base import Clock
+
+COOKIE = "antler_session"
+CSRF_HEADER = "X-Antler-CSRF"
+CALLS_PER_MINUTE, CALLS_AT_ONCE = 600.0, 200
+SIGN_INS_PER_MINUTE, SIGN_INS_AT_ONCE = 10.0, 10
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks. person: their id; all they see and do is that person's. scopes: what this request may do. is_admin: they
+    are an administrator now. key: of the session or token. csrf: what forms and scripts of a session's pages send along,
+    "" for a token."""
+
+    person: str
+    scopes: frozenset[str]
+    is_admin: bool
+    is_program: bool
+    key: str
+    name: str = ""
+    csrf: str = ""
+
+    def may(self, scope: str) -> bool:
+        return scope in self.scopes
+
+    def native(self, account: str) -> str:
+        """How the caller is called as a sender on one of the gateway's own accounts."""
+        return native_on(account, self.person)
+
+
+class Gatekeeper:
+    """Finds out who asks. settings: of the listener that asks it."""
+
+    def __init__(self, signins: SignIns, settings: HttpSettings, clock: Clock) -> None:
+        self.signins = signins
+        self.settings = settings
+        self._calls = FloodGate(clock, CALLS_PER_MINUTE, CALLS_AT_ONCE)
+        self._sign_ins = FloodGate(clock, SIGN_INS_PER_MINUTE, SIGN_INS_AT_ONCE)
+
+    async def caller(self, request: Request) -> Caller | None:
+        """None where nobody is signed in. Raises HttpProblem for a token that is good for nothing, for a request of
+        another site, and for too many."""
+        found = await self._by_token(request) if _token_of(request) else self._by_cookie(request)
+        if found is not None and not self._calls.passes(found.key):
+            raise _too_many()
+        return found
+
+    def check_sign_in(self, request: Request) -> None:
+        """Before a link's code is looked at. Raises HttpProblem."""
+        self.check_site(request)
+        client = request.client.host if request.client is not None else ""
+        if not self._sign_ins.passes(client):
+            raise _too_many()
+
+    def check_site(self, request: Request) -> None:
+        """Refuse what a page of another site has its visitor's browser send. Raises HttpProblem."""
+        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+        if site is not None and site not in ("same-origin", "none"):
+            raise _foreign()
+        if origin is not None and urlsplit(origin).netloc.lower() not in self._hosts(request):
+            raise _foreign()
+
+    def _hosts(self, request: Request) -> set[str]:
+        """Where our own pages are, as an origin names it."""
+        return {request.headers.get("host", "").lower(), urlsplit(self.settings.root).netloc.lower()}
+
+    async def _by_token(self, request: Request) -> Caller:
+        row = self.signins.token(_token_of(request))
+        if row is None:
+            if not self._sign_ins.passes(request.client.host if request.client is not None else ""):
+                raise _too_many()
+            raise HttpProblem(401, "bad_token", "the token is not known, or not any more", _BEARER)
+        await self.signins.note_use(row)
+        return Caller(
+            person=row.person,
+            scopes=self.signins.scopes(row),
+            is_admin=self.signins.is_admin(row.person),
+            is_program=True,
+            key=row.id,
+            name=row.name,
+        )
+
+    def _by_cookie(self, request: Request) -> Caller | None:
+        cookie = request.cookies.get(COOKIE, "")
+        row = self.signins.session(cookie) if cookie else None
+        if row is None:
+            return None
+        csrf = csrf_of(cookie)
+        if request.method not in SAFE:
+            self.check_site(request)
+            if not hmac.compare_digest(request.headers.get(CSRF_HEADER, "").encode(), csrf.encode()):
+                raise HttpProblem(403, "csrf", f"send the page's own {CSRF_HEADER} along: reload the page")
+        return Caller(
+            person=row.person,
+            scopes=self.signins.scopes(row),
+            is_admin=self.signins.is_admin(row.person),
+            is_program=False,
+            key=row.id,
+            csrf=csrf,
+        )
+
+
+_BEARER = {"WWW-Authenticate": "Bearer"}
+
+
+def _token_of(request: Request) -> str:
+    """The token of a request, "" where it has none."""
+    kind, _, value = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        return value.strip()
+    key = request.headers.get("x-api-key", "")
+    return key if key.startswith(f"{PREFIX}_") else ""
+
+
+def _foreign() -> HttpProblem:
+    return HttpProblem(403, "foreign_site", "this was not sent by a page of this service")
+
+
+def _too_many() -> HttpProblem:
+    return HttpProblem(429, "too_many_requests", "too many requests; wait a little", {"Retry-After": "10"})
+
+
+async def _maybe(request: Request) -> Caller | None:
+    if not hasattr(request.state, "caller"):  # each request counts once
+        gatekeeper = cast("Gatekeeper", request.app.state.gatekeeper)
+        request.state.caller = await gatekeeper.caller(request)
+    return cast("Caller | None", request.state.caller)
+
+
+async def _signed_in(caller: MaybeSignedIn) -> Caller:
+    if caller is None:
+        raise HttpProblem(401, "not_signed_in", "sign in with a link of `antler web`, or send a token", _BEARER)
+    return caller
+
+
+MaybeSignedIn = Annotated[Caller | None, Depends(_maybe)]
+"""Who asks, None where nobody is signed in."""
+SignedIn = Annotated[Caller, Depends(_signed_in)]
+"""Who asks; 401 where nobody is signed in."""
+
+
+def requires(*scopes: str) -> Any:
+    """A dependency that lets only callers with all of these scopes in."""
+
+    async def check(caller: SignedIn) -> None:
+        missing = [scope for scope in scopes if not caller.may(scope)]
+        if missing:
+            raise HttpProblem(403, "missing_scope", f"this needs the scope {', '.join(missing)}", scopes=missing)
+
+    return Depends(check)

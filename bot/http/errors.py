@@ -1,0 +1,72 @@
+"""Answers of the HTTP service that say what went wrong: one form for all, `{"error": {"code", "message"}}`."""
+
+from __future__ import annotations
+
+import http
+import logging
+from typing import TYPE_CHECKING, Any
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from bot.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fastapi import FastAPI, Request
+
+log = logging.getLogger(__name__)
+
+
+class HttpProblem(Exception):
+    """Ends a request. code: for programs. message: for people, without secrets. more: further members of the error."""
+
+    def __init__(
+        self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = dict(headers or {})
+        self.more = more
+
+
+def not_found(what: str = "there is nothing here") -> HttpProblem:
+    """Also the answer for what is somebody else's: nobody learns that it exists."""
+    return HttpProblem(404, "not_found", what)
+
+
+def error_response(
+    status: int, code: str, message: str, headers: Mapping[str, str] | None = None, **more: Any
+) -> JSONResponse:
+    return JSONResponse({"error": {"code": code, "message": message, **more}}, status, headers=dict(headers or {}))
+
+
+def tell_errors(app: FastAPI) -> None:
+    """Have all errors of an application told in that form."""
+
+    async def problem(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HttpProblem)
+        return error_response(error.status, error.code, str(error), error.headers, **error.more)
+
+    async def invalid(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        # Without what was given: it may be long, or a secret.
+        wrong = [{"place": ".".join(map(str, each["loc"])), "message": each["msg"]} for each in error.errors()]
+        return error_response(422, "invalid", "the request is not as it should be", details=wrong)
+
+    async def refused(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        code = http.HTTPStatus(error.status_code).phrase.lower().replace(" ", "_").replace("-", "_")
+        return error_response(error.status_code, code, str(error.detail), error.headers)
+
+    async def unstored(request: Request, error: Exception) -> JSONResponse:
+        log.error("a request could not be served: %s", error)
+        return error_response(503, "store_unavailable", "the store does not answer; try again", {"Retry-After": "5"})
+
+    app.add_exception_handler(HttpProblem, problem)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(StoreError, unstored)

@@ -1,0 +1,134 @@
+"""What every request passes first, and every answer gets: host names, sizes, the base path, security headers."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+
+from bot.http.errors import error_response
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from bot.settings.sections import HttpSettings
+
+MEBIBYTE = 1024 * 1024
+MOST_BODY = MEBIBYTE
+UPLOADS = "/api/uploads"
+"""Below it a body may be as large as one message's files."""
+CSP = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data: blob:",
+        "media-src 'self' blob:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "manifest-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": CSP,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), payment=(), usb=(), microphone=(self)",
+    "Cache-Control": "no-store",
+}
+"""Of each answer that does not say otherwise itself."""
+
+
+class Guard:
+    """ASGI middleware. most_upload: bytes of a body below UPLOADS."""
+
+    def __init__(self, app: ASGIApp, settings: HttpSettings, most_upload: int) -> None:
+        self._app = app
+        self._settings = settings
+        self._most_upload = most_upload
+        self._names = _names(settings)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        headers, base = Headers(scope=scope), self._settings.base_path
+        scope["root_path"] = base
+        path: str = scope["path"]
+        inner = path.removeprefix(base) if base and f"{path}/".startswith(f"{base}/") else path
+        most = self._most_upload if f"{inner}/".startswith(f"{UPLOADS}/") else MOST_BODY
+        answer = self._with_headers(send)
+        if not self._is_ours(headers.get("host", "")):
+            text = "this service does not go by that name: open it as http.url says, or on 127.0.0.1"
+            return await error_response(421, "unknown_host", text)(scope, receive, answer)
+        declared = headers.get("content-length", "0")
+        if not declared.isdecimal() or int(declared) > most:
+            return await _too_large(most)(scope, receive, answer)
+        body = _Body(receive, most)
+        try:
+            await self._app(scope, body.receive, answer)
+        except BodyTooLarge:
+            await _too_large(most)(scope, receive, answer)
+
+    def _is_ours(self, host: str) -> bool:
+        """Whether it was asked by a name of ours: a page of another site can make its own name lead to this machine.
+
+        Where others reach it, without an address in the settings, its names are not known; there TLS has checked them.
+        """
+        if self._settings.is_exposed and self._settings.url is None:
+            return True
+        name = urlsplit(f"//{host}").hostname or ""
+        return name in self._names or _is_loopback(name)
+
+    def _with_headers(self, send: Send) -> Send:
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                if self._settings.is_secure:
+                    headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+            await send(message)
+
+        return sending
+
+
+class BodyTooLarge(Exception):
+    """More came than may; raised where the body is read."""
+
+
+class _Body:
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive = receive
+        self._left = most
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._left -= len(message.get("body", b""))
+            if self._left < 0:
+                raise BodyTooLarge
+        return message
+
+
+def _too_large(most: int) -> ASGIApp:
+    return error_response(413, "too_large", f"a request has at most {most} bytes here")
+
+
+def _names(settings: HttpSettings) -> frozenset[str]:
+    own = settings.address[0] if settings.listen is not None else ""
+    return frozenset({"localhost", own, urlsplit(settings.url or "").hostname or ""} - {""})
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,108 @@
+"""What the routers of the HTTP service are made of: the gateway's parts, gathered once for each listener.
+
+A router is a function `(parts: HttpParts) -> APIRouter` in a file of this room, and a line in `routers`. Who asks is a
+dependency: `caller: SignedIn`; what is needed for it: `dependencies=[requires("operate")]` (auth.py). Conversations are
+reached through `parts.web` (people in browsers) and `parts.api` (programs), which let a caller reach their own only
+(talk.py). Errors: raise HttpProblem (errors.py). Streams: `sse.stream`. docs/http.md says what people see of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from fastapi import APIRouter
+
+    from bot.access.editor import AccessEditor
+    from bot.access.signin import SignIns
+    from bot.agents.profiles import AgentChoices
+    from bot.delivery import Delivery
+    from bot.delivery.presented import Presented
+    from bot.files.sandboxes import Sandboxes
+    from bot.files.uploads import Uploads
+    from bot.forgetting.service import Forgetting
+    from bot.http.auth import Gatekeeper
+    from bot.http.talk import Talk
+    from bot.inbound.bus import MessageBus
+    from bot.inbound.connections import Connections
+    from bot.inbound.manager import ChannelManager
+    from bot.memory.service import MemoryParts
+    from bot.operations.health import HealthService
+    from bot.operations.reload import Reloader
+    from bot.operations.status import StatusPage
+    from bot.operations.why import WhyPage
+    from bot.runs.manager import RunManager
+    from bot.schedule.service import ScheduleService
+    from bot.settings import Settings
+    from bot.skills.service import SkillService
+    from bot.store.retrying import RetryingStore
+    from bot.tasks import Tasks
+    from bot.usage.report import Spending
+    from channels.base import Clock
+    from harness.models.health import ModelHealth
+    from harness.ports import Harness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpParts:
+    """settings: those that hold when it is called. harness: the agent as it is then, once it was built. is_ready: see
+    health_router. platforms: of the accounts, by name."""
+
+    settings: Callable[[], Settings]
+    store: RetryingStore
+    clock: Clock
+    tasks: Tasks
+    gatekeeper: Gatekeeper
+    signins: SignIns
+    web: Talk
+    api: Talk
+    is_ready: Callable[[], bool]
+    platforms: Mapping[str, str]
+    harness: Callable[[], Awaitable[Harness]]
+    status: StatusPage
+    health: HealthService
+    why: WhyPage
+    bus: MessageBus
+    manager: ChannelManager
+    runs: RunManager
+    delivery: Delivery
+    connections: Connections
+    editor: AccessEditor
+    agents: AgentChoices
+    skills: SkillService
+    spending: Spending
+    memory: MemoryParts
+    schedules: ScheduleService
+    uploads: Uploads
+    presented: Presented
+    sandboxes: Sandboxes
+    models: ModelHealth
+    forgetting: Forgetting
+    reloader: Reloader | None
+
+
+def routers(parts: HttpParts) -> list[APIRouter]:
+    """All that is served, in the order in which paths are looked for."""
+    from bot.http.chats import chats_router
+    from bot.http.health import health_router
+    from bot.http.metrics import Watched, metrics_router
+    from bot.http.signing import signing_router
+
+    watched = Watched(
+        platforms=parts.platforms,
+        status=parts.status,
+        bus=parts.bus,
+        runs=parts.runs,
+        delivery=parts.delivery,
+        models=parts.models,
+        totals=parts.spending.meter.totals,
+    )
+    return [
+        health_router(parts.is_ready),
+        metrics_router(watched, parts.gatekeeper.settings),
+        signing_router(parts),
+        chats_router(parts),
+    ]

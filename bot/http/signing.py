@@ -1,0 +1,96 @@
+"""Signing in by a one-time link, signing out, and what is known of who is signed in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Request, Response
+from fastapi.params import Path as PathParameter
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from bot.http.auth import COOKIE, SignedIn
+from bot.http.errors import HttpProblem
+
+if TYPE_CHECKING:
+    from bot.http.parts import HttpParts
+
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="robots" content="noindex">
+<title>Antler</title>
+<h1>Antler</h1>
+{body}
+</html>
+"""
+FORM = '<form method="post" action="{action}"><input type="hidden" name="code" value="{code}"><button autofocus>{say}</button></form>'
+OVER = "<p>{say}</p>"
+SAY = {
+    "en": ("Sign in", "This link was used already, or is too old. Ask for another one: /web in a chat, or antler web."),
+    "zh": ("登录", "此链接已被使用或已过期。请重新获取：在聊天中发送 /web，或运行 antler web。"),
+}
+
+
+def signing_router(parts: HttpParts) -> APIRouter:
+    """A link shows a button, and only that signs in: programs that look at links in chats use none up."""
+    router = APIRouter(tags=["sign-in"])
+    gatekeeper, signins = parts.gatekeeper, parts.signins
+
+    @router.get("/signin/{code}", response_class=HTMLResponse, include_in_schema=False)
+    async def offer(
+        request: Request, code: Annotated[str, PathParameter(max_length=64, pattern=r"^[\w-]+$")]
+    ) -> HTMLResponse:
+        say = SAY["zh" if request.headers.get("accept-language", "").lower().startswith("zh") else "en"]
+        if not signins.is_open(code):
+            return HTMLResponse(PAGE.format(body=OVER.format(say=say[1])), 410)
+        action = f"{request.scope.get('root_path', '')}/signin"
+        return HTMLResponse(PAGE.format(body=FORM.format(action=action, code=code, say=say[0])))
+
+    @router.post("/signin", include_in_schema=False)
+    async def sign_in(request: Request) -> Response:
+        gatekeeper.check_sign_in(request)
+        given = parse_qs((await request.body()).decode("utf-8", "replace"))
+        code = given.get("code", [""])[0]
+        cookie = await signins.redeem(code, request.headers.get("user-agent", ""))
+        if cookie is None:
+            raise HttpProblem(410, "link_over", "this link was used already, or is too old; ask for another one")
+        root = request.scope.get("root_path", "")
+        answer = RedirectResponse(f"{root}/", 303)
+        answer.set_cookie(
+            COOKIE,
+            cookie,
+            max_age=gatekeeper.settings.session_days * 24 * 3600,
+            path=root or "/",
+            secure=gatekeeper.settings.is_secure,
+            httponly=True,
+            samesite="lax",
+        )
+        return answer
+
+    @router.post("/signout", status_code=204)
+    async def sign_out(request: Request, caller: SignedIn, everywhere: bool = False) -> Response:
+        """End this session; with `everywhere` all sessions and tokens of the person."""
+        if caller.is_program:
+            raise HttpProblem(403, "not_a_session", "a token is ended with antler token revoke")
+        if everywhere:
+            await signins.sign_out_everywhere(caller.person)
+        else:
+            await signins.sign_out(caller.key)
+        answer = Response(status_code=204)
+        answer.delete_cookie(COOKIE, path=request.scope.get("root_path", "") or "/")
+        return answer
+
+    @router.get("/api/me")
+    async def me(caller: SignedIn) -> dict[str, Any]:
+        """Who asks, and what this session or token is good for."""
+        return {
+            "person": caller.person,
+            "scopes": sorted(caller.scopes),
+            "is_admin": caller.is_admin,
+            "is_program": caller.is_program,
+            "csrf": caller.csrf,
+        }
+
+    return router

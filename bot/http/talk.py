@@ -1,0 +1,312 @@
+"""Conversations of one of the gateway's own accounts, as a caller sees them: written to, listed, read and followed.
+
+A caller only ever reaches their own: the id of a chat says whose it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+import os
+import re
+import secrets
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bot.http.errors import HttpProblem, not_found
+from bot.http.sse import event
+from bot.store import shown
+from bot.store.identity import chat_of, harmless_name, native_on, owns_chat, uploads_folder, users_folder
+from channels.errors import NotCommitted
+from channels.http.board import Shown
+from channels.http.channel import LONGEST_CLIENT_ID, HttpChannel, Posting, posted_id, posted_json, shown_part
+from channels.http.channel import layout as laid_out
+from channels.message import Attachment, Quote, Sender
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from bot.access.store import AccessStore
+    from bot.files.uploads import UploadLimits
+    from bot.http.auth import Caller
+    from bot.store.retrying import RetryingStore
+    from bot.store.shown import Answered, Listed
+    from channels.base import Channel
+    from channels.message import AttachmentKind, OutboundFile
+
+LONGEST_TEXT = 200_000
+LONGEST_NAME = 64
+CHAT_NAME = re.compile(rf"[\w.-]{{1,{LONGEST_NAME}}}", re.ASCII)
+CLIENT_ID = re.compile(rf"[\x21-\x7e]{{1,{LONGEST_CLIENT_ID}}}")
+UPLOAD_ID = re.compile(r"[a-f0-9]{32}(\.[A-Za-z0-9]{1,10})?")
+MOST_LISTED = 200
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A message that is committed. repeated: it was before this call."""
+
+    message_id: str
+    repeated: bool
+
+
+class Talk:
+    """account: `web` or `api`. channel: the accounts' channels as they are now. book: names of people. limits: of
+    uploads."""
+
+    def __init__(
+        self,
+        account: str,
+        *,
+        channel: Callable[[str], Channel | None],
+        store: RetryingStore,
+        book: AccessStore,
+        data_dir: Path,
+        limits: Callable[[], UploadLimits],
+    ) -> None:
+        self.account = account
+        self._channel_of = channel
+        self._store = store
+        self._book = book
+        self._users = users_folder(data_dir)
+        self._limits = limits
+
+    # Which conversations there are.
+
+    def new_chat(self, caller: Caller, name: str = "") -> str:
+        """The id of one of the caller's conversations, which begins with its first message. name: up to 64 letters,
+        digits, dots, dashes and underscores; "" for one that is new for certain. Raises HttpProblem."""
+        if name and not CHAT_NAME.fullmatch(name):
+            raise HttpProblem(422, "invalid", "the name of a conversation has letters, digits, dots and dashes")
+        return chat_of(caller.person, name or secrets.token_hex(12))
+
+    def require(self, caller: Caller, chat: str) -> str:
+        """The chat, if it is the caller's. Raises HttpProblem, the same for others' as for what there is not."""
+        name = chat.partition("-")[2]
+        if not owns_chat(caller.person, chat) or not CHAT_NAME.fullmatch(name):
+            raise not_found("there is no such conversation")
+        return chat
+
+    def key(self, chat: str) -> str:
+        """The conversation's key in the store."""
+        return f"{self.account}:{chat}"
+
+    async def conversations(self, caller: Caller, *, limit: int = 50, before: datetime | None = None) -> list[Listed]:
+        """The caller's, the one that was used last first. before: only those that were used earlier."""
+        most = max(1, min(limit, MOST_LISTED))
+        return await self._store.read(lambda tx: shown.listed(tx, self.account, caller.person, most, before))
+
+    # Writing.
+
+    async def post(
+        self,
+        caller: Caller,
+        chat: str,
+        text: str,
+        *,
+        client_id: str,
+        attachments: Sequence[Attachment] = (),
+        reply_to: str | None = None,
+        locale: str | None = None,
+    ) -> Posted:
+        """Say something; it is committed when this returns.
+
+        client_id: the caller's own id of this message, 1 to 100 printable characters; the same one again in that chat
+        is the same message. reply_to: a message of the conversation, of either side. locale: as `en` or `zh-CN`.
+        Raises HttpProblem.
+        """
+        self.require(caller, chat)
+        if not CLIENT_ID.fullmatch(client_id):
+            raise HttpProblem(422, "invalid", "client_id has 1 to 100 printable characters and no space")
+        if len(text) > LONGEST_TEXT:
+            raise HttpProblem(
+                413, "too_long", f"a message has at most {LONGEST_TEXT} characters; attach a file instead"
+            )
+        if not text.strip() and not attachments:
+            raise HttpProblem(422, "empty", "the message is empty")
+        message_id = posted_id(chat, client_id)
+        if await self._store.read(lambda tx: shown.is_known(tx, self.account, chat, message_id)):
+            return Posted(message_id, repeated=True)
+        quote = None if reply_to is None else await self._quote(chat, reply_to)
+        posting = Posting(
+            chat=chat,
+            sender=self._sender(caller, locale),
+            text=text,
+            client_id=client_id,
+            attachments=tuple(attachments),
+            reply_to=quote,
+        )
+        try:
+            await self._channel().post(posting)
+        except NotCommitted as error:
+            raise _unstored() from error
+        return Posted(message_id, repeated=False)
+
+    async def press(
+        self, caller: Caller, chat: str, message_id: str, data: str, *, client_id: str, locale: str | None = None
+    ) -> None:
+        """Press a button of a message. data: the button's. client_id: as of a message. Raises HttpProblem."""
+        self.require(caller, chat)
+        if not CLIENT_ID.fullmatch(client_id) or len(data) > LONGEST_CLIENT_ID:
+            raise HttpProblem(422, "invalid", "client_id or data is not as it should be")
+        try:
+            await self._channel().press(chat, message_id, data, self._sender(caller, locale), client_id)
+        except NotCommitted as error:
+            raise _unstored() from error
+
+    def _sender(self, caller: Caller, locale: str | None) -> Sender:
+        row = self._book.row("person", caller.person)
+        name = (row.name if row is not None else "") or caller.name
+        return Sender(id=native_on(self.account, caller.person), display_name=name, locale=locale)
+
+    async def _quote(self, chat: str, message_id: str) -> Quote | None:
+        live = self._channel().board(chat).get(message_id)
+        if live is not None:
+            return Quote(message_id=message_id, text=live.text, author="", from_bot=True)
+        reply = await self._store.read(lambda tx: shown.reply_of(tx, self.account, chat, message_id))
+        if reply is not None:
+            text = reply.message.text if reply.message is not None else ""
+            return Quote(message_id=message_id, text=text, author="", from_bot=True)
+        if await self._store.read(lambda tx: shown.is_known(tx, self.account, chat, message_id)):
+            return Quote(message_id=message_id, text="", author="", from_bot=False)
+        return None
+
+    # Files.
+
+    async def upload(self, caller: Caller, name: str, mime_type: str, chunks: AsyncIterator[bytes]) -> Attachment:
+        """Keep a file for a message that is posted next. Raises HttpProblem."""
+        most, suffix = self._limits().file, os.path.splitext(name)[1]
+        upload_id = secrets.token_hex(16) + (suffix if UPLOAD_ID.fullmatch("0" * 32 + suffix) else "")
+        folder = self._users / uploads_folder(caller.person)
+        await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+        path, size = folder / upload_id, 0
+        part = folder / f"{upload_id}.part"
+        try:
+            with await asyncio.to_thread(_created, part) as file:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > most:
+                        raise HttpProblem(413, "too_large", f"a file has at most {most // MEBIBYTE} MB here")
+                    await asyncio.to_thread(file.write, chunk)
+                await asyncio.to_thread(_synced, file)
+            declared = harmless_name(name, "file")
+            await asyncio.to_thread(_described, folder / f"{upload_id}.name", f"{mime_type}\n{declared}")
+            await asyncio.to_thread(part.replace, path)
+        except BaseException:
+            await asyncio.to_thread(part.unlink, missing_ok=True)
+            raise
+        return self._attachment(caller, upload_id, declared, mime_type, size)
+
+    async def attachment(self, caller: Caller, upload_id: str) -> Attachment:
+        """A file that the caller has uploaded before. Raises HttpProblem."""
+        folder = self._users / uploads_folder(caller.person)
+        if not UPLOAD_ID.fullmatch(upload_id):
+            raise not_found("there is no such upload")
+        try:
+            size = (await asyncio.to_thread((folder / upload_id).stat)).st_size
+            told = await asyncio.to_thread((folder / f"{upload_id}.name").read_text, "utf-8")
+        except OSError:
+            raise not_found("there is no such upload") from None
+        mime_type, _, name = told.partition("\n")
+        return self._attachment(caller, upload_id, name, mime_type, size)
+
+    def _attachment(self, caller: Caller, upload_id: str, name: str, mime_type: str, size: int) -> Attachment:
+        return Attachment(
+            ref=f"{uploads_folder(caller.person)}/{upload_id}",
+            kind=_kind(mime_type),
+            name=name,
+            mime_type=mime_type or mimetypes.guess_type(name)[0],
+            size=size,
+        )
+
+    async def file(self, caller: Caller, chat: str, message_id: str) -> OutboundFile:
+        """The file that a message of the bot is; its path may be gone by the time it is opened. Raises HttpProblem."""
+        self.require(caller, chat)
+        live = self._channel().board(chat).get(message_id)
+        if live is None:
+            reply = await self._store.read(lambda tx: shown.reply_of(tx, self.account, chat, message_id))
+            live = next((each for each in _parts(reply) if each.message_id == message_id), None) if reply else None
+        if live is None or live.file is None:
+            raise not_found("there is no such file")
+        return live.file
+
+    # Reading.
+
+    async def history(
+        self, caller: Caller, chat: str, *, limit: int = 100, before: datetime | None = None
+    ) -> list[dict[str, Any]]:
+        """The newest messages of both sides as JSON types, oldest first, each with `author` "person" or "bot"; `before`:
+        only older ones. Growing ones as they are now."""
+        self.require(caller, chat)
+        most = max(1, min(limit, MOST_LISTED))
+        said = await self._store.read(lambda tx: shown.said(tx, self.account, chat, most, before))
+        answered = await self._store.read(lambda tx: shown.answered(tx, self.account, chat, most, before))
+        board = self._channel().board(chat)
+        found: list[tuple[datetime, dict[str, Any]]] = [(each.at, posted_json(each.message)) for each in said]
+        known = set()
+        for reply in answered:
+            for part in _parts(reply):
+                known.add(part.message_id)
+                if not board.is_removed(part.message_id):
+                    found.append((reply.at, (board.get(part.message_id) or part).as_json()))
+        if before is None:
+            # Sent, and not recorded yet.
+            found += [(live.at, live.as_json()) for live in board.messages if live.message_id not in known]
+        found.sort(key=lambda each: each[0])
+        return [told for _, told in found[-most:]]
+
+    async def follow(self, caller: Caller, chat: str, last_event_id: str | None = None) -> AsyncGenerator[str, None]:
+        """The changes of a conversation as server-sent events, without end: see `channels.http.board` for their types;
+        for `sse.stream`. last_event_id: of the newest one that the reader has. Raises HttpProblem at the first step."""
+        self.require(caller, chat)
+        async with aclosing(self._channel().follow(chat, last_event_id)) as changes:  # type: ignore[type-var]  # an async generator
+            async for number, change in changes:
+                yield event(change.type, change.data, number)
+
+    def _channel(self) -> HttpChannel:
+        channel = self._channel_of(self.account)
+        if not isinstance(channel, HttpChannel):
+            raise HttpProblem(503, "starting", "the service has just begun, or is about to end; try again")
+        return channel
+
+
+def _parts(reply: Answered) -> list[Shown]:
+    """The messages that a reply consists of, by what is stored of it."""
+    if reply.message is None:
+        return [_growing(reply, message_id) for message_id in reply.message_ids]
+    parts = laid_out(reply.message)
+    return [
+        shown_part(part, message_id, reply.reply_to, reply.at)
+        for part, message_id in zip(parts, reply.message_ids, strict=False)
+    ]
+
+
+def _growing(reply: Answered, message_id: str) -> Shown:
+    return Shown(message_id=message_id, reply_to=reply.reply_to, at=reply.at)
+
+
+def _kind(mime_type: str) -> AttachmentKind:
+    kind = mime_type.partition("/")[0]
+    return kind if kind in ("image", "audio", "video") else "file"  # type: ignore[return-value]  # each is one
+
+
+def _unstored() -> HttpProblem:
+    return HttpProblem(503, "not_stored", "it could not be stored; send it again", {"Retry-After": "2"})
+
+
+def _created(path: Path) -> Any:
+    return open(path, "wb", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, 0o600))
+
+
+def _described(path: Path, text: str) -> None:
+    with _created(path) as file:
+        file.write(text.encode("utf-8", "replace"))
+
+
+def _synced(file: Any) -> None:
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,149 @@
+"""What a conversation of the gateway's own accounts shows, read from its inbox and outbox rows; nothing else keeps it.
+
+Both are kept for these accounts as long as threads are (`upkeep`), and blanked when somebody is forgotten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import func, select
+
+from bot.store.identity import OWN_ACCOUNTS
+from bot.store.sql import from_json
+from bot.store.tables import conversations, inbox, outbox, runs, threads
+from channels.message import INBOUND_EVENT, OUTBOUND_MESSAGE, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from channels.message import OutboundMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A person's message, as it was committed."""
+
+    message: Message
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A reply of the bot. message_ids: of its parts that were sent, in their order. message: None while it grows.
+    forgotten: its words were deleted."""
+
+    reply_key: str
+    message_ids: tuple[str, ...]
+    message: OutboundMessage | None
+    forgotten: bool
+    reply_to: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A conversation in a list. touched_at: when the agent was asked something in it last, else when it began."""
+
+    chat: str
+    key: str
+    thread_id: str
+    title: str
+    created_at: datetime
+    touched_at: datetime
+
+
+def listed(tx: Connection, account: str, owner: str, limit: int, before: datetime | None) -> list[Listed]:
+    """The conversations of an owner on an account, the one that was used last first. before: only those used earlier."""
+    touched = func.coalesce(threads.c.touched_at, threads.c.created_at)
+    query = (
+        select(conversations.c.key, conversations.c.thread_id, threads.c.title, conversations.c.created_at, touched)
+        .join(threads, threads.c.thread_id == conversations.c.thread_id)
+        .where(conversations.c.account == account, conversations.c.owner == owner)
+    )
+    if before is not None:
+        query = query.where(touched < before)
+    rows = tx.execute(query.order_by(touched.desc()).limit(limit))
+    return [
+        Listed(
+            chat=key.partition(":")[2],
+            key=key,
+            thread_id=thread_id,
+            title=title,
+            created_at=created_at,
+            touched_at=at if at is not None else created_at,
+        )
+        for key, thread_id, title, created_at, at in rows
+    ]
+
+
+def said(tx: Connection, account: str, chat: str, limit: int, before: datetime | None) -> list[Said]:
+    """The newest messages of people, newest first; those that were forgotten are left out."""
+    there = (inbox.c.account == account) & (inbox.c.chat == chat) & inbox.c.platform_message_id.is_not(None)
+    query = select(inbox.c.event, inbox.c.received_at).where(there)
+    if before is not None:
+        query = query.where(inbox.c.received_at < before)
+    found = []
+    for row in tx.execute(query.order_by(inbox.c.id.desc()).limit(limit)):
+        event = from_json(INBOUND_EVENT, row.event)
+        if isinstance(event, Message) and (event.text or event.attachments):
+            found.append(Said(message=event, at=row.received_at))
+    return found
+
+
+def is_known(tx: Connection, account: str, chat: str, message_id: str) -> bool:
+    """Whether a person's message with that id was committed."""
+    there = (inbox.c.account == account) & (inbox.c.chat == chat) & (inbox.c.platform_message_id == message_id)
+    return tx.execute(select(inbox.c.id).where(there).limit(1)).first() is not None
+
+
+def answered(tx: Connection, account: str, chat: str, limit: int, before: datetime | None) -> list[Answered]:
+    """The newest replies that stand in a chat, newest first; those that were forgotten are left out."""
+    there = (outbox.c.account == account) & (outbox.c.chat == chat)
+    first = select(outbox.c.reply_key, outbox.c.created_at).where(there, outbox.c.part == 0)
+    if before is not None:
+        first = first.where(outbox.c.created_at < before)
+    newest = first.order_by(outbox.c.created_at.desc(), outbox.c.reply_key).limit(limit).subquery()
+    rows = tx.execute(
+        select(outbox).where(there, outbox.c.reply_key.in_(select(newest.c.reply_key))).order_by(outbox.c.part)
+    )
+    parts: dict[str, list[Any]] = {}
+    for row in rows:
+        parts.setdefault(row.reply_key, []).append(row)
+    found = [_answered(key, each) for key, each in parts.items()]
+    there_now = [each for each in found if each.message_ids and not each.forgotten]
+    return sorted(there_now, key=lambda each: each.at, reverse=True)
+
+
+def reply_of(tx: Connection, account: str, chat: str, message_id: str) -> Answered | None:
+    """The reply that a message of the bot is a part of."""
+    there = (outbox.c.account == account) & (outbox.c.chat == chat)
+    at = tx.scalar(select(outbox.c.reply_key).where(there, outbox.c.message_id == message_id).limit(1))
+    if at is None:
+        return None
+    return _answered(at, list(tx.execute(select(outbox).where(outbox.c.reply_key == at).order_by(outbox.c.part))))
+
+
+def _answered(reply_key: str, rows: Sequence[Any]) -> Answered:
+    """rows: the reply's parts in their order."""
+    first = rows[0]
+    return Answered(
+        reply_key=reply_key,
+        message_ids=tuple(row.message_id for row in rows if row.message_id is not None and row.sent_rev >= 0),
+        message=from_json(OUTBOUND_MESSAGE, first.body) if first.body else None,
+        forgotten=not first.body and (first.final or first.abandoned is not None),
+        reply_to=first.reply_to,
+        at=first.created_at,
+    )
+
+
+def kept_files(tx: Connection) -> set[str]:
+    """The names of the folders of spooled files that replies of the gateway's own accounts still show: of runs that
+    are known, and of replies of commands."""
+    shown = select(outbox.c.reply_key).where(outbox.c.account.in_(sorted(OWN_ACCOUNTS)), outbox.c.body != "")
+    of_runs = select(runs.c.run_id).where(runs.c.account.in_(sorted(OWN_ACCOUNTS)), runs.c.reply_key.in_(shown))
+    return set(tx.scalars(shown)) | set(tx.scalars(of_runs))
