@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from bot.operations.reload import Reloader
     from bot.operations.status import StatusPage
     from bot.operations.why import WhyPage
+    from bot.redaction import Redactor
     from bot.runs.manager import RunManager
     from bot.schedule.service import ScheduleService
     from bot.settings import Settings
@@ -82,10 +83,12 @@ class HttpParts:
     models: ModelHealth
     forgetting: Forgetting
     reloader: Reloader | None
+    redact: Redactor
 
 
 def routers(parts: HttpParts) -> list[APIRouter]:
     """All that is served, in the order in which paths are looked for."""
+    from bot.http.api.router import api_routers
     from bot.http.chats import chats_router
     from bot.http.health import health_router
     from bot.http.metrics import Watched, metrics_router
@@ -105,4 +108,5 @@ def routers(parts: HttpParts) -> list[APIRouter]:
         metrics_router(watched, parts.gatekeeper.settings),
         signing_router(parts),
         chats_router(parts),
+        *api_routers(parts),
     ]

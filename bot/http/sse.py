@@ -23,15 +23,18 @@ def event(kind: str, data: Any, number: str = "") -> str:
     return "\n".join([*lines, f"event: {kind}", f"data: {text}", "", ""])
 
 
-def stream(events: AsyncGenerator[str, None], every: float = HEARTBEAT_SECONDS) -> StreamingResponse:
+def stream(
+    events: AsyncGenerator[str, None], every: float = HEARTBEAT_SECONDS, *, retry: bool = True
+) -> StreamingResponse:
     """An answer of these events (see `event`), with a comment where there is none for so many seconds. The generator is
-    closed when the reader is gone."""
+    closed when the reader is gone. retry: readers are told when to come back; some clients take that for an event."""
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_alive(events, every), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_alive(events, every, retry=retry), media_type="text/event-stream", headers=headers)
 
 
-async def _alive(events: AsyncGenerator[str, None], every: float) -> AsyncIterator[str]:
-    yield f"retry: {RETRY_MILLISECONDS}\n\n"
+async def _alive(events: AsyncGenerator[str, None], every: float, *, retry: bool) -> AsyncIterator[str]:
+    if retry:
+        yield f"retry: {RETRY_MILLISECONDS}\n\n"
     async with aclosing(events):
         coming: asyncio.Task[str] | None = None
         try:

@@ -239,6 +239,7 @@ class Wiring:
             models=self.models,
             forgetting=self.forgetting,
             reloader=self.reloader,
+            redact=self._redact,
         )
 
     async def recover(self) -> None:

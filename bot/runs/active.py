@@ -53,8 +53,8 @@ class ActiveRun:
     a person is not counted. asking: what it waits for a person to decide; decided: set when something of that was.
     rests: it does nothing until then.
     held: it is to begin again as soon as this is set. slot_wait, first_words: seconds that it waited for a slot, and
-    from its beginning until its answer had words; None before. tokens: read and written in this process. stream: for who follows it, None where
-    nobody can.
+    from its beginning until its answer had words; None before. tokens: read and written in this process. stream: for
+    who follows it, None where nobody can.
     """
 
     row: RunRow

@@ -10,6 +10,8 @@ from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
+from cachetools import LRUCache
+
 from harness.events import TextDelta, TextReset
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 KEPT_EVENTS = 2_000
 """Of one run; older ones are read from the store, where deltas are folded."""
+
+KEPT_ENDED = 32
+"""Streams of runs that have ended, for readers that come a moment too late."""
 
 Phase = Literal["working", "waiting", "ended"]
 
@@ -98,6 +103,7 @@ class Following:
         self.accounts: frozenset[str] = frozenset()
         """Whose runs can be followed, from their next start on."""
         self._streams: dict[str, RunStream] = {}
+        self._ended: LRUCache[str, RunStream] = LRUCache(KEPT_ENDED)
         self._watching: dict[str, set[asyncio.Event]] = {}
 
     def begin(self, row: RunRow) -> RunStream | None:
@@ -105,6 +111,7 @@ class Following:
         if row.address.account not in self.accounts:
             return None
         stream = self._streams[row.run_id] = RunStream(row.run_id)
+        self._ended.pop(row.run_id, None)
         self.note(row.conversation)
         return stream
 
@@ -112,12 +119,13 @@ class Following:
         """It is not worked on any more, and its row says why."""
         stream = self._streams.pop(row.run_id, None)
         if stream is not None:
+            self._ended[row.run_id] = stream
             stream.enter("ended")
             self.note(row.conversation)
 
     def of(self, run_id: str) -> RunStream | None:
-        """The stream of a run that works here, or waits for a person."""
-        return self._streams.get(run_id)
+        """The stream of a run that works here, or waits for a person, or did so lately."""
+        return self._streams.get(run_id) or self._ended.get(run_id)
 
     def note(self, conversation: str) -> None:
         """Something may have changed there: a run opened, refused, begun, ended."""

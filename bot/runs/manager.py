@@ -274,6 +274,11 @@ class RunManager:
             await self._meter.charge(spent, payer)
         return before - len(await harness.history(thread_id))
 
+    @property
+    def suspending(self) -> bool:
+        """The process is about to stop."""
+        return self._suspending
+
     def suspend(self) -> None:
         """A planned stop: every run pauses where it is and goes on at the next start."""
         self._suspending = True

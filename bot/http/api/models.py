@@ -62,8 +62,8 @@ class Command(Body):
 
 
 class RunCreate(Body):
-    """A run that is asked for. on_disconnect: what becomes of it when its stream is cut off. on_completion: of the thread
-    of a run without one."""
+    """A run that is asked for. on_disconnect: what becomes of it when its stream is cut off. on_completion: the same of a
+    thread that was made for the run alone, when that has ended."""
 
     assistant_id: str = Field(max_length=200)
     input: dict[str, Any] | None = None

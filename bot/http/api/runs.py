@@ -1,4 +1,4 @@
-"""Runs of programs: begun by a message on the account `api`, so that they are ordinary runs; awaited, answered, ended."""
+"""Runs of programs: begun by a message on the account `api`, so that they are ordinary runs; awaited and ended."""
 
 from __future__ import annotations
 
@@ -415,5 +415,3 @@ def _plain(run_id: str) -> str:
 async def _within(event: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
-
-

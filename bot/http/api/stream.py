@@ -1,8 +1,8 @@
 """What a run tells, as a stream of server-sent events in LangGraph's modes.
 
-An event's id is `<process>-<number>-<place>`: the epoch of the process, the number of the run's own event, and the place
-among what is told of that. So a client that comes back gets what it missed, as far as that is kept; where it is not, an
-event `gap` says so and holds what the turn's messages are now.
+An event's id is `<process>-<number>-<place>`: the epoch of the process, the number of the run's own event, and the
+place among what is told of that. So a client that comes back gets what it missed, as far as that is kept; where it is
+not, an event `gap` says so and holds what the turn's messages are now.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from harness.events import (
     ReasoningDelta,
     TextDelta,
     TextReset,
+    TodosChanged,
     ToolEnded,
     ToolStarted,
+    Usage,
 )
 
 if TYPE_CHECKING:
@@ -44,9 +46,10 @@ BEGINNING = "-1"
 """The Last-Event-ID that asks for all that is kept."""
 _ID = re.compile(r"(\d{1,18})-(\d{1,18})-(\d)")
 TOLD_OTHERWISE = (TextDelta, TextReset, ReasoningDelta, ApprovalRequested, Failed)
+CHANGES = (ToolEnded, TodosChanged, Usage)
 STATE_CHANGES = (ToolStarted, TextDelta, ReasoningDelta, Finished)
-"""Events before which the thread may have a new state: a tool begins after the message that calls it was kept, and the
-model speaks after the results were."""
+"""Events before which the thread may have a new state, once there was one of CHANGES: a tool begins after the message
+that calls it was kept, and the model speaks after the results were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +122,8 @@ class ToldText:
 class RunReader:
     """Follows one run for one client.
 
-    modes: what is told. after: the Last-Event-ID of a client that comes back. whole: from the run's beginning, else from
-    now on. resumed: the run goes on after a decision that was just made, so that it does not wait any more.
+    modes: what is told. after: the Last-Event-ID of a client that comes back. whole: from the run's beginning on, else
+    from now on. resumed: the run goes on after a decision that was just made, so that it does not wait any more.
     """
 
     def __init__(
@@ -153,7 +156,9 @@ class RunReader:
 
     async def frames(self) -> AsyncGenerator[Frame, None]:
         """All events, until the run has ended or waits for a person; without `end` where the process stops first."""
-        yield Frame("metadata", {"run_id": self._run_id, "thread_id": self._thread.name, "attempt": max(1, self._row.attempt)})
+        yield Frame(
+            "metadata", {"run_id": self._run_id, "thread_id": self._thread.name, "attempt": max(1, self._row.attempt)}
+        )
         followed = False
         while True:
             stream = await self._stream()
@@ -215,7 +220,9 @@ class RunReader:
 
     def _is_new(self, frame: Frame) -> bool:
         after, own = self._after, Position.read(frame.id)
-        return after is None or own is None or own.epoch != after.epoch or (own.seq, own.place) > (after.seq, after.place)
+        return (
+            after is None or own is None or own.epoch != after.epoch or (own.seq, own.place) > (after.seq, after.place)
+        )
 
     async def _started(self, stream: RunStream) -> AsyncGenerator[Frame, None]:
         """Take up the place from which the client is told, and say what it cannot be told."""
@@ -291,7 +298,7 @@ class RunReader:
         if isinstance(event, STATE_CHANGES) and (self._changed or isinstance(event, ToolStarted)):
             async for frame in self._state(event.seq):
                 yield frame
-        self._changed = isinstance(event, ToolEnded) or (self._changed and not isinstance(event, STATE_CHANGES))
+        self._changed = isinstance(event, CHANGES) or (self._changed and not isinstance(event, STATE_CHANGES))
         for message in self._said(event):
             if "messages-tuple" in self._modes:
                 yield self._messages(message, event.seq)
@@ -343,6 +350,9 @@ class RunReader:
         if view is None:
             return
         values, before = values_of(view), self._seen
+        if before is None and self._whole and not self._returns:
+            turn = len(_turn_of(view))
+            before = {"messages": values["messages"][: len(values["messages"]) - turn]}  # as the run found it
         self._seen = values
         if "updates" in self._modes and before is not None:
             for node, update in _updates(before, values):

@@ -6,11 +6,10 @@ What is somebody else's is not found, for its conversation has another key.
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from bot.http.errors import HttpProblem, not_found
+from bot.http.errors import not_found
 from bot.store import conversations, forgetting, programs, prompts, run_events, runs
 from bot.store.forgetting import BY_AGE, DeletionKind, DeletionRow
 from bot.store.identity import chat_of
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.http.parts import HttpParts
     from bot.http.auth import Caller
+    from bot.http.parts import HttpParts
     from bot.store.prompts import ApprovalRow
     from bot.store.rows import ConversationRow, RunRow
     from harness.context import ThreadView
@@ -44,7 +43,12 @@ class Threads:
         self._store = parts.store
 
     async def create(
-        self, caller: Caller, name: str | None = None, metadata: Mapping[str, Any] | None = None, *, temporary: bool = False
+        self,
+        caller: Caller,
+        name: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        temporary: bool = False,
     ) -> tuple[ProgramThread, bool]:
         """The thread of that id (a UUID; None: a new one), and whether this made it."""
         thread_id = str(uuid.uuid4()) if name is None else name
@@ -234,5 +238,3 @@ def state_json(thread_id: str, view: ThreadView | None, interrupts: Interrupts =
 
 def iso(at: datetime) -> str:
     return at.isoformat()
-
-
