@@ -237,7 +237,7 @@ async def test_a_stateless_run_has_a_thread_of_its_own(client: LangGraphClient) 
 
 
 async def test_what_was_said_elsewhere_begins_a_thread(api: Api, client: LangGraphClient) -> None:
-    messages = [
+    messages: Any = [
         {"role": "user", "content": "My colour is teal."},
         {"role": "assistant", "content": "Noted."},
         {"role": "user", "content": "!say Teal."},
@@ -289,7 +289,7 @@ async def test_what_becomes_of_a_run_whose_client_goes(
 ) -> None:
     thread, pause = await client.threads.create(), f"goes-{on_disconnect}"
     run_id = ""
-    stream = client.runs.stream(
+    stream: Any = client.runs.stream(
         thread["thread_id"],
         AGENT,
         input=said(f"!pause {pause}"),

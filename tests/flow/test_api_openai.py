@@ -128,11 +128,11 @@ async def test_errors_have_openais_form(api: Api, client: AsyncOpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as unknown:
         await client.chat.completions.create(model="gpt-nothing", messages=user("hello"))
     assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
-    with pytest.raises(openai.UnprocessableEntityError):
-        remote: Any = [{"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}]
+    remote: Any = [{"type": "image_url", "image_url": {"url": "http://127.0.0.1/x.png"}}]
+    with pytest.raises(openai.UnprocessableEntityError, match="data: URL"):
         await client.chat.completions.create(model=AGENT, messages=user(remote))
+    tools: Any = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
     with pytest.raises(openai.UnprocessableEntityError, match="tools"):
-        tools: Any = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
         await client.chat.completions.create(model=AGENT, messages=user("hello"), tools=tools)
     with pytest.raises(openai.APIStatusError) as failed:
         await client.chat.completions.create(model=AGENT, messages=user("!status 404"))

@@ -62,8 +62,11 @@ class Command(Body):
 
 
 class RunCreate(Body):
-    """A run that is asked for. on_disconnect: what becomes of it when its stream is cut off. on_completion: the same of a
-    thread that was made for the run alone, when that has ended."""
+    """A run that is asked for.
+
+    on_disconnect: what becomes of it when its stream is cut off.
+    on_completion: what becomes of a thread that was made for this run alone, a while after its end.
+    """
 
     assistant_id: str = Field(max_length=200)
     input: dict[str, Any] | None = None

@@ -440,7 +440,7 @@ def _updates(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tupl
             continue
         own: Literal["model", "tools"] = "tools" if message["type"] == "tool" else "model"
         if node not in (None, own) and added:
-            yield node, {"messages": added}  # type: ignore[misc]  # it is one where there is something added
+            yield node, {"messages": added}
             added = []
         node = own
         added.append(message)
