@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.http.auth import Caller, SignedIn, requires
@@ -16,8 +16,6 @@ from bot.http.errors import not_found
 from bot.http.sse import stream
 
 if TYPE_CHECKING:
-    from fastapi.responses import StreamingResponse
-
     from bot.http.parts import HttpParts
     from bot.http.talk import Talk
 
