@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from importlib.metadata import version as installed_version
 from typing import Annotated
@@ -23,6 +24,7 @@ from bot.cli.options import (
 )
 
 EXIT_USAGE = 2
+PAGE = "ANTLER__HTTP__LISTEN"
 
 app = typer.Typer(
     help="Antler, a chat gateway for agents on your own machine.",
@@ -70,8 +72,13 @@ def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel
 
     gc_tuning.hold()
     source = source_of(config, data_dir, log_level)
-    settings = read(source)
+    from bot.process import terminal
     from bot.process.app import serve
+
+    if source.path is None and terminal.is_interactive() and PAGE not in os.environ:
+        # Kept with what else the command line says, so that the next reading of the settings finds it too.
+        source.options = {**source.options, "http.listen": terminal.page_address()}
+    settings = read(source)
 
     raise typer.Exit(serve(settings, source))
 

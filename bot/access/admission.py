@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from channels.message import Message
 
 ANYONE = "*"
+PROGRAMS = "api"
+"""The account of programs: administrators command nothing in its chats."""
 OPERATOR = "web:local"
 """Who signed in with a link that only this machine's user could print: an administrator."""
 LONGEST_NAME = 80
@@ -99,22 +101,20 @@ def _nobody(account: str) -> AccessRules | None:
 
 @dataclass(frozen=True, slots=True)
 class SharedRules(AccessRules):
-    """Rules of one of the gateway's own accounts, `web` or `api`: who may write on an account of theirs may write here.
+    """Rules of one of the gateway's own accounts, `web` or `api`: who may write on another account may write here.
 
-    own: the account. A person of its own (`web:local`, a program's token) is only known to whom the HTTP service let in,
-    and has no other account that could tell. elsewhere: another account's rules as they are now; None where there is no
-    such account.
+    own: the account. A person of its own (`web:local`, a program's) has no other account that could tell: the HTTP
+    service has let them in. elsewhere: another account's rules as they are now; None where there is no such account.
     """
 
     own: str = ""
     elsewhere: Callable[[str], AccessRules | None] = _nobody
 
     def is_admin(self, person: str) -> bool:
-        account = person.partition(":")[0]
-        if account == self.own:
-            return person == OPERATOR
-        rules = self.elsewhere(account)
-        return rules is not None and rules.is_admin(person)
+        if self.own == PROGRAMS:
+            return False  # what a token is good for its scopes say, and a chat knows none
+        rules = self.elsewhere(person.partition(":")[0])
+        return person == OPERATOR or (rules is not None and rules.is_admin(person))
 
     def is_listed(self, person: str) -> bool:
         account = person.partition(":")[0]
@@ -128,8 +128,10 @@ class SharedRules(AccessRules):
     def admits(self, person: str) -> bool:
         """Whether the person may write in private on the account that they are of."""
         account, _, native = person.partition(":")
+        if person == OPERATOR:
+            return True
         if account == self.own:
-            return person == OPERATOR or not self.admins_only
+            return account == PROGRAMS and not self.admins_only
         rules = self.elsewhere(account)
         if rules is None:
             return False

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bot.access.store import AccessStore
-    from bot.settings.sections import HttpSettings
+    from bot.settings.http import HttpSettings
     from bot.store.retrying import RetryingStore
 
 SCOPES = ("read", "threads", "runs", "operate", "admin")

@@ -1,4 +1,4 @@
-"""`antler access`, `web`, `token` and `memory`: who may use the bot and how they sign in, what is remembered of people."""
+"""`antler access`, `web`, `token`, `memory`: who may use the bot, how they sign in, what is remembered of people."""
 
 from __future__ import annotations
 

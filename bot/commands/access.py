@@ -11,12 +11,13 @@ from bot.access import pairing
 from bot.access.admins import REQUEST
 from bot.access.editor import AccessRefused, clean_name, problem
 from bot.access.pairing import Tries
+from bot.access.signin import LINK_LIFE
 from bot.access.tool import entries
 from bot.commands.group import ButtonKind
 from bot.delivery.buttons import question, row_of
 from bot.store import prompts
 from bot.store.access import AccessState
-from bot.store.identity import chat_id
+from bot.store.identity import OWN_ACCOUNTS, chat_id
 from bot.texts.markdown import inline
 from channels.message import OutboundMessage
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.access.editor import AccessEditor, Change
+    from bot.access.signin import SignIns
     from bot.access.tool import Entry
     from bot.commands.group import Answers, CommandHandler
     from bot.conversations.actor import Conversation
@@ -41,6 +43,29 @@ LET_IN = (AccessState.PAIRED, AccessState.ALLOWED, AccessState.ADMIN)
 ALLOW, CANCEL = 0, 1
 LISTED = 40
 """Entries that /access shows; `antler access list` shows all."""
+
+
+class SignInCommands:
+    """/web: a link that signs the writer in to the page, for everybody who may use the bot."""
+
+    def __init__(self, answers: Answers, signins: SignIns) -> None:
+        self._answers = answers
+        self._signins = signins
+        self.commands: Mapping[str, CommandHandler] = {"web": self._web}
+        self.buttons: Mapping[str, ButtonKind] = {}
+
+    async def _web(self, conversation: Conversation, call: Call) -> None:
+        address, say = call.message.address, call.texts.sign_in
+        if address.account in OWN_ACCOUNTS:
+            # A token for a few things would else open a session for all of them.
+            return await self._answers.say(call, say["here"], "/web on the page")
+        if address.kind != "dm":
+            return await self._answers.say(call, say["private"], "/web in a group")
+        link = self._signins.link(call.person)
+        if link is None:
+            return await self._answers.say(call, say["off"], "no page")
+        life = call.texts.duration(LINK_LIFE.total_seconds())
+        await self._answers.say(call, say["link"].format(link=link, life=life), "/web")
 
 
 class AccessCommands:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.access import pairing
-from bot.commands.access import AccessCommands
+from bot.commands.access import AccessCommands, SignInCommands
 from bot.commands.approvals import ApprovalCommands, QuestionCommands
 from bot.commands.choosing import TimezoneCommands, VerboseCommands, agent_commands, model_commands
 from bot.commands.deleting import DeletingCommands
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from bot.access.editor import AccessEditor
+    from bot.access.signin import SignIns
     from bot.commands.group import ButtonKind, CommandGroup, CommandHandler
     from bot.conversations.actor import Conversation
     from bot.conversations.services import ConversationPorts
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
 
 ALIASES = {"cancel": "stop", "clear": "new", "reset": "new", "commands": "help", "menu": "help"}
 """What other bots call some of our commands. No list shows them."""
-WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help", "pair", "start", "whoami", "why"})
+WITHOUT_CONVERSATION = frozenset(
+    {"access", "allow", "disallow", "forget", "help", "pair", "start", "web", "whoami", "why"}
+)
 """Commands that act on no conversation, so that they mean something where there is none."""
 
 
@@ -56,6 +59,7 @@ def make_commands(
     memory: MemoryKeeper,
     abilities: Callable[[], Sequence[str]],
     why: WhyPage,
+    signins: SignIns,
 ) -> Commands:
     """Make every command that acts on the conversations with these ports.
 
@@ -82,6 +86,7 @@ def make_commands(
             VerboseCommands(answers),
             ReminderCommands(answers, schedules, clock, spending.days),
             AccessCommands(answers, editor, clock),
+            SignInCommands(answers, signins),
             WhyCommands(answers, why),
         ],
     )

@@ -23,7 +23,7 @@ from bot.store.identity import native_on
 
 if TYPE_CHECKING:
     from bot.access.signin import SignIns
-    from bot.settings.sections import HttpSettings
+    from bot.settings.http import HttpSettings
     from channels.base import Clock
 
 COOKIE = "antler_session"
@@ -35,9 +35,9 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks. person: their id; all they see and do is that person's. scopes: what this request may do. is_admin: they
-    are an administrator now. key: of the session or token. csrf: what forms and scripts of a session's pages send along,
-    "" for a token."""
+    """Who asks. person: their id; all they see and do is that person's. scopes: what this request may do. is_admin:
+    they are an administrator now. key: of the session or token. csrf: what scripts of a session's pages send along, ""
+    for a token."""
 
     person: str
     scopes: frozenset[str]
@@ -73,7 +73,7 @@ class Gatekeeper:
         return found
 
     def check_sign_in(self, request: Request) -> None:
-        """Before a link's code is looked at. Raises HttpProblem."""
+        """Refuse a request of another site, and one of too many. Raises HttpProblem."""
         self.check_site(request)
         client = request.client.host if request.client is not None else ""
         if not self._sign_ins.passes(client):

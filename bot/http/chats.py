@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime  # noqa: TC003  # read by FastAPI
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bot.http.talk import Talk
 
 SHOWN_INLINE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "audio/ogg", "audio/mpeg", "video/mp4"})
-"""What a browser may show of a file that the agent made; anything else is only saved: it could be a page with scripts."""
+"""What a browser may show of a file that the agent made; all else is only saved: it could be a page with scripts."""
 
 
 class _Body(BaseModel):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 
 from bot.http.errors import error_response
+from bot.settings.http import is_loopback
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from bot.settings.sections import HttpSettings
+    from bot.settings.http import HttpSettings
 
 MEBIBYTE = 1024 * 1024
 MOST_BODY = MEBIBYTE
@@ -71,11 +72,7 @@ class Guard:
         declared = headers.get("content-length", "0")
         if not declared.isdecimal() or int(declared) > most:
             return await _too_large(most)(scope, receive, answer)
-        body = _Body(receive, most)
-        try:
-            await self._app(scope, body.receive, answer)
-        except BodyTooLarge:
-            await _too_large(most)(scope, receive, answer)
+        await self._app(scope, _Body(receive, most).receive, answer)
 
     def _is_ours(self, host: str) -> bool:
         """Whether it was asked by a name of ours: a page of another site can make its own name lead to this machine.
@@ -85,7 +82,7 @@ class Guard:
         if self._settings.is_exposed and self._settings.url is None:
             return True
         name = urlsplit(f"//{host}").hostname or ""
-        return name in self._names or _is_loopback(name)
+        return name in self._names or is_loopback(name)
 
     def _with_headers(self, send: Send) -> Send:
         async def sending(message: Message) -> None:
@@ -100,21 +97,18 @@ class Guard:
         return sending
 
 
-class BodyTooLarge(Exception):
-    """More came than may; raised where the body is read."""
-
-
 class _Body:
     def __init__(self, receive: Receive, most: int) -> None:
         self._receive = receive
-        self._left = most
+        self._most = self._left = most
 
     async def receive(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             if self._left < 0:
-                raise BodyTooLarge
+                # FastAPI takes other errors of reading a body for a body that is not as it should be.
+                raise HTTPException(413, f"a request has at most {self._most} bytes here")
         return message
 
 
@@ -125,10 +119,3 @@ def _too_large(most: int) -> ASGIApp:
 def _names(settings: HttpSettings) -> frozenset[str]:
     own = settings.address[0] if settings.listen is not None else ""
     return frozenset({"localhost", own, urlsplit(settings.url or "").hostname or ""} - {""})
-
-
-def _is_loopback(name: str) -> bool:
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

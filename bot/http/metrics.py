@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bot.inbound.bus import MessageBus
     from bot.operations.status import StatusPage, StoredFacts
     from bot.runs.manager import RunManager
-    from bot.settings.sections import HttpSettings
+    from bot.settings.http import HttpSettings
     from bot.usage.meter import Totals
     from harness.models.health import ModelHealth
 

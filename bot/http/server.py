@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
 
     from bot.http.auth import Gatekeeper
-    from bot.settings.sections import HttpSettings
+    from bot.settings.http import HttpSettings
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,9 @@ PAGE = """<!doctype html>
 {body}
 </html>
 """
-FORM = '<form method="post" action="{action}"><input type="hidden" name="code" value="{code}"><button autofocus>{say}</button></form>'
+FORM = """<form method="post" action="{action}">
+<input type="hidden" name="code" value="{code}"><button autofocus>{say}</button>
+</form>"""
 OVER = "<p>{say}</p>"
 SAY = {
     "en": ("Sign in", "This link was used already, or is too old. Ask for another one: /web in a chat, or antler web."),

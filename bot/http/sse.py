@@ -39,7 +39,7 @@ async def _alive(events: AsyncGenerator[str, None], every: float, *, retry: bool
         coming: asyncio.Task[str] | None = None
         try:
             while True:
-                coming = coming or asyncio.create_task(anext(events), name="next event")  # type: ignore[arg-type]  # a coroutine of this generator
+                coming = coming or asyncio.create_task(anext(events), name="next event")
                 done, _ = await asyncio.wait({coming}, timeout=every)
                 if not done:
                     yield ": alive\n\n"

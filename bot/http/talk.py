@@ -242,7 +242,7 @@ class Talk:
     async def history(
         self, caller: Caller, chat: str, *, limit: int = 100, before: datetime | None = None
     ) -> list[dict[str, Any]]:
-        """The newest messages of both sides as JSON types, oldest first, each with `author` "person" or "bot"; `before`:
+        """The newest messages of both sides as JSON types, oldest first, each with `author` "person" or "bot". before:
         only older ones. Growing ones as they are now."""
         self.require(caller, chat)
         most = max(1, min(limit, MOST_LISTED))

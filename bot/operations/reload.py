@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from bot.settings.load import agents_of
 from bot.settings.model import COMMON_KEYS
 from bot.settings.problems import ConfigError
+from channels.registry import OWN
 from sandbox.providers import REMOTE
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from bot.inbound.connections import Connections
     from bot.process.agent import Agent
     from bot.settings import Settings
+    from bot.settings.http import HttpSettings
     from bot.settings.load import SettingsSource, Signature
     from bot.settings.model import ChannelSettings
-    from bot.settings.sections import HttpSettings
     from bot.usage.report import Spending
     from bot.voice.speech_to_text import CurrentSpeechToText
     from channels.base import Clock
@@ -65,7 +66,9 @@ def change(old: Settings, new: Settings) -> Change:
         restart += [key for key in ("sandbox", "tracing") if key not in restart and _goes_out(old, new, key)]
     kept = {key: getattr(old, key) for key in RESTART if "." not in key}
     memory = new.memory.model_copy(update={"storage": old.memory.storage})
-    held = new.model_copy(update=kept | {"memory": memory})
+    # What Antler's own accounts are made by has the folder of the start.
+    own = {name: old.channels[name] for name in OWN & old.channels.keys() & new.channels.keys()}
+    held = new.model_copy(update=kept | {"memory": memory, "channels": new.channels | own})
     differing = [name for name in type(new).model_fields if getattr(old, name) != getattr(held, name)]
     applied = [name for name in differing if name != "channels"]
     if "channels" in differing:
@@ -75,7 +78,7 @@ def change(old: Settings, new: Settings) -> Change:
 
 def _of_accounts(old: Mapping[str, ChannelSettings], new: Mapping[str, ChannelSettings]) -> Iterator[str]:
     """Which keys of `channels` differ."""
-    for account in {**old, **new}:
+    for account in [name for name in {**old, **new} if name not in OWN]:  # those come and go with `http`
         before, now = old.get(account), new.get(account)
         if before is None or now is None or (before.type, before.adapter) != (now.type, now.adapter):
             yield f"channels.{account}"

@@ -23,10 +23,12 @@ from bot.process import logs, terminal
 from bot.process.gateway import CONFIG_ERROR, FAILURE, OK, Gateway
 from bot.redaction import Redactor
 from bot.settings import ChannelSettings
+from bot.settings.http import HttpSettings
 from bot.settings.load import exposed
 from bot.settings.sections import LOG_FILE
 from bot.store import Store
 from bot.store.errors import StoreBusy, StoreError
+from bot.store.identity import OWN_ACCOUNTS
 from bot.texts import language_of
 from channels.console.transcript import locale_of
 from harness.models.tour_texts import first_screen
@@ -167,7 +169,8 @@ def console(settings: Settings, source: SettingsSource) -> int:
     else:
         return OK
     own = {"console": ChannelSettings.model_validate({"type": "console", "adapter": {}})}
-    return serve(settings.model_copy(update={"channels": own}), source, watched=False)
+    # Without the page: its accounts would be there as well, and its listener is the gateway's.
+    return serve(settings.model_copy(update={"channels": own, "http": HttpSettings()}), source, watched=False)
 
 
 async def _serve(settings: Settings, redact: Redactor, source: SettingsSource | None) -> int:
@@ -212,4 +215,4 @@ async def _open_store(settings: Settings, clock: SystemClock) -> Store:
 
 def _only_terminal(settings: Settings) -> bool:
     """Whether the terminal is the only account: then its end of input is the end of the process."""
-    return {channel.type for channel in settings.channels.values()} == {"console"}
+    return {channel.type for channel in settings.channels.values()} - OWN_ACCOUNTS == {"console"}

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -26,11 +27,13 @@ from channels.console.channel import ConsoleChannel
 if TYPE_CHECKING:
     from bot.clock import SystemClock
     from bot.control.server import TakeOver
+    from bot.http.auth import Gatekeeper
+    from bot.http.parts import HttpParts
     from bot.http.server import HttpServer
     from bot.redaction import Redactor
     from bot.settings import Settings
+    from bot.settings.http import HttpSettings
     from bot.settings.load import SettingsSource
-    from bot.settings.sections import HttpSettings
     from bot.store import Store
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
@@ -66,6 +69,7 @@ class Gateway:
         self._settings = settings
         self._store = store
         self._clock = clock
+        self._redact = redact
         self._stop = asyncio.Event()
         self._code = OK
         self._connected = asyncio.Event()
@@ -103,6 +107,8 @@ class Gateway:
         if why := self._listen(self._settings.http):
             return self._fail(why)
         parts.adoption.listen = self._listen_as
+        if terminal.is_interactive() and (link := parts.signins.link()) is not None:
+            print(f"Page: {link}", file=sys.stderr)  # never into the log: who has it is signed in
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
         await parts.recover()
@@ -148,7 +154,7 @@ class Gateway:
 
         parts = self._parts
         gatekeeper = Gatekeeper(parts.signins, settings, self._clock)
-        made = routers(parts.http(gatekeeper, self._is_ready))
+        made = routers(self._served(gatekeeper))
         try:
             self._http = HttpServer(settings, made, gatekeeper, parts.uploads.limits.message)
         except HttpUnavailable as error:
@@ -156,6 +162,58 @@ class Gateway:
         self._http.start()
         log.info("HTTP: listening on %s", settings.listen)
         return ""
+
+    def _served(self, gatekeeper: Gatekeeper) -> HttpParts:
+        """What a listener serves. gatekeeper: finds out who asks it."""
+        from bot.http.parts import HttpParts
+        from bot.http.talk import Talk
+
+        parts = self._parts
+
+        def talk(account: str) -> Talk:
+            return Talk(
+                account,
+                channel=parts.connections.channels.get,
+                store=parts.patient,
+                book=parts.editor.book,
+                data_dir=self._settings.data_dir,
+                limits=lambda: parts.uploads.limits,
+            )
+
+        return HttpParts(
+            settings=lambda: parts.settings,
+            store=parts.patient,
+            clock=self._clock,
+            tasks=parts.tasks,
+            gatekeeper=gatekeeper,
+            signins=parts.signins,
+            web=talk("web"),
+            api=talk("api"),
+            is_ready=self._is_ready,
+            platforms={account: channel.type for account, channel in parts.settings.channels.items()},
+            harness=parts.agent.harness,
+            status=parts.status,
+            health=parts.health,
+            why=parts.why,
+            bus=parts.bus,
+            manager=parts.manager,
+            runs=parts.runs,
+            delivery=parts.delivery,
+            connections=parts.connections,
+            editor=parts.editor,
+            agents=parts.agents,
+            skills=parts.skills,
+            spending=parts.spending,
+            memory=parts.memory,
+            schedules=parts.schedules,
+            uploads=parts.uploads,
+            presented=parts.presented,
+            sandboxes=parts.sandboxes,
+            models=parts.models,
+            forgetting=parts.forgetting,
+            reloader=parts.reloader,
+            redact=self._redact,
+        )
 
     def _is_ready(self) -> bool:
         """What people write is answered: of one account at least it arrives, there is an agent, the store works."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import sys
 import termios
 import threading
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 STAYS = "antler keeps serving its other accounts; Ctrl-C stops it."
 
 FORCED = 1
+PAGE_PORT = 8642
+"""Of the page where nothing is configured."""
 HISTORY = "console_history"
 """A file below the data folder: what was typed at the terminal."""
 
@@ -109,6 +112,17 @@ async def talk(data_dir: Path) -> None:
     async with server.connection(data_dir) as (reader, writer):
         await server.ask(reader, writer, "console", session=uuid.uuid4().hex)
         await Terminal(SocketTerminalLink(reader, writer), history=data_dir / HISTORY).run()
+
+
+def page_address() -> str:
+    """Where the page of a process without a config listens: on PAGE_PORT, or on any port where that is taken."""
+    for port in (PAGE_PORT, 0):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)) as free:
+            found: int = free.getsockname()[1]
+            if port != found:
+                print(f"Port {PAGE_PORT} is taken, so the page is on {found}.", file=sys.stderr)
+            return f"127.0.0.1:{found}"
+    return ""
 
 
 def is_interactive() -> bool:

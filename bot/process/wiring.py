@@ -67,8 +67,6 @@ from harness.models.health import ModelHealth
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from bot.http.auth import Gatekeeper
-    from bot.http.parts import HttpParts
     from bot.inbound.connections import Load
     from bot.process.agent import MakeHarness
     from bot.process.tracing import OtlpTracing
@@ -191,56 +189,6 @@ class Wiring:
         # Before the control socket opens: what is said by its operations is not to be taken for an earlier process's.
         await self.delivery.start()
         await self.uploads.recall(self._store)
-
-    def http(self, gatekeeper: Gatekeeper, is_ready: Callable[[], bool]) -> HttpParts:
-        """What a listener serves. gatekeeper: finds out who asks it. is_ready: see health_router."""
-        from bot.http.parts import HttpParts  # with FastAPI, which most gateways need not import
-        from bot.http.talk import Talk
-
-        def talk(account: str) -> Talk:
-            return Talk(
-                account,
-                channel=self.connections.channels.get,
-                store=self.patient,
-                book=self.editor.book,
-                data_dir=self._settings.data_dir,
-                limits=lambda: self.uploads.limits,
-            )
-
-        return HttpParts(
-            settings=lambda: self.settings,
-            store=self.patient,
-            clock=self._clock,
-            tasks=self.tasks,
-            gatekeeper=gatekeeper,
-            signins=self.signins,
-            web=talk("web"),
-            api=talk("api"),
-            is_ready=is_ready,
-            platforms={account: channel.type for account, channel in self.settings.channels.items()},
-            harness=self.agent.harness,
-            status=self.status,
-            health=self.health,
-            why=self.why,
-            bus=self.bus,
-            manager=self.manager,
-            runs=self.runs,
-            delivery=self.delivery,
-            connections=self.connections,
-            editor=self.editor,
-            agents=self.agents,
-            skills=self.skills,
-            spending=self.spending,
-            memory=self.memory,
-            schedules=self.schedules,
-            uploads=self.uploads,
-            presented=self.presented,
-            sandboxes=self.sandboxes,
-            models=self.models,
-            forgetting=self.forgetting,
-            reloader=self.reloader,
-            redact=self._redact,
-        )
 
     async def recover(self) -> None:
         """Go on with what an earlier process left, in the order in which it depends on each other."""
@@ -457,6 +405,7 @@ class Wiring:
                 memory=self.memory.book,
                 abilities=self._abilities,
                 why=self.why,
+                signins=self.signins,
             ),
             editor=editor,
             access_service=self.access_service,

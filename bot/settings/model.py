@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from bot.settings.http import HttpSettings
 from bot.settings.layers import SOURCES
 from bot.settings.problems import did_you_mean
 from bot.settings.sections import (
@@ -31,7 +32,6 @@ from bot.settings.sections import (
     ConversationSettings,
     DatabaseSettings,
     DataSettings,
-    HttpSettings,
     LimitSettings,
     LogSettings,
     NetworkSettings,
@@ -90,6 +90,10 @@ tour's order."""
 _TAKEN = "web and api are accounts of Antler's own, there by themselves while http.listen is set: choose another name"
 
 
+_OURS = object()
+"""Stands for the settings of an account that has one of these names."""
+
+
 class ChannelSettings(Section):
     """One account. adapter: the platform's own settings, an instance of `channels.registry.config_class(type)`."""
 
@@ -104,8 +108,8 @@ class ChannelSettings(Section):
     @model_validator(mode="before")
     @classmethod
     def _not_ours(cls, value: Any) -> Any:
-        if value is _TAKEN:  # said here and not where it was found, so that the account is named
-            raise PydanticCustomError("value_error", _TAKEN)
+        if value is _OURS:  # said here and not where it was found, so that the account is named
+            raise ValueError(_TAKEN)
         return value
 
     @field_validator("type")
@@ -303,8 +307,8 @@ def _split_channel(account: str, raw: Any) -> Any:
     """Tell the gateway's keys from the platform's; the account's id names the platform when `type` does not."""
     if isinstance(raw, ChannelSettings):
         return raw
-    if account in OWN or (isinstance(raw, Mapping) and raw.get("type") in OWN):
-        return _TAKEN
+    if account in OWN or (isinstance(raw, Mapping) and raw.get("type") in tuple(OWN)):
+        return _OURS
     if raw is None:
         raw = {}
     if not isinstance(raw, Mapping):

@@ -22,8 +22,8 @@ GroupScope = Literal["chat", "speaker"]
 
 
 OWN_ACCOUNTS = OWN
-"""The accounts of the gateway's own HTTP service. Who writes there may be a person of another account: then that person's
-whole id stands in the place of a native one."""
+"""The accounts of the gateway's own HTTP service. Who writes there may be a person of another account: then that
+person's whole id stands in the place of a native one."""
 
 
 def person_id(account: str, native_id: str) -> str:

@@ -169,9 +169,9 @@ def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
 
     A platform may deliver an event again for a day (Bot API, "Getting updates"), so `before` lies further back.
     """
-    settled = inbox.c.state.in_((InboxState.DONE, InboxState.DEAD))
     # What people said on the gateway's own accounts is shown from here.
-    settled &= ~(inbox.c.account.in_(sorted(OWN_ACCOUNTS)) & inbox.c.platform_message_id.is_not(None))
+    shown = inbox.c.account.in_(sorted(OWN_ACCOUNTS)) & inbox.c.platform_message_id.is_not(None)
+    settled = inbox.c.state.in_((InboxState.DONE, InboxState.DEAD)) & ~shown
     old = select(inbox.c.id).where(inbox.c.received_at < before, settled).order_by(inbox.c.received_at).limit(limit)
     ids = list(tx.scalars(old))
     for part in chunks(ids):

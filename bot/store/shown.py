@@ -58,7 +58,7 @@ class Listed:
 
 
 def listed(tx: Connection, account: str, owner: str, limit: int, before: datetime | None) -> list[Listed]:
-    """The conversations of an owner on an account, the one that was used last first. before: only those used earlier."""
+    """An owner's conversations on an account, the one that was used last first. before: only those used earlier."""
     touched = func.coalesce(threads.c.touched_at, threads.c.created_at)
     query = (
         select(conversations.c.key, conversations.c.thread_id, threads.c.title, conversations.c.created_at, touched)

@@ -207,6 +207,7 @@ class Texts:
     memory_summary: Mapping[str, str]  # keys: harness.memory.model.SUMMARIES
     whoami: str  # {person} {conversation} {chat}
     whoami_group: str  # {chat}
+    sign_in: Mapping[str, str]  # keys: link, private, off, here; {link} {life}
     goes_on_below: str
     takes_a_while: str
     button_expired: str

@@ -733,6 +733,12 @@ EN = Texts(
     },
     whoami="You are `{person}`\nThis conversation is `{conversation}`",
     whoami_group="\nThis chat is `{chat}` (for `access.groups.allow`)",
+    sign_in={
+        "link": "Open this link to sign in to the page as you. It works once, within {life}; do not pass it on.\n{link}",
+        "private": "Send me /web in a private chat: whoever has the link is signed in as you.",
+        "off": "There is no page here: the operator has not switched it on (`http.listen`).",
+        "here": "You are signed in here already.",
+    },
     goes_on_below="Continues below",
     takes_a_while="⏳ Still working. The answer follows below.",
     button_expired="This button is no longer valid.",

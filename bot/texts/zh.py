@@ -659,6 +659,12 @@ ZH = Texts(
     },
     whoami="你是 `{person}`\n本会话是 `{conversation}`",
     whoami_group="\n这个群是 `{chat}`（用于 `access.groups.allow`）",
+    sign_in={
+        "link": "打开此链接即可以你的身份登录网页。链接仅能使用一次，{life}内有效，请勿转发。\n{link}",
+        "private": "请在私聊中发送 /web：拿到链接的人都会以你的身份登录。",
+        "off": "这里没有网页：管理员尚未启用（`http.listen`）。",
+        "here": "你已在此登录。",
+    },
     goes_on_below="下文继续",
     takes_a_while="⏳ 仍在处理，回答将在下方给出。",
     button_expired="这个按钮已失效。",

@@ -153,7 +153,8 @@ class Board:
                     seen = change.number
                     yield change
                 async with self._changed:
-                    await self._changed.wait_for(lambda: self._is_news(seen))
+                    while not self._is_news(seen):
+                        await self._changed.wait()
         finally:
             self.readers -= 1
 

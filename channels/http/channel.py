@@ -211,7 +211,7 @@ class HttpChannel(Adapter):
             board.readers -= 1
 
     def board(self, chat: str) -> Board:
-        """What a conversation shows. Of the boards that nobody reads and that are not written to MAX_BOARDS are kept."""
+        """What a conversation shows. MAX_BOARDS are kept of those that nobody reads and that are not written to."""
         board = self._boards.get(chat)
         if board is None:
             board = self._boards[chat] = Board(self._next, self._count)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.contracts import bench_feishu, bench_memory, bench_slack, bench_telegram, bench_wecom
 from tests.contracts.bench_console import console
 from tests.contracts.bench_feishu import feishu
+from tests.contracts.bench_http import http
 from tests.contracts.bench_memory import memory
 from tests.contracts.bench_slack import slack
 from tests.contracts.bench_telegram import telegram
@@ -34,6 +35,7 @@ BENCHES: dict[str, MakeBench] = {
     "memory previews": memory(MemoryMode(previews=True)),
     "console": console,
     "feishu": feishu(),
+    "http": http(),
     "slack": slack(),
     "slack streams": slack(streaming="stream"),
     "telegram": telegram(),

@@ -39,6 +39,7 @@ ROWS = (
     Row("feishu", "Feishu / Lark", {"app_id": "cli_example0", "app_secret": "example"}),
     Row("wecom", "WeCom", {"bot_id": "example", "secret": "example"}),
     Row("console", "terminal"),
+    Row("web", "the page, the API", {"uploads": "uploads"}),
 )
 COLUMNS = (
     "an answer grows by",

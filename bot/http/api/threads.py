@@ -14,6 +14,7 @@ from bot.store import conversations, forgetting, programs, prompts, run_events, 
 from bot.store.forgetting import BY_AGE, DeletionKind, DeletionRow
 from bot.store.identity import chat_of
 from bot.store.programs import ProgramThread
+from bot.store.retrying import every
 from bot.store.rows import RunState
 from harness.events import RUN_EVENT, Question
 
@@ -178,11 +179,16 @@ class Threads:
 
     async def tidy(self) -> None:
         """Delete what was made for one run and is over, until cancelled."""
-        while True:
-            await self._parts.clock.sleep(TIDY_SECONDS)
+
+        async def delete() -> None:
             before = self._parts.clock.now() - KEPT
-            for thread in await self._store.read(lambda tx, before=before: programs.over(tx, before)):  # type: ignore[misc]
-                await self.delete(thread, BY_AGE)
+            for thread in await self._store.read(lambda tx: programs.over(tx, before)):
+                if await self._store.read(lambda tx, key=thread.key: conversations.load(tx, key)) is None:  # type: ignore[misc]
+                    await self._store.write(lambda tx, key=thread.key: programs.drop(tx, key))  # type: ignore[misc]
+                else:
+                    await self.delete(thread, BY_AGE)
+
+        await every(TIDY_SECONDS, self._parts.clock, "deleting threads that were for one run", delete)
 
 
 def _approval(row: ApprovalRow) -> dict[str, Any]:

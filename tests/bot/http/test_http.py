@@ -23,7 +23,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from bot.http.metrics import Figures, Watched
 from bot.runs.active import TOOLS_APART
 from bot.settings import ConfigError, load
-from bot.settings.sections import HttpSettings
+from bot.settings.http import HttpSettings
 from harness.events import ToolEnded
 from tests.bot.core import ANN, Core, core
 from tests.simulators.process import REPO_ROOT, child_environment

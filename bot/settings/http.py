@@ -1,0 +1,126 @@
+"""The section `http`: where the page, the API, health and metrics are, and who may reach them."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from harness.config import Section
+
+
+def _host_and_port(value: str) -> tuple[str, int]:
+    """Raises ValueError."""
+    parts = urlsplit(f"//{value}")
+    if not parts.hostname or parts.port is None or parts.netloc != value or "@" in value:
+        raise ValueError(_LISTEN_FORM)
+    return parts.hostname, parts.port
+
+
+_LISTEN_FORM = "should be host:port, such as 127.0.0.1:8080"
+
+
+class TlsSettings(Section):
+    """PEM files of a certificate, with its chain, and of its key."""
+
+    cert: Path
+    key: Path
+
+
+class HttpSettings(Section):
+    """The HTTP listener: the page, the API, health and metrics. listen: host:port; None: there is none. behind_proxy: a
+    proxy that has TLS stands in front of it. url: how people reach it, where that is another address than `listen`;
+    its path is that below which everything is. session_days: after which one who signed in has to do so again.
+    metrics_token: what /metrics is asked with, as `Authorization: Bearer ...`."""
+
+    listen: str | None = None
+    tls: TlsSettings | None = None
+    behind_proxy: bool = False
+    url: str | None = None
+    session_days: int = Field(default=30, ge=1, le=365)
+    metrics_token: SecretStr | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, value: str | None) -> str | None:
+        if not value:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("should be an address such as https://antler.example.org or https://example.org/antler")
+        return value.rstrip("/")
+
+    @field_validator("listen", mode="before")
+    @classmethod
+    def _usable(cls, value: Any) -> Any:
+        if value is None or value == "":
+            return None
+        if not isinstance(value, str):
+            raise ValueError(_LISTEN_FORM)
+        _host_and_port(value)
+        return value
+
+    @field_validator("metrics_token")
+    @classmethod
+    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value()) < 16:
+            raise ValueError("is shorter than 16 characters; `openssl rand -hex 32` makes one")
+        return value
+
+    @model_validator(mode="after")
+    def _encrypted_beyond_this_machine(self) -> Self:
+        if self.listen is not None and not (self.is_local or self.tls or self.behind_proxy):
+            raise ValueError(
+                "listen is reached from other machines: give tls a cert and a key, or say behind_proxy: true where a "
+                "proxy with TLS stands in front, or listen on 127.0.0.1"
+            )
+        return self
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port to listen on; only where `listen` is given."""
+        assert self.listen is not None
+        return _host_and_port(self.listen)
+
+    @property
+    def root(self) -> str:
+        """The address that people open, without a slash at its end; only where `listen` is given."""
+        if self.url is not None:
+            return self.url
+        host, port = self.address
+        shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # to be opened on this machine
+        return f"{'http' if self.tls is None else 'https'}://{f'[{shown}]' if ':' in shown else shown}:{port}"
+
+    @property
+    def base_path(self) -> str:
+        """The path below which everything is, such as /antler; "" for the root."""
+        return urlsplit(self.url).path.rstrip("/") if self.url is not None else ""
+
+    @property
+    def is_secure(self) -> bool:
+        """Browsers reach it with TLS."""
+        return self.tls is not None or self.behind_proxy
+
+    @property
+    def is_local(self) -> bool:
+        """Only this machine reaches the listener itself."""
+        host = self.address[0]
+        return host == "localhost" or is_loopback(host)
+
+    @property
+    def is_exposed(self) -> bool:
+        """Others than this machine may reach it, be it through a proxy."""
+        return self.behind_proxy or not self.is_local
+
+
+def is_loopback(host: str) -> bool:
+    """Whether that is an address which only this machine has."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
