@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, or_, select, update
 
 from bot.store.rows import InboxState, value_of
 from bot.store.runs import OPEN_STATES
@@ -80,8 +80,8 @@ def of_person(tx: Connection, person: str) -> list[ProgramThread]:
 
 
 def over(tx: Connection, before: datetime, limit: int = 100) -> list[ProgramThread]:
-    """Those for one run in which nothing works, and nothing has been asked since `before`."""
-    busy = select(runs.c.conversation).where(runs.c.state.in_(OPEN_STATES))
+    """Those for one run in which nothing works, and nothing was asked or has ended since `before`."""
+    busy = select(runs.c.conversation).where(or_(_open(), runs.c.ended_at >= before))
     old = program_threads.c.temporary & (program_threads.c.updated_at < before)
     query = select(program_threads).where(old, program_threads.c.key.not_in(busy)).limit(limit)
     return [_thread(row) for row in tx.execute(query)]

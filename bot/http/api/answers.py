@@ -50,7 +50,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """As a chat shows it: all messages, each a paragraph, and what is waited for."""
+        """What a chat shows: all messages, each a paragraph, and what is waited for."""
         said = [text.strip("\n") for text in self.texts.values() if text.strip()]
         return "\n\n".join([*said, *(asks(each) for each in self.waits)])
 

@@ -25,34 +25,41 @@ NODES = ("__start__", "model", "tools", "__end__")
 EDGES = (("__start__", "model"), ("model", "tools"), ("tools", "model"), ("model", "__end__"))
 
 
-def assistants_router(parts: HttpParts) -> APIRouter:
-    """/assistants, and what the SDK asks of the server itself."""
-    router, since = APIRouter(), parts.clock.now().isoformat()
+class Assistants:
+    """The agents as LangGraph's assistants. since: when this process began, for there is no other time of theirs."""
 
-    def told(name: str) -> dict[str, Any]:
+    def __init__(self, parts: HttpParts) -> None:
+        self._agents = parts.agents
+        self._since = parts.clock.now().isoformat()
+
+    def told(self, name: str) -> dict[str, Any]:
+        """One of them. Raises HttpProblem."""
+        if name not in self._agents.definitions:
+            raise not_found("there is no such assistant")
         return {
             "assistant_id": name,
             "graph_id": name,
             "name": name,
-            "description": parts.agents.descriptions.get(name) or None,
+            "description": self._agents.descriptions.get(name) or None,
             "config": {},
             "context": {},
             "metadata": {"created_by": "system"},
             "version": 1,
-            "created_at": since,
-            "updated_at": since,
+            "created_at": self._since,
+            "updated_at": self._since,
         }
 
-    def known(assistant_id: str) -> str:
-        if assistant_id not in parts.agents.definitions:
-            raise not_found("there is no such assistant")
-        return assistant_id
-
-    def found(body: AssistantSearch) -> list[dict[str, Any]]:
-        every = [told(name) for name in parts.agents.definitions]
+    def found(self, body: AssistantSearch) -> list[dict[str, Any]]:
+        """Those that are searched for."""
+        every = [self.told(name) for name in self._agents.definitions]
         every = [each for each in every if body.graph_id in (None, each["graph_id"])]
         every = [each for each in every if body.name is None or body.name.lower() in each["name"].lower()]
         return [each for each in every if body.metadata.items() <= each["metadata"].items()]
+
+
+def assistants_router(parts: HttpParts) -> APIRouter:
+    """/assistants, and what the SDK asks of the server itself."""
+    router, assistants = APIRouter(), Assistants(parts)
 
     @router.get("/ok")
     async def ok() -> dict[str, bool]:
@@ -64,35 +71,28 @@ def assistants_router(parts: HttpParts) -> APIRouter:
 
     @router.post("/assistants/search", dependencies=[READ])
     async def search(caller: SignedIn, body: AssistantSearch) -> JSONResponse:
-        every = found(body)
-        after = body.offset + body.limit
+        every, after = assistants.found(body), body.offset + body.limit
         headers = {"X-Pagination-Next": str(after)} if after < len(every) else {}
         return JSONResponse(every[body.offset : after], headers=headers)
 
     @router.post("/assistants/count", dependencies=[READ])
     async def count(caller: SignedIn, body: AssistantSearch) -> JSONResponse:
-        return JSONResponse(len(found(body)))
+        return JSONResponse(len(assistants.found(body)))
 
     @router.get("/assistants/{assistant_id}", dependencies=[READ])
     async def get(caller: SignedIn, assistant_id: str) -> dict[str, Any]:
-        return told(known(assistant_id))
+        return assistants.told(assistant_id)
 
     @router.get("/assistants/{assistant_id}/graph", dependencies=[READ])
     async def graph(caller: SignedIn, assistant_id: str) -> dict[str, Any]:
-        known(assistant_id)
+        assistants.told(assistant_id)
         edges = [{"source": source, "target": target} for source, target in EDGES]
         return {"nodes": [{"id": name, "type": "runnable", "data": {"name": name}} for name in NODES], "edges": edges}
 
     @router.get("/assistants/{assistant_id}/schemas", dependencies=[READ])
     async def schemas(caller: SignedIn, assistant_id: str) -> dict[str, Any]:
-        name = known(assistant_id)
-        return {
-            "graph_id": name,
-            "input_schema": MESSAGES,
-            "output_schema": MESSAGES,
-            "state_schema": MESSAGES,
-            "config_schema": None,
-            "context_schema": None,
-        }
+        state = dict.fromkeys(("input_schema", "output_schema", "state_schema"), MESSAGES)
+        name = assistants.told(assistant_id)["graph_id"]
+        return {"graph_id": name, **state, "config_schema": None, "context_schema": None}
 
     return router

@@ -119,7 +119,7 @@ def _file(kind: str, part: Mapping[str, Any], place: str) -> SentFile:
 
 def _inline(kind: str, part: Mapping[str, Any], place: str) -> SentFile:
     """A file whose bytes stand in the part, in one of the forms in which that is said."""
-    inner = part.get(kind.removeprefix("input_"))
+    inner = part.get(kind, part.get(kind.removeprefix("input_")))
     about = {**part, **inner} if isinstance(inner, Mapping) else dict(part)
     if isinstance(source := about.get("source"), Mapping):  # Anthropic's
         about |= {"data": source.get("data"), "mime_type": source.get("media_type")}
@@ -129,7 +129,7 @@ def _inline(kind: str, part: Mapping[str, Any], place: str) -> SentFile:
         return _from_url(data, name or kind, place)
     mime_type = str(about.get("mime_type") or about.get("media_type") or mimetypes.guess_type(name)[0] or "")
     if not mime_type and isinstance(form := about.get("format"), str):
-        mime_type = f"audio/{form}"
+        mime_type, name = f"audio/{form}", name or f"audio.{form}"
     if not isinstance(data, str) or not data:
         raise invalid("the file's bytes are missing: send them as base64 or as a data: URL", place)
     return _made(name or kind, mime_type, _decoded(data, place))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow
 
 PREFIX = "/api/langgraph"
+RUN = "/threads/{thread_id}/runs/{run_id}"
 ALL_MODES = ("values", "updates", "messages-tuple", "custom")
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
 READ, THREADS, RUNS = requires("read"), requires("threads"), requires("runs")
@@ -57,6 +58,11 @@ class Protocol:
         if assistant_id not in self.parts.agents.definitions:
             raise not_found(f"there is no assistant {assistant_id!r}"[:200])
         return assistant_id
+
+    async def run(self, caller: Caller, thread_id: str, run_id: str) -> tuple[ProgramThread, RunRow]:
+        """One of the caller's runs with its thread. Raises HttpProblem."""
+        thread = await self.threads.find(caller, thread_id)
+        return thread, await self.runs.find(thread, run_id)
 
     async def thread_json(self, thread: ProgramThread, *, values: bool = True) -> dict[str, Any]:
         status, interrupts = await self.threads.status(thread)
@@ -115,7 +121,7 @@ class Protocol:
         try:
             async with aclosing(reader.frames()) as frames:
                 async for frame in frames:
-                    yield self.parts.redact(event(frame.event, frame.data, frame.id))
+                    yield self.parts.redact(event(frame.event, frame.data, "" if frame.more else frame.id))
             through = True
         finally:
             if cancels and not through:
@@ -158,7 +164,7 @@ def _places(thread: ProgramThread, row: RunRow, what: str) -> dict[str, str]:
     """Where a client finds the run again: relative to the address of the API that it was made with, as the SDK reads
     it."""
     run = f"/threads/{thread.name}/runs/{run_name(row)}"
-    return {"Location": f"{run}/{what}", "Content-Location": run}
+    return {"Location": f"{RUN}/{what}", "Content-Location": run}
 
 
 def run_name(row: RunRow) -> str:
@@ -174,6 +180,7 @@ def langgraph_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRoute
     _states(router, protocol)
     _runs(router, protocol)
     _running(router, protocol)
+    _ending(router, protocol)
     return router
 
 
@@ -321,27 +328,10 @@ def _runs(router: APIRouter, the: Protocol) -> None:
     async def stateless_wait(caller: SignedIn, body: RunCreate) -> Response:
         return await waited(caller, None, body)
 
-    @router.post("/runs/cancel", dependencies=[RUNS], status_code=204)
-    async def cancel_many(caller: SignedIn, body: CancelMany, action: str = "interrupt") -> None:
-        threads = await the.threads.all(caller) if body.thread_id is None else []
-        if body.thread_id is not None:
-            threads = [await the.threads.find(caller, body.thread_id)]
-        wanted = {"pending", "running", "interrupted"} if body.status in (None, "all") else {body.status}
-        for thread in threads:
-            rows = [row for row in await runs.of_thread(thread, 100, 0, None) if not row.state.ended]
-            for told, row in zip(await runs.as_json(thread, rows), rows, strict=True):
-                if told["status"] in wanted and (not body.run_ids or told["run_id"] in body.run_ids):
-                    await runs.cancel(row, rewinds=action == "rollback")
-
 
 def _running(router: APIRouter, the: Protocol) -> None:
     """Runs that there are."""
-    runs = the.runs
-    run = "/threads/{thread_id}/runs/{run_id}"
-
-    async def find(caller: Caller, thread_id: str, run_id: str) -> tuple[ProgramThread, RunRow]:
-        thread = await the.threads.find(caller, thread_id)
-        return thread, await runs.find(thread, run_id)
+    runs, find = the.runs, the.run
 
     @router.get("/threads/{thread_id}/runs", dependencies=[READ])
     async def listed(
@@ -360,16 +350,16 @@ def _running(router: APIRouter, the: Protocol) -> None:
             found = [{name: each[name] for name in select if name in each} for each in found]
         return the.told(found)
 
-    @router.get(run, dependencies=[READ])
+    @router.get(RUN, dependencies=[READ])
     async def get(caller: SignedIn, thread_id: str, run_id: str) -> Response:
         thread, row = await find(caller, thread_id, run_id)
         return the.told((await runs.as_json(thread, [row]))[0])
 
-    @router.get(f"{run}/join", dependencies=[READ])
+    @router.get(f"{RUN}/join", dependencies=[READ])
     async def join(caller: SignedIn, thread_id: str, run_id: str) -> Response:
         return the.wait(*await find(caller, thread_id, run_id))
 
-    @router.get(f"{run}/stream", dependencies=[READ])
+    @router.get(f"{RUN}/stream", dependencies=[READ])
     async def join_stream(
         caller: SignedIn,
         thread_id: str,
@@ -385,7 +375,12 @@ def _running(router: APIRouter, the: Protocol) -> None:
         reader = RunReader(runs, the.threads, thread, row, modes, the.parts.redact, after=last_event_id)
         return the.stream(reader, thread, row, cancels=cancel_on_disconnect)
 
-    @router.post(f"{run}/cancel", dependencies=[RUNS])
+
+def _ending(router: APIRouter, the: Protocol) -> None:
+    """The ends of runs."""
+    runs, find = the.runs, the.run
+
+    @router.post(f"{RUN}/cancel", dependencies=[RUNS])
     async def cancel(
         caller: SignedIn, thread_id: str, run_id: str, wait: bool = False, action: str = "interrupt"
     ) -> Response:
@@ -393,7 +388,19 @@ def _running(router: APIRouter, the: Protocol) -> None:
         await runs.cancel(row, rewinds=action == "rollback")
         return the.wait(thread, row) if wait else Response(status_code=202)
 
-    @router.delete(run, dependencies=[RUNS], status_code=204)
+    @router.delete(RUN, dependencies=[RUNS], status_code=204)
     async def delete(caller: SignedIn, thread_id: str, run_id: str) -> None:
         await find(caller, thread_id, run_id)
         raise HttpProblem(422, "unsupported", "a run is deleted with its thread; cancel ends one that works")
+
+    @router.post("/runs/cancel", dependencies=[RUNS], status_code=204)
+    async def cancel_many(caller: SignedIn, body: CancelMany, action: str = "interrupt") -> None:
+        threads = await the.threads.all(caller) if body.thread_id is None else []
+        if body.thread_id is not None:
+            threads = [await the.threads.find(caller, body.thread_id)]
+        wanted = {"pending", "running", "interrupted"} if body.status in (None, "all") else {body.status}
+        for thread in threads:
+            rows = [row for row in await runs.of_thread(thread, 100, 0, None) if not row.state.ended]
+            for told, row in zip(await runs.as_json(thread, rows), rows, strict=True):
+                if told["status"] in wanted and (not body.run_ids or told["run_id"] in body.run_ids):
+                    await runs.cancel(row, rewinds=action == "rollback")

@@ -39,7 +39,7 @@ class Body(BaseModel):
 
 
 class Config(Body):
-    """Of a run: only what an agent of Antler's can be told. configurable: `thread_id` and the like are the server's."""
+    """A run's configuration, which is passed over: agents are set up by their operator."""
 
     configurable: dict[str, Any] = {}
     tags: list[str] = []

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bot.http.api.threads import Threads
     from bot.http.parts import HttpParts
     from bot.store.programs import ProgramThread
+    from bot.store.rows import RunRow
 
 ID = "resp_"
 CONVERSATION = "conv_"
@@ -61,30 +62,41 @@ class ResponseRequest(BaseModel):
         return value
 
 
-def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
-    """/v1/responses."""
-    router, answers = APIRouter(prefix="/v1", tags=["openai"]), Answers(parts, threads, runs)
+class Responses:
+    """Where responses are: each is a run, in a thread of its person's."""
 
-    async def thread_of(caller: Caller, body: ResponseRequest) -> ProgramThread | None:
+    def __init__(self, parts: HttpParts, threads: Threads, runs: Runs) -> None:
+        self.answers = Answers(parts, threads, runs)
+        self._threads = threads
+
+    async def find(self, caller: Caller, response_id: str) -> tuple[ProgramThread, RunRow]:
+        """A response of the caller's, with its thread. Raises HttpProblem."""
+        if not response_id.startswith(ID):
+            raise not_found("there is no such response")
+        return await self.answers.by_run(caller, response_id.removeprefix(ID))
+
+    async def thread(self, caller: Caller, body: ResponseRequest) -> ProgramThread | None:
+        """The thread that a request continues or begins; None: one for this response alone. Raises HttpProblem."""
         if body.previous_response_id is not None:
-            thread, row = await find(caller, body.previous_response_id)
-            newest = await threads.newest_run(thread.key)
+            thread, row = await self.find(caller, body.previous_response_id)
+            newest = await self._threads.newest_run(thread.key)
             if newest is None or newest.run_id != row.run_id:
                 raise invalid("only the newest response of a thread can be continued", "previous_response_id")
             return thread
         conversation = body.conversation
         name = conversation.get("id") if isinstance(conversation, dict) else conversation
         if name is not None:
-            return await named_thread(threads, caller, str(name).removeprefix(CONVERSATION))
+            return await named_thread(self._threads, caller, str(name).removeprefix(CONVERSATION))
         if body.store is False:
             return None
-        made, _ = await threads.create(caller)
+        made, _ = await self._threads.create(caller)
         return made
 
-    async def find(caller: Caller, response_id: str) -> tuple[ProgramThread, Any]:
-        if not response_id.startswith(ID):
-            raise not_found("there is no such response")
-        return await answers.by_run(caller, response_id.removeprefix(ID))
+
+def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
+    """/v1/responses."""
+    router, responses = APIRouter(prefix="/v1", tags=["openai"]), Responses(parts, threads, runs)
+    answers = responses.answers
 
     @router.post("/responses", dependencies=[requires("runs")])
     async def create(caller: SignedIn, request: Request, body: ResponseRequest) -> Response:
@@ -93,7 +105,7 @@ def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRoute
         said = read_messages([each for each in items if not _is_reasoning(each)], "input")
         if body.instructions:
             said = [Said("system", body.instructions), *said]
-        thread = await thread_of(caller, body)
+        thread = await responses.thread(caller, body)
         reading = await answers.begin(caller, thread, said, agent, metadata=body.metadata)
         headers = {THREAD_HEADER: reading.answer.thread.name}
         if body.stream:
@@ -110,7 +122,7 @@ def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRoute
 
     @router.get("/responses/{response_id}", dependencies=[requires("read")])
     async def get(caller: SignedIn, response_id: str) -> Response:
-        thread, row = await find(caller, response_id)
+        thread, row = await responses.find(caller, response_id)
         reading = Reading(answers, thread, row)
         if row.state.ended:
             async for _ in reading.pieces(stops=False):
@@ -120,7 +132,7 @@ def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRoute
 
     @router.post("/responses/{response_id}/cancel", dependencies=[requires("runs")])
     async def cancel(caller: SignedIn, response_id: str) -> Response:
-        _, row = await find(caller, response_id)
+        _, row = await responses.find(caller, response_id)
         await runs.cancel(row)
         await runs.settled(row)
         return await get(caller, response_id)

@@ -139,7 +139,7 @@ class Runs:
 
     @property
     def epoch(self) -> int:
-        """Of this process; grows from one to the next."""
+        """The number of this process; grows from one to the next."""
         return self._store.epoch
 
     # Beginning.

@@ -8,7 +8,7 @@ not, an event `gap` says so and holds what the turn's messages are now.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from bot.http.api.threads import values_of
@@ -44,6 +44,7 @@ UPDATES, VALUES, MESSAGES, CUSTOM, INTERRUPT, ERROR, END = range(1, 8)
 """Places of what is told of one event, in their order."""
 BEGINNING = "-1"
 """The Last-Event-ID that asks for all that is kept."""
+Node = Literal["model", "tools"]
 _ID = re.compile(r"(\d{1,18})-(\d{1,18})-(\d)")
 TOLD_OTHERWISE = (TextDelta, TextReset, ReasoningDelta, ApprovalRequested, Failed)
 CHANGES = (ToolEnded, TodosChanged, Usage)
@@ -72,11 +73,13 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One server-sent event. data: JSON types."""
+    """One server-sent event. data: JSON types. more: another one with the same id follows, so that a client which has
+    only this one is told both once more."""
 
     event: str
     data: Any
     id: str = ""
+    more: bool = False
 
 
 class ToldText:
@@ -99,7 +102,7 @@ class ToldText:
         return self._tell(self._redact(self._redact.without_beginning(self._text)), ended=False)
 
     def end(self) -> Iterator[str | None]:
-        """As feed, once the message is whole."""
+        """What is to be added or is void, as from `feed`, once the message is whole."""
         self.whole = True
         return self._tell(self._redact(self._text), ended=True)
 
@@ -289,7 +292,7 @@ class RunReader:
         message_id, text = next(reversed(self._texts.items()))
         if text.told and not text.whole:
             if self._returns:
-                yield self._messages(_removed(message_id), seq)
+                yield self._messages(_removed(message_id), seq, more=True)
             yield self._messages(_chunk(message_id, text.told), seq)
 
     # One event.
@@ -299,9 +302,9 @@ class RunReader:
             async for frame in self._state(event.seq):
                 yield frame
         self._changed = isinstance(event, CHANGES) or (self._changed and not isinstance(event, STATE_CHANGES))
-        for message in self._said(event):
-            if "messages-tuple" in self._modes:
-                yield self._messages(message, event.seq)
+        messages = list(self._said(event)) if "messages-tuple" in self._modes else []
+        for number, message in enumerate(messages, 1):
+            yield self._messages(message, event.seq, more=number < len(messages))
         if "custom" in self._modes and not isinstance(event, TOLD_OTHERWISE):
             yield self._frame("custom", _custom(event), event.seq, CUSTOM)
 
@@ -323,7 +326,7 @@ class RunReader:
             case _:
                 pass
 
-    def _messages(self, message: Mapping[str, Any], seq: int) -> Frame:
+    def _messages(self, message: Mapping[str, Any], seq: int, *, more: bool = False) -> Frame:
         about = {
             "run_id": self._run_id,
             "thread_id": self._thread.name,
@@ -331,7 +334,7 @@ class RunReader:
             "graph_id": self._row.context.agent,
             "langgraph_node": "model",
         }
-        return self._frame("messages", [dict(message), about], seq, MESSAGES)
+        return replace(self._frame("messages", [dict(message), about], seq, MESSAGES), more=more)
 
     def _frame(self, event: str, data: Any, seq: int, place: int) -> Frame:
         return Frame(event, data, str(Position(self._runs.epoch, seq, place)))
@@ -430,21 +433,21 @@ def _turn_of(view: ThreadView) -> list[dict[str, Any]]:
     return found[::-1]
 
 
-def _updates(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[Literal["model", "tools"], Any]]:
-    """What nodes have added, by node, in order."""
+def _updates(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[Node, dict[str, Any]]]:
+    """What nodes have added, by node, in order. The plan is a tool's work."""
     known = {message["id"] for message in before["messages"]}
-    node: Literal["model", "tools"] | None = None
-    added: list[dict[str, Any]] = []
+    added: list[tuple[Node, dict[str, Any]]] = []
     for message in now["messages"]:
         if message["id"] in known or message["type"] == "human":
             continue
-        own: Literal["model", "tools"] = "tools" if message["type"] == "tool" else "model"
-        if node not in (None, own) and added:
-            yield node, {"messages": added}
-            added = []
-        node = own
-        added.append(message)
-    if node is not None and added:
-        yield node, {"messages": added}
-    if now.get("todos", []) != before.get("todos", []):
-        yield "tools", {"todos": now.get("todos", [])}
+        node: Node = "tools" if message["type"] == "tool" else "model"
+        if not added or added[-1][0] != node:
+            added.append((node, {"messages": []}))
+        added[-1][1]["messages"].append(message)
+    if (plan := now.get("todos", [])) != before.get("todos", []):
+        own = next((update for node, update in reversed(added) if node == "tools"), None)
+        if own is None:
+            added.append(("tools", {"todos": plan}))
+        else:
+            own["todos"] = plan
+    yield from added
