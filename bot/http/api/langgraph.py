@@ -164,7 +164,7 @@ def _places(thread: ProgramThread, row: RunRow, what: str) -> dict[str, str]:
     """Where a client finds the run again: relative to the address of the API that it was made with, as the SDK reads
     it."""
     run = f"/threads/{thread.name}/runs/{run_name(row)}"
-    return {"Location": f"{RUN}/{what}", "Content-Location": run}
+    return {"Location": f"{run}/{what}", "Content-Location": run}
 
 
 def run_name(row: RunRow) -> str:
