@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row
 
-MOST_SEARCHED = 5_000
+MOST_SEARCHED = 1_000
 """Threads of one person that a search looks at, the newest."""
 
 

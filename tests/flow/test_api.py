@@ -283,6 +283,17 @@ async def test_a_thread_is_made_where_that_is_asked_for(client: LangGraphClient)
     assert (await client.threads.get(thread_id))["status"] == "idle"
 
 
+async def test_a_request_that_is_sent_twice_is_one_run(client: LangGraphClient) -> None:
+    thread = await client.threads.create()
+    once = {"Idempotency-Key": "the-same"}
+    asked = [
+        await client.runs.create(thread["thread_id"], AGENT, input=said("!say Once."), headers=once) for _ in range(2)
+    ]
+    assert asked[0]["run_id"] == asked[1]["run_id"]
+    await client.runs.join(thread["thread_id"], asked[0]["run_id"])
+    assert len(await client.runs.list(thread["thread_id"])) == 1
+
+
 @pytest.mark.parametrize(("on_disconnect", "status"), [("cancel", "interrupted"), ("continue", "success")])
 async def test_what_becomes_of_a_run_whose_client_goes(
     api: Api, client: LangGraphClient, on_disconnect: Any, status: str

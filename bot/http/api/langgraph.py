@@ -42,6 +42,7 @@ PREFIX = "/api/langgraph"
 RUN = "/threads/{thread_id}/runs/{run_id}"
 ALL_MODES = ("values", "updates", "messages-tuple", "custom")
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
+Once = Annotated[str | None, Header(alias="Idempotency-Key")]
 READ, THREADS, RUNS = requires("read"), requires("threads"), requires("runs")
 
 
@@ -78,8 +79,11 @@ class Protocol:
             "interrupts": {last.run_id: interrupts} if interrupts and last is not None else {},
         }
 
-    async def begin(self, caller: Caller, thread_id: str | None, body: RunCreate) -> tuple[ProgramThread, RunRow, bool]:
-        """The run that a request asks for, its thread, and whether it goes on after an answer. Raises HttpProblem."""
+    async def begin(
+        self, caller: Caller, thread_id: str | None, body: RunCreate, client_id: str | None
+    ) -> tuple[ProgramThread, RunRow, bool]:
+        """The run that a request asks for, its thread, and whether it goes on after an answer. client_id: the client's
+        own id of this request in its thread; once more it is the same run. Raises HttpProblem."""
         agent = self.agent(body.assistant_id)
         thread = await self._thread(caller, thread_id, body)
         if body.command is not None and body.command.resume is not None:
@@ -94,7 +98,12 @@ class Protocol:
         if len(said) > 1:
             known = frozenset(str(each["id"]) for each in (await self.threads.values(thread))["messages"])
         row = await self.runs.begin(
-            caller, thread, said, agent=agent, strategy=body.multitask_strategy, metadata=body.metadata, known=known
+            *(caller, thread, said),
+            agent=agent,
+            strategy=body.multitask_strategy,
+            metadata=body.metadata,
+            client_id=client_id or "",
+            known=known,
         )
         return thread, row, False
 
@@ -200,8 +209,10 @@ def _threads(router: APIRouter, the: Protocol) -> None:
 
     @router.post("/threads/count", dependencies=[READ])
     async def count(caller: SignedIn, body: ThreadSearch) -> JSONResponse:
-        every = body.model_copy(update={"limit": 1_000_000, "offset": 0, "select": ["thread_id"]})
-        return JSONResponse(len(await _found(the, caller, every)))
+        every = await _matching(the, caller, body)
+        if body.status is not None:
+            every = [each for each in every if (await threads.status(each))[0] == body.status]
+        return JSONResponse(len(every))
 
     @router.get("/threads/{thread_id}", dependencies=[READ])
     async def get(caller: SignedIn, thread_id: str) -> Response:
@@ -219,23 +230,25 @@ def _threads(router: APIRouter, the: Protocol) -> None:
         await threads.delete(await threads.find(caller, thread_id), caller.person)
 
 
-async def _found(the: Protocol, caller: Caller, body: ThreadSearch) -> list[dict[str, Any]]:
-    """The caller's threads that are searched for, in their order."""
+async def _matching(the: Protocol, caller: Caller, body: ThreadSearch) -> list[ProgramThread]:
+    """The caller's threads by all that is searched for but their status, in their order."""
+    if body.values:
+        raise HttpProblem(422, "invalid", "values: threads cannot be searched by what is in them")
     every = [each for each in await the.threads.all(caller) if body.ids is None or each.name in body.ids]
     every = [each for each in every if body.metadata.items() <= dict(each.metadata).items()]
     key = {"thread_id": "name", "created_at": "created_at"}.get(body.sort_by, "updated_at")
     every.sort(key=lambda each: str(getattr(each, key)), reverse=body.sort_order == "desc")
-    if body.values:
-        raise HttpProblem(422, "invalid", "values: threads cannot be searched by what is in them")
-    shows_values = body.select is None or "values" in body.select
-    if body.status is None:
-        every = every[body.offset : body.offset + body.limit]
-    found = [await the.thread_json(each, values=False) for each in every]
+    return every
+
+
+async def _found(the: Protocol, caller: Caller, body: ThreadSearch) -> list[dict[str, Any]]:
+    """What is told of the threads that are searched for."""
+    every = await _matching(the, caller, body)
     if body.status is not None:
-        found = [each for each in found if each["status"] == body.status][body.offset : body.offset + body.limit]
-    if shows_values:
-        by_name = {each.name: each for each in every}
-        found = [await the.thread_json(by_name[each["thread_id"]]) for each in found]
+        every = [each for each in every if (await the.threads.status(each))[0] == body.status]
+    shows_values = body.select is None or "values" in body.select
+    page = every[body.offset : body.offset + body.limit]
+    found = [await the.thread_json(each, values=shows_values) for each in page]
     if body.select is None:
         return found
     return [{name: each[name] for name in body.select if name in each} for each in found]
@@ -288,33 +301,33 @@ def _runs(router: APIRouter, the: Protocol) -> None:
     """Runs that are asked for, in a thread or without one."""
     runs = the.runs
 
-    async def created(caller: Caller, thread_id: str | None, body: RunCreate) -> Response:
-        thread, row, _ = await the.begin(caller, thread_id, body)
+    async def created(caller: Caller, thread_id: str | None, body: RunCreate, once: str | None = None) -> Response:
+        thread, row, _ = await the.begin(caller, thread_id, body, once)
         told = await runs.as_json(thread, [row])
         return the.told(told[0], headers={"Content-Location": _places(thread, row, "")["Content-Location"]})
 
-    async def streamed(caller: Caller, thread_id: str | None, body: RunCreate) -> Response:
-        thread, row, resumed = await the.begin(caller, thread_id, body)
+    async def streamed(caller: Caller, thread_id: str | None, body: RunCreate, once: str | None = None) -> Response:
+        thread, row, resumed = await the.begin(caller, thread_id, body, once)
         reader = RunReader(
             runs, the.threads, thread, row, body.stream_mode, the.parts.redact, whole=not resumed, resumed=resumed
         )
         return the.stream(reader, thread, row, cancels=body.on_disconnect == "cancel")
 
-    async def waited(caller: Caller, thread_id: str | None, body: RunCreate) -> Response:
-        thread, row, _ = await the.begin(caller, thread_id, body)
+    async def waited(caller: Caller, thread_id: str | None, body: RunCreate, once: str | None = None) -> Response:
+        thread, row, _ = await the.begin(caller, thread_id, body, once)
         return the.wait(thread, row, cancels=body.on_disconnect == "cancel")
 
     @router.post("/threads/{thread_id}/runs", dependencies=[RUNS])
-    async def create(caller: SignedIn, thread_id: str, body: RunCreate) -> Response:
-        return await created(caller, thread_id, body)
+    async def create(caller: SignedIn, thread_id: str, body: RunCreate, once: Once = None) -> Response:
+        return await created(caller, thread_id, body, once)
 
     @router.post("/threads/{thread_id}/runs/stream", dependencies=[RUNS])
-    async def create_stream(caller: SignedIn, thread_id: str, body: RunCreate) -> Response:
-        return await streamed(caller, thread_id, body)
+    async def create_stream(caller: SignedIn, thread_id: str, body: RunCreate, once: Once = None) -> Response:
+        return await streamed(caller, thread_id, body, once)
 
     @router.post("/threads/{thread_id}/runs/wait", dependencies=[RUNS])
-    async def create_wait(caller: SignedIn, thread_id: str, body: RunCreate) -> Response:
-        return await waited(caller, thread_id, body)
+    async def create_wait(caller: SignedIn, thread_id: str, body: RunCreate, once: Once = None) -> Response:
+        return await waited(caller, thread_id, body, once)
 
     @router.post("/runs", dependencies=[RUNS])
     async def stateless(caller: SignedIn, body: RunCreate) -> Response:

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from bot.store.usage import Totals
     from channels.message import Attachment
 
-LOOK_SECONDS = 1.0
-"""Between two looks at the store while a run is awaited, for what nobody tells of."""
+LOOK_SECONDS, LOOK_AGAIN_SECONDS = 0.5, 10.0
+"""Between two looks at the store, while a message is decided on (what turns it away is not told of) and while its run
+is awaited (that is told of, so that only a defect would need one)."""
 CHUNK = 256 * 1024
 BUSY = {"reject": "reject", "enqueue": "queue", "interrupt": "interrupt", "rollback": "rollback"}
 STATUS = {
@@ -226,7 +227,7 @@ class Runs:
                     return await self.load(found.run_id)
                 if found.state in (InboxState.DONE, InboxState.DEAD):
                     raise _refused(found)
-                await _within(changed, LOOK_SECONDS)
+                await within(changed, LOOK_SECONDS)
 
     # Looking.
 
@@ -298,7 +299,7 @@ class Runs:
                 row = await self.load(row.run_id)
                 if row.state.ended or await self.waits(row):
                     return row
-                await _within(changed, LOOK_SECONDS)
+                await within(changed, LOOK_AGAIN_SECONDS)
 
     async def waits(self, row: RunRow) -> list[ApprovalRow]:
         """What it waits for a person to decide."""
@@ -412,6 +413,7 @@ def _plain(run_id: str) -> str:
         raise not_found("there is no such run") from None
 
 
-async def _within(event: asyncio.Event, seconds: float) -> None:
+async def within(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, at most so long."""
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from bot.http.api.runs import LOOK_AGAIN_SECONDS, within
 from bot.http.api.threads import values_of
 from bot.store.rows import RunState
 from harness.events import (
@@ -195,7 +196,7 @@ class RunReader:
                 row = await self._runs.load(self._row.run_id)
                 if row.state.ended or self._runs.following.of(row.run_id) is not None:
                     return self._runs.following.of(row.run_id)
-                await changed.wait()
+                await within(changed, LOOK_AGAIN_SECONDS)
 
     # While it works.
 
