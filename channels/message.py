@@ -88,6 +88,19 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnOptions:
+    """What a program says of a message that it sends. The message is a turn of its own: nothing joins it.
+
+    literal: the text is for the agent as it is, no command and no answer to buttons. busy: what it does while another
+    answer is being made, None: what the account says. note: the program's own data, JSON text, for itself.
+    """
+
+    literal: bool = True
+    busy: Literal["queue", "interrupt", "rollback", "reject"] | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Message(Event):
     """A person's message.
 
@@ -100,6 +113,7 @@ class Message(Event):
     chat_title: of a group, untrusted text for show.
     chat_handle: a group's public name in links of its messages, in lower case, where the platform has such names.
     unread: the kind of what nobody here can read (a sticker, a story: see `UNREAD`), where it is that and nothing else.
+    turn: what the program asks for that sent it; None for what people write.
     """
 
     address: Address
@@ -115,6 +129,7 @@ class Message(Event):
     chat_title: str = ""
     chat_handle: str = ""
     unread: str = ""
+    turn: TurnOptions | None = None
     type: Literal["message"] = "message"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
@@ -177,6 +177,24 @@ class HistoryEntry:
     message_id: str
     role: str
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadView:
+    """A thread at one of its checkpoints, as programs see it: JSON types, in the form of LangChain's messages.
+
+    messages: of persons, the assistant and its tools; what the harness added for the model is left out. open: a turn is
+    under way. run_id: of the run that made the checkpoint, "" for none. created_at: ISO 8601.
+    """
+
+    checkpoint_id: str
+    parent_id: str | None
+    created_at: str
+    run_id: str
+    step: int
+    open: bool
+    messages: tuple[dict[str, Any], ...]
+    todos: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from langgraph.checkpoint.base import CheckpointTuple
 
-    from harness.context import HistoryEntry, RunContext, RunInput, Titled, Unfinished
+    from harness.context import HistoryEntry, RunContext, RunInput, ThreadView, Titled, Unfinished
     from harness.events import (
         ApprovalRequested,
         Failed,
@@ -203,6 +203,15 @@ class Harness(Protocol):
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
         """What was said, oldest first; after a summarization only what is still kept verbatim."""
+
+    async def views(
+        self, thread_id: str, *, at: str | None = None, before: str | None = None, limit: int = 1
+    ) -> list[ThreadView]:
+        """The thread at its newest checkpoints, newest first; [] for a new thread. at: at this checkpoint alone.
+        before: those older than this checkpoint. Older ones are not kept for long."""
+
+    async def seed(self, thread_id: str, said: Sequence[HistoryEntry]) -> None:
+        """Begin a new thread with what was said elsewhere."""
 
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""

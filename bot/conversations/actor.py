@@ -167,6 +167,7 @@ class Conversation:
             # the conversation goes on with the next one.
             log.exception("%s could not handle %s", self.key, type(item).__name__)
         self._ports.tally.note(self, self._waiting)
+        self._ports.runs.following.note(self.key)
 
     async def _dispatch(self, item: Item) -> None:
         match item:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bot.store import forgetting, personal
+from bot.store import forgetting, personal, programs
 from bot.store.forgetting import PORTION, Whose
 from bot.store.identity import OWN_ACCOUNTS, folder_name
 from bot.store.sql import chunks
@@ -180,6 +180,7 @@ def _drop(tx: Connection, row: DeletionRow, known: Known) -> None:
     person, until = known.whose, row.asked_at
     forgetting.count_deleted(tx, row.id, reminders=personal.drop_reminders(tx, person, until))
     personal.drop_grants(tx, person, forgetting.conversations_of(tx, person), until)
+    programs.drop_of(tx, person.person, until)
     personal.blank_chat(tx, person.account, known.direct, until, row.reply_key)
 
 

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import not_found
 
 if TYPE_CHECKING:
-    from fastapi.responses import StreamingResponse
-
     from bot.http.parts import HttpParts
     from bot.http.talk import Talk
 

@@ -55,7 +55,8 @@ def tell_errors(app: FastAPI) -> None:
         assert isinstance(error, RequestValidationError)
         # Without what was given: it may be long, or a secret.
         wrong = [{"place": ".".join(map(str, each["loc"])), "message": each["msg"]} for each in error.errors()]
-        return error_response(422, "invalid", "the request is not as it should be", details=wrong)
+        first = f"{wrong[0]['place'].removeprefix('body.')}: {wrong[0]['message']}" if wrong else "no request"
+        return error_response(422, "invalid", first, details=wrong)
 
     async def refused(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 MEBIBYTE = 1024 * 1024
 MOST_BODY = MEBIBYTE
-UPLOADS = "/api/uploads"
-"""Below it a body may be as large as one message's files."""
+UPLOADS = ("/api/uploads/", "/api/langgraph/", "/v1/")
+"""Below these a body may be as large as one message's files: programs send them inside of messages."""
 CSP = "; ".join(
     (
         "default-src 'none'",
@@ -64,7 +64,7 @@ class Guard:
         scope["root_path"] = base
         path: str = scope["path"]
         inner = path.removeprefix(base) if base and f"{path}/".startswith(f"{base}/") else path
-        most = self._most_upload if f"{inner}/".startswith(f"{UPLOADS}/") else MOST_BODY
+        most = self._most_upload if f"{inner}/".startswith(UPLOADS) else MOST_BODY
         answer = self._with_headers(send)
         if not self._is_ours(headers.get("host", "")):
             text = "this service does not go by that name: open it as http.url says, or on 127.0.0.1"

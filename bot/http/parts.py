@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from bot.operations.reload import Reloader
     from bot.operations.status import StatusPage
     from bot.operations.why import WhyPage
+    from bot.redaction import Redactor
     from bot.runs.manager import RunManager
     from bot.schedule.service import ScheduleService
     from bot.settings import Settings
@@ -82,10 +83,12 @@ class HttpParts:
     models: ModelHealth
     forgetting: Forgetting
     reloader: Reloader | None
+    redact: Redactor
 
 
 def routers(parts: HttpParts) -> list[APIRouter]:
     """All that is served, in the order in which paths are looked for."""
+    from bot.http.api.router import api_routers
     from bot.http.chats import chats_router
     from bot.http.health import health_router
     from bot.http.hooks import hooks_router
@@ -123,5 +126,6 @@ def routers(parts: HttpParts) -> list[APIRouter]:
                 *(threads_router, usage_router, own_router, skills_router),
             )
         ),
+        *api_routers(parts),
         last_router(pages),
     ]

@@ -28,25 +28,29 @@ def stream(
     every: float = HEARTBEAT_SECONDS,
     still: Callable[[], bool] = lambda: True,
     closing: asyncio.Event | None = None,
+    *,
+    retry: bool = True,
 ) -> StreamingResponse:
     """An answer of these events (see `event`), with a comment where there is none for so many seconds. The generator is
     closed when the reader is gone. Most streams are made by `Gatekeeper.stream`, which knows the last two.
 
     still: whether the reader may go on; asked before each event and each comment. closing: set when the listener ends.
+    retry: readers are told when to come back; some clients take that for an event.
     """
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    alive = _alive(events, every, still, closing or asyncio.Event())
+    alive = _alive(events, every, still, closing or asyncio.Event(), retry=retry)
     return StreamingResponse(alive, media_type="text/event-stream", headers=headers)
 
 
 async def _alive(
-    events: AsyncGenerator[str, None], every: float, still: Callable[[], bool], closing: asyncio.Event
+    events: AsyncGenerator[str, None], every: float, still: Callable[[], bool], closing: asyncio.Event, *, retry: bool
 ) -> AsyncIterator[str]:
     over = asyncio.create_task(closing.wait(), name="stream over")
     coming: asyncio.Task[str] | None = None
     async with aclosing(events):
         try:
-            yield f"retry: {RETRY_MILLISECONDS}\n\n"
+            if retry:
+                yield f"retry: {RETRY_MILLISECONDS}\n\n"
             while True:
                 coming = coming or asyncio.create_task(anext(events), name="next event")
                 await asyncio.wait({coming, over}, timeout=every, return_when=asyncio.FIRST_COMPLETED)

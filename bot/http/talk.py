@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bot.store.shown import Answered, Listed
     from channels.base import Channel
     from channels.http.board import Change
-    from channels.message import AttachmentKind, OutboundFile
+    from channels.message import AttachmentKind, OutboundFile, TurnOptions
 
 LONGEST_TEXT = 200_000
 LONGEST_NAME = 64
@@ -113,11 +113,13 @@ class Talk:
         attachments: Sequence[Attachment] = (),
         reply_to: str | None = None,
         locale: str | None = None,
+        turn: TurnOptions | None = None,
     ) -> Posted:
         """Say something; it is committed when this returns.
 
         client_id: the caller's own id of this message, 1 to 100 printable characters; the same one again in that chat
-        is the same message. reply_to: a message of the conversation, of either side. locale: as `en` or `zh-CN`.
+        is the same message. reply_to: a message of the conversation, of either side. locale: as `en` or `zh-CN`. turn: what a
+        program asks for.
         Raises HttpProblem.
         """
         self.require(caller, chat)
@@ -140,6 +142,7 @@ class Talk:
             client_id=client_id,
             attachments=tuple(attachments),
             reply_to=quote,
+            turn=turn,
         )
         try:
             await self._channel().post(posting)

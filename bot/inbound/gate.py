@@ -222,6 +222,8 @@ class Gate:
 
     def _command(self, message: Message) -> CommandLine | None:
         """The command that a message gives the bot."""
+        if message.turn is not None and message.turn.literal:
+            return None
         channel = self._channel(message.account)
         identity = None if channel is None else channel.identity
         return meant_for_us(message, None if identity is None else identity.username, self._knows)

@@ -13,7 +13,7 @@ from bot.delivery.buttons import may_be_number
 from bot.inbound.button_handler import ButtonHandler
 from bot.inbound.due import DueSchedules, Hooks
 from bot.inbound.gate import Gate
-from bot.runs.turns import Spoken
+from bot.runs.turns import Spoken, turn_rules
 from bot.skills.folders import move_owner
 from bot.store import conversations
 from bot.store.identity import chat_id, moved_key, person_id
@@ -187,7 +187,7 @@ class ChannelManager:
             self._command_called(event_id, message, line, language)
         elif (admitted or unsure) and not message.unread:
             is_admin, rule = policy.access.is_admin(person), self._editor.book.rule(message)
-            spoken = Spoken(event_id, message, language, is_admin, policy.turns, rule=rule)
+            spoken = Spoken(event_id, message, language, is_admin, turn_rules(message, policy.turns), rule=rule)
             self._spoken(spoken, sure=not unsure)
         elif decision.verdict is Verdict.GREET:
             await self._access_service.greet(event_id, message, decision)
@@ -199,7 +199,8 @@ class ChannelManager:
     def _spoken(self, spoken: Spoken, *, sure: bool) -> None:
         """sure: else it was let in because its conversation had begun, as an earlier process knew or as was forgotten
         since; the conversation itself finds out, so that nobody else waits for it."""
-        stops = asks_to_stop(spoken.message.text) and not spoken.message.attachments
+        literal = spoken.message.turn is not None and spoken.message.turn.literal
+        stops = asks_to_stop(spoken.message.text) and not (spoken.message.attachments or literal)
 
         async def hear(actor: Conversation) -> None:
             if not sure and await actor.stored() is None:
@@ -207,11 +208,11 @@ class ChannelManager:
             elif stops and actor.active is not None:
                 stop = CommandLine("stop", None, "")
                 await self._commands.handle(actor, self._call(spoken.id, spoken.message, stop, spoken.language))
-            elif not await self._presses.number(actor, spoken):
+            elif literal or not await self._presses.number(actor, spoken):
                 await self._said(actor, spoken)
 
         conversation = self._conversations.of(self.gate.key(spoken.message.address, spoken.message.sender))
-        plain = sure and not stops and not may_be_number(spoken.message)
+        plain = sure and not stops and (literal or not may_be_number(spoken.message))
         conversation.post(spoken if plain else Task(hear))
 
     async def _said(self, actor: Conversation, spoken: Spoken) -> None:

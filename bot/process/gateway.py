@@ -334,4 +334,5 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
         models=parts.models,
         forgetting=parts.forgetting,
         reloader=parts.reloader,
+        redact=parts.redact,
     )

@@ -131,7 +131,7 @@ class Wiring:
         outside: Outside = OUTSIDE,
     ) -> None:
         self._settings = settings
-        self._redact = redact
+        self.redact = redact
         self._log = settings.log
         self._store = store
         self._clock = clock
@@ -239,7 +239,7 @@ class Wiring:
             lambda: self.agent.harness(),
             self.agents,
         )
-        audit = AuditFile(settings.data_dir / AUDIT_LOG, self._redact)
+        audit = AuditFile(settings.data_dir / AUDIT_LOG, self.redact)
         self.agent = Agent(
             settings,
             self.sandboxes,
@@ -255,13 +255,13 @@ class Wiring:
             folder=settings.data_dir,
             route=settings.network_route,
             clock=self._clock,
-            learn=self._redact.add,
+            learn=self.redact.add,
         )
 
     def _agent_parts(self, settings: Settings, store: RetryingStore, audit: AuditFile, spool: Spool) -> Parts:
         """What agents are made of by these settings, which may be newer than the ones of the start."""
         budgets, skills = self.spending.budgets, self.skills.source()
-        self.tracing = self.tracing or make_tracing(settings, self._redact)
+        self.tracing = self.tracing or make_tracing(settings, self.redact)
         return Parts(
             models=settings.models,
             summarization=settings.summarization,
@@ -450,7 +450,7 @@ class Wiring:
     def _make_adoption(self) -> Adoption:
         return Adoption(
             settings=self._settings,
-            know=self._redact.know,
+            know=self.redact.know,
             agent=self.agent,
             agents=self.agents,
             spending=self.spending,
@@ -475,4 +475,4 @@ class Wiring:
         self.timer.wake()
         if settings.log != self._log:
             self._log = settings.log
-            logs.adopt(settings.log, settings.data_dir, self._redact)
+            logs.adopt(settings.log, settings.data_dir, self.redact)

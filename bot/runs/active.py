@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from bot.delivery import Reply
     from bot.runs.endings import Ending
+    from bot.runs.following import RunStream
     from bot.settings.sections import LimitSettings
     from bot.store.prompts import ApprovalRow
     from bot.store.rows import RunRow, StopReason
@@ -51,7 +52,8 @@ class ActiveRun:
     None until it is opened. worked: seconds of its time that are used up; waiting for a person is not counted. asking:
     what it waits for a person to decide; decided: set when something of that was. rests: it does nothing until then.
     held: it is to begin again as soon as this is set. slot_wait, first_words: seconds that it waited for a slot, and
-    from its beginning until its answer had words; None before. tokens: read and written in this process.
+    from its beginning until its answer had words; None before. tokens: read and written in this process. stream: for
+    who follows it, None where nobody can.
     """
 
     row: RunRow
@@ -74,6 +76,7 @@ class ActiveRun:
     slot_wait: float | None = None
     first_words: float | None = None
     tokens: int = 0
+    stream: RunStream | None = None
 
     @property
     def waits(self) -> Waits:
@@ -85,6 +88,11 @@ class ActiveRun:
         its beginning again nobody would notice anything, and nothing would be paid twice but the model's start."""
         heard = all(file.voice is None or file.voice.listened for file in self.row.input.files)
         return heard and not self.view.seen and self.stop_reason is None
+
+    def tell(self, event: AnyRunEvent) -> None:
+        """Hand an event to who follows the run."""
+        if self.stream is not None:
+            self.stream.tell(event)
 
     def show(self, status: str | None = None) -> None:
         """Bring the reply up to date. status: replaces the one that is shown."""

@@ -214,7 +214,9 @@ class Driver:
         active.context = active.row.context  # its chat may have moved
         message_id, read = active.view.unfinished
         if read:  # the agent may tell the same message once more
-            active.record.add(TextReset(run_id=active.row.run_id, seq=seq, message_id=message_id))
+            reset = TextReset(run_id=active.row.run_id, seq=seq, message_id=message_id)
+            active.record.add(reset)
+            active.tell(reset)
             seq += 1
         run_input = active.row.input
         last: AnyRunEvent | None = None
@@ -226,6 +228,7 @@ class Driver:
                 active.view.apply(event, active.texts)
                 active.record.add(event)
                 self._counts.saw(active, event)
+                active.tell(event)
                 active.show()
                 last = event
                 asked += [event] if isinstance(event, ApprovalRequested) else []

@@ -131,9 +131,12 @@ def can_join(row: RunRow, turn: Turn) -> bool:
 
 def belongs(row: RunRow, turn: Turn) -> bool:
     """Whether one answer can be given to a run's messages and this turn: the same person's, with the same rights, in
-    the same place. What a schedule began is answered by itself, and so is what calls a skill, or seems to."""
+    the same place. What a schedule began is answered by itself, and so is what calls a skill, or seems to, or what a
+    program sent."""
     context = row.context
     if context.schedule or turn.schedule or parse(turn.text) is not None or row.input.skill:
+        return False
+    if turn.stands_alone:
         return False
     told = (row.speaker, row.address, context.speaker.is_admin)
     return told == (turn.person, turn.first.address, turn.is_admin)
@@ -142,7 +145,7 @@ def belongs(row: RunRow, turn: Turn) -> bool:
 def can_steer(running: RunRow, turn: Turn) -> bool:
     """Whether a run that works can hear this turn: the same person's, with the same rights, in the same place. Not what
     a schedule says or began, what calls a skill or seems to, and a voice message that is not transcribed yet."""
-    if turn.schedule or parse(turn.text) is not None:
+    if turn.schedule or turn.stands_alone or parse(turn.text) is not None:
         return False
     if any(file.voice is not None and not file.voice.listened for file in turn.files):
         return False

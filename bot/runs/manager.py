@@ -16,6 +16,7 @@ from bot.runs.active import ActiveRun, ActiveRuns
 from bot.runs.approvals import ApprovalService
 from bot.runs.driving import Driver, Suspects, Transcriber
 from bot.runs.endings import Ending
+from bot.runs.following import Following
 from bot.runs.render import RunView, below
 from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
@@ -90,6 +91,7 @@ class RunManager:
         self._on_dead_letter = on_dead_letter
         self._suspending = False
         self.active = ActiveRuns()
+        self.following = Following()
         self.budgets = budgets
         self.transcriber = Transcriber(store, hearing, budgets)
         self.approvals = ApprovalService(store, delivery, clock, self.active)
@@ -159,6 +161,7 @@ class RunManager:
             asking_changed=asking_changed,
             take_in=take_in,
             view=RunView(intermediate=context.intermediate, progress=context.progress, seen=row.started_at is not None),
+            stream=self.following.begin(row),
         )
         if self._suspending:
             active.stop_reason = StopReason.SUSPENDED
@@ -195,6 +198,7 @@ class RunManager:
                 await self._end(active, ending)
         finally:
             del self.active[active.row.run_id]
+            self.following.end(active.row)
             self._meter.close(active.row.run_id)
 
     def stop(self, run_id: str, reason: StopReason) -> bool:
@@ -269,6 +273,11 @@ class RunManager:
         if spent is not None:
             await self._meter.charge(spent, payer)
         return before - len(await harness.history(thread_id))
+
+    @property
+    def suspending(self) -> bool:
+        """The process is about to stop."""
+        return self._suspending
 
     def suspend(self) -> None:
         """A planned stop: every run pauses where it is and goes on at the next start."""
@@ -374,7 +383,11 @@ class RunManager:
         if active.reply is not None:
             active.reply.waits_for_person = True
         active.show(active.texts.waiting_for_decision)
+        if active.stream is not None:
+            active.stream.enter("waiting")
         ending = await self._driver.decided(active)
+        if active.stream is not None:
+            active.stream.enter("working")
         if active.reply is not None:
             active.reply.waits_for_person = False
         active.show("")

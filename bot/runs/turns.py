@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bot.files.uploads import Refused, display_name
-from bot.settings.busy_policies import QUEUED, TurnRules
+from bot.settings.busy_policies import QUEUED, Busy, TurnRules
 from bot.store.identity import person_id, thread_folder
 from bot.texts import texts_for
 from channels.message import OutboundMessage
@@ -42,6 +42,14 @@ class Spoken:
     schedule: str = ""
     heading: str = ""
     rule: str = ""
+
+
+def turn_rules(message: Message, rules: TurnRules) -> TurnRules:
+    """How a message becomes a turn, by its account's rules as far as its sender did not ask for something else."""
+    if message.turn is None:
+        return rules
+    busy = rules.busy if message.turn.busy is None else Busy(message.turn.busy)
+    return replace(rules, busy=busy, debounce=0.0, join=0.0)
 
 
 @dataclass(slots=True, eq=False)
@@ -99,6 +107,11 @@ class Turn:
     @property
     def dictated(self) -> bool:
         return any(part.message.dictated for part in self.parts)
+
+    @property
+    def stands_alone(self) -> bool:
+        """A program sent it, which waits for the answer to it and nothing else."""
+        return self.first.turn is not None
 
     @property
     def only_voice(self) -> bool:

@@ -79,7 +79,13 @@ def without_words(event: Any) -> Any:
     match event:
         case Message():
             return replace(
-                event, text="", attachments=(), reply_to=None, sender=_nameless(event.sender), chat_title=_title(event)
+                event,
+                text="",
+                attachments=(),
+                reply_to=None,
+                sender=_nameless(event.sender),
+                chat_title=_title(event),
+                turn=None,
             )
         case MessageEdited():
             return replace(event, message=without_words(event.message))

@@ -198,6 +198,12 @@ def load(tx: Connection, run_id: str) -> RunRow | None:
     return None if row is None else _row(row)
 
 
+def detail_of(tx: Connection, run_id: str) -> str | None:
+    """What is known of a run's end."""
+    detail: str | None = tx.scalar(select(runs.c.detail).where(runs.c.run_id == run_id))
+    return detail
+
+
 def unended(tx: Connection) -> list[RunRow]:
     """Every run that a start of the program has to care for, oldest first; `in_turn` orders a conversation's."""
     return _rows(tx, RUNS.where(runs.c.state.in_(OPEN_STATES)).order_by(runs.c.seq))

@@ -421,6 +421,19 @@ usage = Table(
     sqlite_autoincrement=True,
 )
 
+program_threads = Table(
+    "program_threads",
+    metadata,
+    Column("key", SafeText, primary_key=True, doc="of the conversation that it is"),
+    _text("person", "person id of whose programs made it"),
+    _text("name", "the id by which programs know it, a UUID"),
+    _text("metadata", "the programs' own data about it, a JSON object"),
+    _flag("temporary", "for one run: it is deleted a while after that has ended"),
+    _time("created_at", "when it was made"),
+    _time("updated_at", "when something was asked in it, or its metadata was changed, last"),
+    Index(None, "person"),
+)
+
 deletions = Table(
     "deletions",
     metadata,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from channels.base import ChannelPorts, Hello, Probe, Sink
     from channels.http.board import Change
     from channels.http.config import HttpConfig
-    from channels.message import Attachment, OutboundFile, OutboundMessage, Quote, Sender
+    from channels.message import Attachment, OutboundFile, OutboundMessage, Quote, Sender, TurnOptions
 
 MAX_UNIT = 1_000_000
 """Characters of one message: no limit of browsers, only a bound on what one change may move."""
@@ -81,6 +81,7 @@ class Posting:
     client_id: str
     attachments: tuple[Attachment, ...] = ()
     reply_to: Quote | None = None
+    turn: TurnOptions | None = None
 
 
 def layout(message: OutboundMessage) -> tuple[Part, ...]:
@@ -171,6 +172,7 @@ class HttpChannel(Adapter):
             mention=True,
             reply_to=posting.reply_to,
             attachments=posting.attachments,
+            turn=posting.turn,
         )
         await commit([message], self._ports, self._health)
         self.board(chat).tell("posted", posted_json(message))

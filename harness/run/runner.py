@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from harness.agents.maker import Agent
     from harness.agents.parts import Parts
     from harness.agents.tools import Extras
-    from harness.context import HistoryEntry, RunContext, RunInput, Titled, Unfinished
+    from harness.context import HistoryEntry, RunContext, RunInput, ThreadView, Titled, Unfinished
     from harness.events import Usage
     from harness.graph.state import Graph
     from harness.memory.model import Exchange, Memory, Updated
@@ -249,6 +249,16 @@ class HarnessRunner:
     async def history(self, thread_id: str) -> list[HistoryEntry]:
         """What was said, oldest first."""
         return threads.entries(await self._messages(thread_id))
+
+    async def views(
+        self, thread_id: str, *, at: str | None = None, before: str | None = None, limit: int = 1
+    ) -> list[ThreadView]:
+        """The thread at its newest checkpoints, newest first."""
+        return await threads.views(self._any_graph(), thread_id, at=at, before=before, limit=limit)
+
+    async def seed(self, thread_id: str, said: Sequence[HistoryEntry]) -> None:
+        """Begin a new thread with what was said elsewhere."""
+        await threads.replace_history(self._any_graph(), thread_id, threads.messages_of(said))
 
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""

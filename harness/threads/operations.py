@@ -1,22 +1,25 @@
-"""Operations on a thread between turns: settle, rewind, compact, history; the runner hands them its graph."""
+"""Operations on a thread between turns: settle, rewind, compact, history, views; the runner hands them its graph."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.constants import END
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import StateUpdate
 
-from harness.context import HistoryEntry
+from harness.context import HistoryEntry, ThreadView
 from harness.graph.calls import effect_key, open_calls, recorded_result
 from harness.graph.messages import INTERRUPTED_TURN, MARK, TEXT_LENGTH, answer_text, is_users, users_text
+from harness.graph.state import TODOS
 from harness.graph.turn import MODEL_NODE
 from harness.threads.checkpoints import RUN_KEY, thread_config
 from harness.tools.asking import question_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from langchain_core.runnables import RunnableConfig
     from langgraph.types import StateSnapshot
 
@@ -117,3 +120,59 @@ def entries(messages: list[AnyMessage]) -> list[HistoryEntry]:
             if text:
                 said.append(HistoryEntry(message_id=message.id or "", role="assistant", text=text))
     return said
+
+
+def messages_of(said: Sequence[HistoryEntry]) -> list[AnyMessage]:
+    """What was said elsewhere, as a thread's messages."""
+    return [
+        HumanMessage(each.text, id=each.message_id) if each.role == "user" else AIMessage(each.text, id=each.message_id)
+        for each in said
+    ]
+
+
+async def views(
+    graph: Graph, thread_id: str, *, at: str | None = None, before: str | None = None, limit: int = 1
+) -> list[ThreadView]:
+    """See harness.ports.Harness.views."""
+    if at is not None or (before is None and limit == 1):
+        state = await graph.aget_state(thread_config(thread_id, checkpoint_id=at))
+        return [] if state.metadata is None else [_view(state)]
+    older = None if before is None else thread_config(thread_id, checkpoint_id=before)
+    found = graph.aget_state_history(thread_config(thread_id), before=older, limit=limit)
+    return [_view(state) async for state in found]
+
+
+def _view(state: StateSnapshot) -> ThreadView:
+    metadata, parent = state.metadata or {}, state.parent_config
+    return ThreadView(
+        checkpoint_id=_checkpoint_id(state.config) or "",
+        parent_id=None if parent is None else _checkpoint_id(parent),
+        created_at=state.created_at or "",
+        run_id=str(metadata.get(RUN_KEY, "")),
+        step=int(metadata.get("step", -1)),
+        open=bool(state.next),
+        messages=tuple(_told(state.values.get("messages", []))),
+        todos=tuple(state.values.get(TODOS, [])),
+    )
+
+
+def _checkpoint_id(config: RunnableConfig) -> str | None:
+    return config["configurable"].get("checkpoint_id")
+
+
+def _told(messages: list[AnyMessage]) -> Iterator[dict[str, Any]]:
+    """Messages in the form in which LangChain writes them as JSON, without anything that is for the model alone."""
+    for message in messages:
+        common: dict[str, Any] = {"id": message.id, "name": None, "additional_kwargs": {}, "response_metadata": {}}
+        if is_users(message):
+            yield {"type": "human", "content": users_text(message), **common}
+        elif isinstance(message, ToolMessage):
+            about = {"name": message.name, "tool_call_id": message.tool_call_id, "status": message.status}
+            yield {"type": "tool", "content": str(message.text), **common, **about}
+        elif isinstance(message, AIMessage):
+            noted = MARK in message.additional_kwargs
+            text = answer_text(message)[: message.additional_kwargs.get(TEXT_LENGTH, 0) if noted else None]
+            if text or message.tool_calls:
+                calls = [{**call, "type": "tool_call"} for call in message.tool_calls]
+                usage = message.usage_metadata
+                yield {"type": "ai", "content": text, **common, "tool_calls": calls, "usage_metadata": usage}

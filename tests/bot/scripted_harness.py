@@ -13,7 +13,7 @@ from harness.ports import Head
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from harness.context import HistoryEntry, RunContext, RunInput, Titled, Unfinished
+    from harness.context import HistoryEntry, RunContext, RunInput, ThreadView, Titled, Unfinished
     from harness.memory.model import Exchange, Memory, Updated
     from harness.ports import AnyRunEvent, Steering
 
@@ -174,6 +174,14 @@ class ScriptedHarness:
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
         return self.said.get(thread_id, [])
+
+    async def views(
+        self, thread_id: str, *, at: str | None = None, before: str | None = None, limit: int = 1
+    ) -> list[ThreadView]:
+        return []
+
+    async def seed(self, thread_id: str, said: Sequence[HistoryEntry]) -> None:
+        self.said[thread_id] = list(said)
 
     async def forget(self, thread_id: str) -> None:
         self.heads.pop(thread_id, None)

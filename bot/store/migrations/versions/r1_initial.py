@@ -36,8 +36,6 @@ def upgrade() -> None:
     _access()
     _usage()
     _deletions()
-    _sessions()
-    _tokens()
 
 
 def _instance() -> None:
@@ -476,33 +474,3 @@ def _deletions() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_deletions")),
     )
     op.create_index(op.f("ix_deletions_done_at"), "deletions", ["done_at"])
-
-
-def _sessions() -> None:
-    op.create_table(
-        "sessions",
-        sa.Column("id", sa.Text(), nullable=False),
-        sa.Column("person", sa.Text(), nullable=False),
-        sa.Column("agent", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.BigInteger(), nullable=False),
-        sa.Column("expires_at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_sessions")),
-    )
-    op.create_index(op.f("ix_sessions_person"), "sessions", ["person"])
-
-
-def _tokens() -> None:
-    op.create_table(
-        "tokens",
-        sa.Column("id", sa.Text(), nullable=False),
-        sa.Column("digest", sa.Text(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("person", sa.Text(), nullable=False),
-        sa.Column("scopes", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.BigInteger(), nullable=False),
-        sa.Column("expires_at", sa.BigInteger(), nullable=True),
-        sa.Column("used_at", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_tokens")),
-        sa.UniqueConstraint("digest", name=op.f("uq_tokens_digest")),
-    )
-    op.create_index(op.f("ix_tokens_person"), "tokens", ["person"])

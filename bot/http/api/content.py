@@ -1,0 +1,158 @@
+"""What clients send as messages, in LangChain's and OpenAI's forms: who said it, the words, the files."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import mimetypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import unquote_to_bytes
+
+from bot.http.errors import HttpProblem
+
+Role = Literal["user", "assistant", "system", "tool"]
+ROLES: Mapping[str, Role] = {
+    "human": "user",
+    "user": "user",
+    "ai": "assistant",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+TEXTS = frozenset({"text", "input_text", "output_text", "refusal", "summary_text"})
+MOST_MESSAGES = 1_000
+MOST_FILES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that came inside a message."""
+
+    name: str
+    mime_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message. id: the client's own, "" where it gave none."""
+
+    role: Role
+    text: str
+    files: tuple[SentFile, ...] = ()
+    id: str = ""
+
+
+def invalid(text: str, place: str) -> HttpProblem:
+    """What is wrong with a request, and where."""
+    return HttpProblem(422, "invalid", f"{place}: {text}", param=place, type="invalid_request_error")
+
+
+def read_messages(raw: Any, place: str = "messages") -> list[Said]:
+    """Messages in the order in which they were said; a single one, or its text alone, is a list of one. Raises
+    HttpProblem."""
+    found = raw if isinstance(raw, list) else [raw]
+    if len(found) > MOST_MESSAGES:
+        raise invalid(f"there are more than {MOST_MESSAGES} messages", place)
+    return [_message(each, f"{place}[{index}]") for index, each in enumerate(found)]
+
+
+def _message(raw: Any, place: str) -> Said:
+    match raw:
+        case str():
+            return Said("user", raw)
+        case [str() as role, content]:
+            return _said(role, content, "", place)
+        case {"id": list(), "kwargs": Mapping() as kwargs}:  # LangChain's constructor form
+            return _message(kwargs, place)
+        case Mapping():
+            role = raw.get("role") or raw.get("type") or ""
+            message_id = raw.get("id")
+            return _said(str(role), raw.get("content"), message_id if isinstance(message_id, str) else "", place)
+    raise invalid("a message is an object with role and content", place)
+
+
+def _said(role: str, content: Any, message_id: str, place: str) -> Said:
+    who = ROLES.get(role)
+    if who is None:
+        raise invalid(f"role is one of {', '.join(ROLES)}", place)
+    texts: list[str] = []
+    files: list[SentFile] = []
+    if isinstance(content, str):
+        texts.append(content)
+    elif isinstance(content, Sequence):
+        for index, part in enumerate(content):
+            _part(part, f"{place}.content[{index}]", texts, files)
+    elif content is not None:
+        raise invalid("content is a text or a list of parts", place)
+    if len(files) > MOST_FILES:
+        raise invalid(f"there are more than {MOST_FILES} files", place)
+    return Said(who, "\n\n".join(texts), tuple(files), message_id)
+
+
+def _part(part: Any, place: str, texts: list[str], files: list[SentFile]) -> None:
+    if isinstance(part, str):
+        texts.append(part)
+        return
+    if not isinstance(part, Mapping):
+        raise invalid("a part is an object with a type", place)
+    kind = str(part.get("type", ""))
+    if kind in TEXTS:
+        texts.append(str(part.get("text") or part.get("refusal") or ""))
+        return
+    files.append(_file(kind, part, place))
+
+
+def _file(kind: str, part: Mapping[str, Any], place: str) -> SentFile:
+    match kind:
+        case "image_url" | "input_image":
+            url = part.get("image_url")
+            return _from_url(url.get("url") if isinstance(url, Mapping) else url, "image", place)
+        case "image" | "audio" | "video" | "file" | "input_file" | "input_audio":
+            return _inline(kind, part, place)
+    raise invalid(f"parts of type {kind!r} are not taken; text, image_url and file are", place)
+
+
+def _inline(kind: str, part: Mapping[str, Any], place: str) -> SentFile:
+    """A file whose bytes stand in the part, in one of the forms in which that is said."""
+    inner = part.get(kind, part.get(kind.removeprefix("input_")))
+    about = {**part, **inner} if isinstance(inner, Mapping) else dict(part)
+    if isinstance(source := about.get("source"), Mapping):  # Anthropic's
+        about |= {"data": source.get("data"), "mime_type": source.get("media_type")}
+    data = about.get("file_data") or about.get("data") or about.get("base64") or about.get("url")
+    name = str(about.get("filename") or about.get("name") or "")
+    if isinstance(data, str) and data.startswith(("data:", "http:", "https:")):
+        return _from_url(data, name or kind, place)
+    mime_type = str(about.get("mime_type") or about.get("media_type") or mimetypes.guess_type(name)[0] or "")
+    if not mime_type and isinstance(form := about.get("format"), str):
+        mime_type, name = f"audio/{form}", name or f"audio.{form}"
+    if not isinstance(data, str) or not data:
+        raise invalid("the file's bytes are missing: send them as base64 or as a data: URL", place)
+    return _made(name or kind, mime_type, _decoded(data, place))
+
+
+def _from_url(url: Any, name: str, place: str) -> SentFile:
+    if not isinstance(url, str) or not url.startswith("data:"):
+        raise invalid("send the file itself, as a data: URL; addresses are not fetched", place)
+    head, comma, body = url.removeprefix("data:").partition(",")
+    if not comma:
+        raise invalid("this is no data: URL", place)
+    mime_type, *options = head.split(";")
+    data = _decoded(body, place) if "base64" in options else unquote_to_bytes(body)
+    return _made(name, mime_type, data)
+
+
+def _decoded(text: str, place: str) -> bytes:
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid("this is not base64", place) from None
+
+
+def _made(name: str, mime_type: str, data: bytes) -> SentFile:
+    ending = mimetypes.guess_extension(mime_type) or ""
+    return SentFile(name if "." in name else f"{name}{ending}", mime_type or "application/octet-stream", data)

@@ -1,0 +1,421 @@
+"""LangGraph's protocol for `langgraph_sdk`: assistants (the agents), threads, runs; below /api/langgraph."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+from bot.http.api.assistants import assistants_router
+from bot.http.api.content import read_messages
+from bot.http.api.models import (
+    CancelMany,
+    CheckpointRequest,
+    HistoryRequest,
+    Modes,
+    RunCreate,
+    RunStatus,
+    ThreadCreate,
+    ThreadSearch,
+    ThreadUpdate,
+)
+from bot.http.api.stream import RunReader
+from bot.http.api.threads import state_json
+from bot.http.auth import Caller, SignedIn, requires
+from bot.http.errors import HttpProblem, not_found
+from bot.http.sse import HEARTBEAT_SECONDS, event, stream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+
+    from bot.http.api.runs import Runs
+    from bot.http.api.threads import Threads
+    from bot.http.parts import HttpParts
+    from bot.store.programs import ProgramThread
+    from bot.store.rows import RunRow
+
+PREFIX = "/api/langgraph"
+RUN = "/threads/{thread_id}/runs/{run_id}"
+ALL_MODES = ("values", "updates", "messages-tuple", "custom")
+LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
+Once = Annotated[str | None, Header(alias="Idempotency-Key")]
+READ, THREADS, RUNS = requires("read"), requires("threads"), requires("runs")
+
+
+class Protocol:
+    """What the routes have in common."""
+
+    def __init__(self, parts: HttpParts, threads: Threads, runs: Runs) -> None:
+        self.parts = parts
+        self.threads = threads
+        self.runs = runs
+
+    def agent(self, assistant_id: str) -> str:
+        """The agent of that name. Raises HttpProblem."""
+        if assistant_id not in self.parts.agents.definitions:
+            raise not_found(f"there is no assistant {assistant_id!r}"[:200])
+        return assistant_id
+
+    async def run(self, caller: Caller, thread_id: str, run_id: str) -> tuple[ProgramThread, RunRow]:
+        """One of the caller's runs with its thread. Raises HttpProblem."""
+        thread = await self.threads.find(caller, thread_id)
+        return thread, await self.runs.find(thread, run_id)
+
+    async def thread_json(self, thread: ProgramThread, *, values: bool = True) -> dict[str, Any]:
+        status, interrupts = await self.threads.status(thread)
+        last = await self.threads.newest_run(thread.key)
+        return {
+            "thread_id": thread.name,
+            "created_at": thread.created_at.isoformat(),
+            "updated_at": thread.updated_at.isoformat(),
+            "metadata": dict(thread.metadata),
+            "status": status,
+            "config": {},
+            "values": await self.threads.values(thread) if values and last is not None else None,
+            "interrupts": {last.run_id: interrupts} if interrupts and last is not None else {},
+        }
+
+    async def begin(
+        self, caller: Caller, thread_id: str | None, body: RunCreate, client_id: str | None
+    ) -> tuple[ProgramThread, RunRow, bool]:
+        """The run that a request asks for, its thread, and whether it goes on after an answer. client_id: the client's
+        own id of this request in its thread; once more it is the same run. Raises HttpProblem."""
+        agent = self.agent(body.assistant_id)
+        thread = await self._thread(caller, thread_id, body)
+        if body.command is not None and body.command.resume is not None:
+            if body.input is not None:
+                raise HttpProblem(422, "invalid", "send input or command, not both")
+            row, resumed = await self.runs.resume(caller, thread, body.command.resume, agent=agent)
+            return thread, row, resumed
+        if not body.input or "messages" not in body.input:
+            raise HttpProblem(422, "invalid", "input.messages is missing")
+        said = read_messages(body.input["messages"], "input.messages")
+        known: frozenset[str] = frozenset()
+        if len(said) > 1:
+            known = frozenset(str(each["id"]) for each in (await self.threads.values(thread))["messages"])
+        row = await self.runs.begin(
+            *(caller, thread, said),
+            agent=agent,
+            strategy=body.multitask_strategy,
+            metadata=body.metadata,
+            client_id=client_id or "",
+            known=known,
+        )
+        return thread, row, False
+
+    async def _thread(self, caller: Caller, thread_id: str | None, body: RunCreate) -> ProgramThread:
+        if thread_id is None:
+            made, _ = await self.threads.create(caller, temporary=body.on_completion == "delete")
+            return made
+        try:
+            return await self.threads.find(caller, thread_id)
+        except HttpProblem:
+            if body.if_not_exists == "reject":
+                raise
+        made, _ = await self.threads.create(caller, ThreadCreate(thread_id=thread_id).thread_id)
+        return made
+
+    def stream(
+        self, caller: Caller, reader: RunReader, thread: ProgramThread, row: RunRow, *, cancels: bool
+    ) -> StreamingResponse:
+        """A run's events. cancels: the run ends with its stream."""
+        answer = self.parts.gatekeeper.stream(caller, self._events(reader, row, cancels=cancels))
+        answer.headers.update(_places(thread, row, "stream"))
+        return answer
+
+    async def _events(self, reader: RunReader, row: RunRow, *, cancels: bool) -> AsyncGenerator[str, None]:
+        through = False
+        try:
+            async with aclosing(reader.frames()) as frames:
+                async for frame in frames:
+                    yield self.parts.redact(event(frame.event, frame.data, "" if frame.more else frame.id))
+            through = True
+        finally:
+            if cancels and not through:
+                self._cut_off(row)
+
+    def _cut_off(self, row: RunRow) -> None:
+        """The client is gone; where it is this process that goes, the run goes on in the next one."""
+        if not self.parts.runs.suspending:
+            self.runs.cancel_soon(row)
+
+    def wait(self, thread: ProgramThread, row: RunRow, *, cancels: bool = False) -> StreamingResponse:
+        """The values that a run leaves, once it has ended or waits for a person."""
+        return StreamingResponse(
+            self._awaited(thread, row, cancels=cancels),
+            media_type="application/json",
+            headers=_places(thread, row, "join"),
+        )
+
+    async def _awaited(self, thread: ProgramThread, row: RunRow, *, cancels: bool) -> AsyncIterator[str]:
+        settled = asyncio.create_task(self.runs.settled(row), name=f"join:{row.run_id}")
+        try:
+            while not settled.done():
+                yield "\n"  # means nothing in JSON, keeps proxies from giving up, and finds out who is gone
+                await asyncio.wait({settled}, timeout=HEARTBEAT_SECONDS)
+            values = await self.runs.values(thread, settled.result())
+            yield self.parts.redact(json.dumps(values, ensure_ascii=False))
+        finally:
+            if not settled.done():
+                settled.cancel()
+                if cancels:
+                    self._cut_off(row)
+
+    def told(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+        """JSON without secrets."""
+        text = self.parts.redact(json.dumps(value, ensure_ascii=False))
+        return Response(text, status, headers, "application/json")
+
+
+def _places(thread: ProgramThread, row: RunRow, what: str) -> dict[str, str]:
+    """Where a client finds the run again: relative to the address of the API that it was made with, as the SDK reads
+    it."""
+    run = f"/threads/{thread.name}/runs/{run_name(row)}"
+    return {"Location": f"{run}/{what}", "Content-Location": run}
+
+
+def run_name(row: RunRow) -> str:
+    run_id = row.run_id
+    return "-".join((run_id[:8], run_id[8:12], run_id[12:16], run_id[16:20], run_id[20:]))
+
+
+def langgraph_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
+    """Everything below PREFIX."""
+    router, protocol = APIRouter(prefix=PREFIX, tags=["langgraph"]), Protocol(parts, threads, runs)
+    router.include_router(assistants_router(parts))
+    _threads(router, protocol)
+    _states(router, protocol)
+    _runs(router, protocol)
+    _running(router, protocol)
+    _ending(router, protocol)
+    return router
+
+
+def _threads(router: APIRouter, the: Protocol) -> None:
+    threads = the.threads
+
+    @router.post("/threads", dependencies=[THREADS])
+    async def create(caller: SignedIn, body: ThreadCreate) -> Response:
+        thread, made = await threads.create(caller, body.thread_id, body.metadata)
+        if not made and body.if_exists == "raise":
+            raise HttpProblem(409, "exists", "there is a thread with this id already")
+        return the.told(await the.thread_json(thread))
+
+    @router.post("/threads/search", dependencies=[READ])
+    async def search(caller: SignedIn, body: ThreadSearch) -> Response:
+        return the.told(await _found(the, caller, body))
+
+    @router.post("/threads/count", dependencies=[READ])
+    async def count(caller: SignedIn, body: ThreadSearch) -> JSONResponse:
+        every = await _matching(the, caller, body)
+        if body.status is not None:
+            every = [each for each in every if (await threads.status(each))[0] == body.status]
+        return JSONResponse(len(every))
+
+    @router.get("/threads/{thread_id}", dependencies=[READ])
+    async def get(caller: SignedIn, thread_id: str) -> Response:
+        return the.told(await the.thread_json(await threads.find(caller, thread_id)))
+
+    @router.patch("/threads/{thread_id}", dependencies=[THREADS])
+    async def update(caller: SignedIn, thread_id: str, body: ThreadUpdate, request: Request) -> Response:
+        thread = await threads.update(await threads.find(caller, thread_id), body.metadata)
+        if request.headers.get("prefer") == "return=minimal":
+            return Response(status_code=204)
+        return the.told(await the.thread_json(thread))
+
+    @router.delete("/threads/{thread_id}", dependencies=[THREADS], status_code=204)
+    async def delete(caller: SignedIn, thread_id: str) -> None:
+        await threads.delete(await threads.find(caller, thread_id), caller.person)
+
+
+async def _matching(the: Protocol, caller: Caller, body: ThreadSearch) -> list[ProgramThread]:
+    """The caller's threads by all that is searched for but their status, in their order."""
+    if body.values:
+        raise HttpProblem(422, "invalid", "values: threads cannot be searched by what is in them")
+    every = [each for each in await the.threads.all(caller) if body.ids is None or each.name in body.ids]
+    every = [each for each in every if body.metadata.items() <= dict(each.metadata).items()]
+    key = {"thread_id": "name", "created_at": "created_at"}.get(body.sort_by, "updated_at")
+    every.sort(key=lambda each: str(getattr(each, key)), reverse=body.sort_order == "desc")
+    return every
+
+
+async def _found(the: Protocol, caller: Caller, body: ThreadSearch) -> list[dict[str, Any]]:
+    """What is told of the threads that are searched for."""
+    every = await _matching(the, caller, body)
+    if body.status is not None:
+        every = [each for each in every if (await the.threads.status(each))[0] == body.status]
+    shows_values = body.select is None or "values" in body.select
+    page = every[body.offset : body.offset + body.limit]
+    found = [await the.thread_json(each, values=shows_values) for each in page]
+    if body.select is None:
+        return found
+    return [{name: each[name] for name in body.select if name in each} for each in found]
+
+
+def _states(router: APIRouter, the: Protocol) -> None:
+    threads = the.threads
+
+    async def at(caller: Caller, thread_id: str, checkpoint_id: str) -> Response:
+        thread = await threads.find(caller, thread_id)
+        views = await threads.views(thread, at=checkpoint_id)
+        if not views:
+            raise not_found("there is no such checkpoint, or not any more")
+        return the.told(state_json(thread.name, views[0]))
+
+    @router.get("/threads/{thread_id}/state", dependencies=[READ])
+    async def state(caller: SignedIn, thread_id: str) -> Response:
+        thread = await threads.find(caller, thread_id)
+        views = await threads.views(thread)
+        _, interrupts = await threads.status(thread)
+        return the.told(state_json(thread.name, views[0] if views else None, interrupts))
+
+    @router.get("/threads/{thread_id}/state/{checkpoint_id}", dependencies=[READ])
+    async def state_at(caller: SignedIn, thread_id: str, checkpoint_id: str) -> Response:
+        return await at(caller, thread_id, checkpoint_id)
+
+    @router.post("/threads/{thread_id}/state/checkpoint", dependencies=[READ])
+    async def state_of(caller: SignedIn, thread_id: str, body: CheckpointRequest) -> Response:
+        return await at(caller, thread_id, str(body.checkpoint.get("checkpoint_id", "")))
+
+    @router.post("/threads/{thread_id}/state", dependencies=[THREADS])
+    async def update_state(caller: SignedIn, thread_id: str) -> Response:
+        await threads.find(caller, thread_id)
+        raise HttpProblem(422, "unsupported", "a thread changes by runs only; its state cannot be written")
+
+    @router.get("/threads/{thread_id}/history", dependencies=[READ])
+    async def history_of(caller: SignedIn, thread_id: str, limit: Annotated[int, Query(ge=1, le=100)] = 10) -> Response:
+        return await history(caller, thread_id, HistoryRequest(limit=limit))
+
+    @router.post("/threads/{thread_id}/history", dependencies=[READ])
+    async def history(caller: SignedIn, thread_id: str, body: HistoryRequest) -> Response:
+        thread, before = await threads.find(caller, thread_id), body.before
+        if isinstance(before, dict):
+            before = before.get("checkpoint_id") or before.get("configurable", {}).get("checkpoint_id")
+        views = await threads.views(thread, before=None if before is None else str(before), limit=body.limit)
+        return the.told([state_json(thread.name, view) for view in views])
+
+
+def _runs(router: APIRouter, the: Protocol) -> None:
+    """Runs that are asked for, in a thread or without one."""
+    runs = the.runs
+
+    async def created(caller: Caller, thread_id: str | None, body: RunCreate, once: str | None = None) -> Response:
+        thread, row, _ = await the.begin(caller, thread_id, body, once)
+        told = await runs.as_json(thread, [row])
+        return the.told(told[0], headers={"Content-Location": _places(thread, row, "")["Content-Location"]})
+
+    async def streamed(caller: Caller, thread_id: str | None, body: RunCreate, once: str | None = None) -> Response:
+        thread, row, resumed = await the.begin(caller, thread_id, body, once)
+        reader = RunReader(
+            runs, the.threads, thread, row, body.stream_mode, the.parts.redact, whole=not resumed, resumed=resumed
+        )
+        return the.stream(caller, reader, thread, row, cancels=body.on_disconnect == "cancel")
+
+    async def waited(caller: Caller, thread_id: str | None, body: RunCreate, once: str | None = None) -> Response:
+        thread, row, _ = await the.begin(caller, thread_id, body, once)
+        return the.wait(thread, row, cancels=body.on_disconnect == "cancel")
+
+    @router.post("/threads/{thread_id}/runs", dependencies=[RUNS])
+    async def create(caller: SignedIn, thread_id: str, body: RunCreate, once: Once = None) -> Response:
+        return await created(caller, thread_id, body, once)
+
+    @router.post("/threads/{thread_id}/runs/stream", dependencies=[RUNS])
+    async def create_stream(caller: SignedIn, thread_id: str, body: RunCreate, once: Once = None) -> Response:
+        return await streamed(caller, thread_id, body, once)
+
+    @router.post("/threads/{thread_id}/runs/wait", dependencies=[RUNS])
+    async def create_wait(caller: SignedIn, thread_id: str, body: RunCreate, once: Once = None) -> Response:
+        return await waited(caller, thread_id, body, once)
+
+    @router.post("/runs", dependencies=[RUNS])
+    async def stateless(caller: SignedIn, body: RunCreate) -> Response:
+        return await created(caller, None, body)
+
+    @router.post("/runs/stream", dependencies=[RUNS])
+    async def stateless_stream(caller: SignedIn, body: RunCreate) -> Response:
+        return await streamed(caller, None, body)
+
+    @router.post("/runs/wait", dependencies=[RUNS])
+    async def stateless_wait(caller: SignedIn, body: RunCreate) -> Response:
+        return await waited(caller, None, body)
+
+
+def _running(router: APIRouter, the: Protocol) -> None:
+    """Runs that there are."""
+    runs, find = the.runs, the.run
+
+    @router.get("/threads/{thread_id}/runs", dependencies=[READ])
+    async def listed(
+        caller: SignedIn,
+        thread_id: str,
+        limit: Annotated[int, Query(ge=1, le=100)] = 10,
+        offset: Annotated[int, Query(ge=0)] = 0,
+        status: RunStatus | None = None,
+        select: Annotated[list[str] | None, Query()] = None,
+    ) -> Response:
+        thread = await the.threads.find(caller, thread_id)
+        found: Sequence[dict[str, Any]] = await runs.as_json(
+            thread, await runs.of_thread(thread, limit, offset, status)
+        )
+        if select:
+            found = [{name: each[name] for name in select if name in each} for each in found]
+        return the.told(found)
+
+    @router.get(RUN, dependencies=[READ])
+    async def get(caller: SignedIn, thread_id: str, run_id: str) -> Response:
+        thread, row = await find(caller, thread_id, run_id)
+        return the.told((await runs.as_json(thread, [row]))[0])
+
+    @router.get(f"{RUN}/join", dependencies=[READ])
+    async def join(caller: SignedIn, thread_id: str, run_id: str) -> Response:
+        return the.wait(*await find(caller, thread_id, run_id))
+
+    @router.get(f"{RUN}/stream", dependencies=[READ])
+    async def join_stream(
+        caller: SignedIn,
+        thread_id: str,
+        run_id: str,
+        stream_mode: Annotated[Modes | None, Query()] = None,
+        last_event_id: LastEventId = None,
+        cancel_on_disconnect: bool = False,
+    ) -> Response:
+        thread, row = await find(caller, thread_id, run_id)
+        if cancel_on_disconnect and not caller.may("runs"):
+            raise HttpProblem(403, "missing_scope", "this needs the scope runs", scopes=["runs"])
+        modes = stream_mode or ALL_MODES
+        reader = RunReader(runs, the.threads, thread, row, modes, the.parts.redact, after=last_event_id)
+        return the.stream(caller, reader, thread, row, cancels=cancel_on_disconnect)
+
+
+def _ending(router: APIRouter, the: Protocol) -> None:
+    """The ends of runs."""
+    runs, find = the.runs, the.run
+
+    @router.post(f"{RUN}/cancel", dependencies=[RUNS])
+    async def cancel(
+        caller: SignedIn, thread_id: str, run_id: str, wait: bool = False, action: str = "interrupt"
+    ) -> Response:
+        thread, row = await find(caller, thread_id, run_id)
+        await runs.cancel(row, rewinds=action == "rollback")
+        return the.wait(thread, row) if wait else Response(status_code=202)
+
+    @router.delete(RUN, dependencies=[RUNS], status_code=204)
+    async def delete(caller: SignedIn, thread_id: str, run_id: str) -> None:
+        await find(caller, thread_id, run_id)
+        raise HttpProblem(422, "unsupported", "a run is deleted with its thread; cancel ends one that works")
+
+    @router.post("/runs/cancel", dependencies=[RUNS], status_code=204)
+    async def cancel_many(caller: SignedIn, body: CancelMany, action: str = "interrupt") -> None:
+        threads = await the.threads.all(caller) if body.thread_id is None else []
+        if body.thread_id is not None:
+            threads = [await the.threads.find(caller, body.thread_id)]
+        wanted = {"pending", "running", "interrupted"} if body.status in (None, "all") else {body.status}
+        for thread in threads:
+            rows = [row for row in await runs.of_thread(thread, 100, 0, None) if not row.state.ended]
+            for told, row in zip(await runs.as_json(thread, rows), rows, strict=True):
+                if told["status"] in wanted and (not body.run_ids or told["run_id"] in body.run_ids):
+                    await runs.cancel(row, rewinds=action == "rollback")

@@ -1,0 +1,215 @@
+"""OpenAI's chat completions and models: any client of them talks to an agent. docs/api.md says what is heeded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from bot.http.api.answers import Answers
+from bot.http.api.content import read_messages
+from bot.http.auth import SignedIn, requires
+from bot.http.errors import HttpProblem
+from bot.http.sse import stream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from bot.http.api.answers import Answer, Reading
+    from bot.http.api.runs import Runs
+    from bot.http.api.threads import Threads
+    from bot.http.auth import Caller
+    from bot.http.parts import HttpParts
+    from bot.store.programs import ProgramThread
+
+THREAD_HEADER = "X-Antler-Thread"
+DISCONNECT_SECONDS = 1.0
+"""Between two looks whether a client that waits is still there."""
+
+
+class StreamOptions(BaseModel):
+    include_usage: bool = False
+
+
+class ChatRequest(BaseModel):
+    """What is not named here (temperature, max_tokens and the like) is the agent's own affair and passed over."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+    model: str = Field(max_length=200)
+    messages: list[Any] = Field(min_length=1)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    metadata: dict[str, Any] | None = None
+    thread_id: str | None = None
+    n: int | None = None
+    tools: list[Any] | None = None
+    functions: list[Any] | None = None
+    response_format: dict[str, Any] | None = None
+
+    @field_validator("tools", "functions")
+    @classmethod
+    def _has_its_own(cls, value: Any) -> Any:
+        if value:
+            raise ValueError("the agent has tools of its own and cannot call the client's")
+        return None
+
+    @field_validator("n")
+    @classmethod
+    def _only_one(cls, value: int | None) -> int | None:
+        if value not in (None, 1):
+            raise ValueError("only 1 answer can be asked for")
+        return value
+
+    @field_validator("response_format")
+    @classmethod
+    def _is_text(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        if value is not None and value.get("type", "text") != "text":
+            raise ValueError("only text can be asked for")
+        return value
+
+
+def thread_name(text: str) -> str:
+    """The id of a thread as it is kept. Raises HttpProblem."""
+    with suppress(ValueError):
+        return str(uuid.UUID(text))
+    raise HttpProblem(422, "invalid", "thread_id has to be a UUID", type="invalid_request_error", param="thread_id")
+
+
+async def named_thread(threads: Threads, caller: Caller, name: str | None) -> ProgramThread | None:
+    """The thread that a client continues, or begins, with this id of its own."""
+    if not name:
+        return None
+    thread, _ = await threads.create(caller, thread_name(name))
+    return thread
+
+
+def error_json(problem: HttpProblem) -> dict[str, Any]:
+    """OpenAI's form."""
+    more = {"type": problem.more.get("type", problem.code), "param": problem.more.get("param")}
+    return {"error": {"message": str(problem), "code": problem.code, **more}}
+
+
+async def while_connected(request: Request, work: Callable[[], Awaitable[Response]]) -> Response:
+    """What `work` returns; it is cancelled when the client does not wait any longer."""
+    working = asyncio.ensure_future(work())
+    try:
+        while not working.done():
+            await asyncio.wait({working}, timeout=DISCONNECT_SECONDS)
+            if not working.done() and await request.is_disconnected():
+                return Response(status_code=499)
+        return working.result()
+    finally:
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working})
+
+
+def openai_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
+    """/v1/models and /v1/chat/completions."""
+    router, answers = APIRouter(prefix="/v1", tags=["openai"]), Answers(parts, threads, runs)
+    since = int(parts.clock.now().timestamp())
+
+    def model(name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": since, "owned_by": "antler"}
+
+    @router.get("/models", dependencies=[requires("read")])
+    async def models(caller: SignedIn) -> dict[str, Any]:
+        return {"object": "list", "data": [model(name) for name in parts.agents.definitions]}
+
+    @router.get("/models/{name}", dependencies=[requires("read")])
+    async def one_model(caller: SignedIn, name: str) -> dict[str, Any]:
+        return model(answers.agent(name))
+
+    @router.post("/chat/completions", dependencies=[requires("runs")])
+    async def completions(
+        caller: SignedIn,
+        request: Request,
+        body: ChatRequest,
+        thread: Annotated[str | None, Header(alias=THREAD_HEADER)] = None,
+    ) -> Response:
+        agent, said = answers.agent(body.model), read_messages(body.messages)
+        found = await named_thread(threads, caller, body.thread_id or thread)
+        reading = await answers.begin(caller, found, said, agent, metadata=body.metadata)
+        headers = {THREAD_HEADER: reading.answer.thread.name, "X-Antler-Run": reading.answer.row.run_id}
+        if body.stream:
+            with_usage = body.stream_options is not None and body.stream_options.include_usage
+            chunks = _chunks(parts, reading, agent, with_usage=with_usage)
+            told: StreamingResponse = parts.gatekeeper.stream(caller, chunks, retry=False)
+            told.headers.update(headers)
+            return told
+
+        async def work() -> Response:
+            text = json.dumps(completion(await reading.whole(), agent), ensure_ascii=False)
+            return Response(parts.redact(text), media_type="application/json", headers=headers)
+
+        return await while_connected(request, work)
+
+    return router
+
+
+def usage_json(answer: Answer) -> dict[str, Any]:
+    tokens = answer.tokens
+    read, written, cached = (0, 0, 0) if tokens is None else (tokens.input, tokens.output, tokens.cached)
+    return {
+        "prompt_tokens": read,
+        "completion_tokens": written,
+        "total_tokens": read + written,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
+
+
+def finish_reason(answer: Answer) -> str:
+    return "length" if answer.is_cut else "stop"
+
+
+def completion(answer: Answer, model: str) -> dict[str, Any]:
+    """OpenAI's ChatCompletion."""
+    message = {"role": "assistant", "content": answer.text, "refusal": None}
+    return {
+        **_head(answer, model, "chat.completion"),
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason(answer), "logprobs": None}],
+        "usage": usage_json(answer),
+    }
+
+
+def _head(answer: Answer, model: str, kind: str) -> dict[str, Any]:
+    created = int(answer.row.created_at.timestamp())
+    return {"id": f"chatcmpl-{answer.row.run_id}", "object": kind, "created": created, "model": model}
+
+
+async def _chunks(parts: HttpParts, reading: Reading, model: str, *, with_usage: bool) -> AsyncGenerator[str, None]:
+    answer = reading.answer
+    head = _head(answer, model, "chat.completion.chunk")
+
+    def chunk(delta: dict[str, Any], reason: str | None = None) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
+        return data_line(parts, {**head, "choices": [choice]})
+
+    yield chunk({"role": "assistant", "content": ""})
+    pieces = reading.pieces()
+    try:
+        async for text in pieces:
+            yield chunk({"content": text})
+        if (error := answer.error()) is not None:
+            raise error
+    except HttpProblem as problem:
+        yield data_line(parts, error_json(problem))
+        return
+    finally:
+        await pieces.aclose()
+    yield chunk({}, finish_reason(answer))
+    if with_usage:
+        yield data_line(parts, {**head, "choices": [], "usage": usage_json(answer)})
+    yield "data: [DONE]\n\n"
+
+
+def data_line(parts: HttpParts, value: Any) -> str:
+    """A server-sent event without a name, without secrets."""
+    return f"data: {parts.redact(json.dumps(value, ensure_ascii=False))}\n\n"

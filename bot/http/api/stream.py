@@ -1,0 +1,454 @@
+"""What a run tells, as a stream of server-sent events in LangGraph's modes.
+
+An event's id is `<process>-<number>-<place>`: the epoch of the process, the number of the run's own event, and the
+place among what is told of that. So a client that comes back gets what it missed, as far as that is kept; where it is
+not, an event `gap` says so and holds what the turn's messages are now.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from bot.http.api.runs import LOOK_AGAIN_SECONDS, within
+from bot.http.api.threads import values_of
+from bot.store.rows import RunState
+from harness.events import (
+    RUN_EVENT,
+    ApprovalRequested,
+    Failed,
+    FileReady,
+    Finished,
+    ReasoningDelta,
+    TextDelta,
+    TextReset,
+    TodosChanged,
+    ToolEnded,
+    ToolStarted,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
+
+    from bot.http.api.runs import Runs
+    from bot.http.api.threads import Interrupts, Threads
+    from bot.redaction import Redactor
+    from bot.runs.following import RunStream
+    from bot.store.programs import ProgramThread
+    from bot.store.rows import RunRow
+    from harness.context import ThreadView
+    from harness.ports import AnyRunEvent
+
+UPDATES, VALUES, MESSAGES, CUSTOM, INTERRUPT, ERROR, END = range(1, 8)
+"""Places of what is told of one event, in their order."""
+BEGINNING = "-1"
+"""The Last-Event-ID that asks for all that is kept."""
+Node = Literal["model", "tools"]
+_ID = re.compile(r"(\d{1,18})-(\d{1,18})-(\d)")
+TOLD_OTHERWISE = (TextDelta, TextReset, ReasoningDelta, ApprovalRequested, Failed)
+CHANGES = (ToolEnded, TodosChanged, Usage)
+STATE_CHANGES = (ToolStarted, TextDelta, ReasoningDelta, Finished)
+"""Events before which the thread may have a new state, once there was one of CHANGES: a tool begins after the message
+that calls it was kept, and the model speaks after the results were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a run's stream, ordered within a process."""
+
+    epoch: int
+    seq: int
+    place: int
+
+    def __str__(self) -> str:
+        return f"{self.epoch}-{self.seq}-{self.place}"
+
+    @classmethod
+    def read(cls, text: str | None) -> Position | None:
+        """None for what is none of our ids."""
+        found = _ID.fullmatch(text or "")
+        return None if found is None else cls(*map(int, found.groups()))
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One server-sent event. data: JSON types. more: another one with the same id follows, so that a client which has
+    only this one is told both once more."""
+
+    event: str
+    data: Any
+    id: str = ""
+    more: bool = False
+
+
+class ToldText:
+    """The text of one message, as far as a client has it. Nothing is told that may be the beginning of a secret, and a
+    text that is told once more only where it differs.
+
+    redact: replaces secrets. told: what the client has; whole: nothing will be added.
+    """
+
+    def __init__(self, redact: Redactor, text: str = "") -> None:
+        self._redact = redact
+        self._text = text
+        self._again = False
+        self.told = redact(redact.without_beginning(text))
+        self.whole = False
+
+    def feed(self, more: str) -> Iterator[str | None]:
+        """What is to be added to what the client has; None: that is void."""
+        self._text, self.whole = self._text + more, False
+        return self._tell(self._redact(self._redact.without_beginning(self._text)), ended=False)
+
+    def end(self) -> Iterator[str | None]:
+        """What is to be added or is void, as from `feed`, once the message is whole."""
+        self.whole = True
+        return self._tell(self._redact(self._text), ended=True)
+
+    def again(self) -> None:
+        """It is told once more, if there is such a message at all."""
+        self._text, self._again = "", True
+
+    def _tell(self, text: str, *, ended: bool) -> Iterator[str | None]:
+        if self._again and self.told.startswith(text) and not (ended and text != self.told):
+            return  # the client has it already
+        if not text.startswith(self.told):
+            yield None
+            self.told = ""
+        self._again = False
+        if more := text[len(self.told) :]:
+            self.told = text
+            yield more
+
+
+class RunReader:
+    """Follows one run for one client.
+
+    modes: what is told. after: the Last-Event-ID of a client that comes back. whole: from the run's beginning on, else
+    from now on. resumed: the run goes on after a decision that was just made, so that it does not wait any more.
+    """
+
+    def __init__(
+        self,
+        runs: Runs,
+        threads: Threads,
+        thread: ProgramThread,
+        row: RunRow,
+        modes: Collection[str],
+        redact: Redactor,
+        *,
+        after: str | None = None,
+        whole: bool = False,
+        resumed: bool = False,
+    ) -> None:
+        self._runs = runs
+        self._threads = threads
+        self._thread = thread
+        self._row = row
+        self._modes = frozenset(modes)
+        self._redact = redact
+        self._after = Position.read(after)
+        self._returns = bool(after) and after != BEGINNING
+        self._whole = whole or after == BEGINNING
+        self._resumed = resumed
+        self._seq = 0
+        self._texts: dict[str, ToldText] = {}
+        self._seen: dict[str, Any] | None = None
+        self._changed = True
+
+    async def frames(self) -> AsyncGenerator[Frame, None]:
+        """All events, until the run has ended or waits for a person; without `end` where the process stops first."""
+        yield Frame(
+            "metadata", {"run_id": self._run_id, "thread_id": self._thread.name, "attempt": max(1, self._row.attempt)}
+        )
+        followed = False
+        while True:
+            stream = await self._stream()
+            if stream is not None:
+                followed = True
+                async for frame in self._live(stream):
+                    yield frame
+            self._row = await self._runs.load(self._row.run_id)
+            if self._row.state.ended or await self._runs.waits(self._row):
+                if not followed:
+                    async for frame in self._missed(None):
+                        yield frame
+                async for frame in self._last():
+                    yield frame
+                return
+            if stream is not None and stream.phase == "ended":
+                return  # it is put aside: the process stops, and the client comes back to the next one
+
+    @property
+    def _run_id(self) -> str:
+        run_id = self._row.run_id
+        return "-".join((run_id[:8], run_id[8:12], run_id[12:16], run_id[16:20], run_id[20:]))
+
+    async def _stream(self) -> RunStream | None:
+        """What the run tells, as soon as it works; None: it does not here, and will not."""
+        with self._runs.following.watch(self._row.conversation) as changed:
+            while True:
+                changed.clear()
+                if (stream := self._runs.following.of(self._row.run_id)) is not None:
+                    return stream
+                row = await self._runs.load(self._row.run_id)
+                if row.state.ended or self._runs.following.of(row.run_id) is not None:
+                    return self._runs.following.of(row.run_id)
+                await within(changed, LOOK_AGAIN_SECONDS)
+
+    # While it works.
+
+    async def _live(self, stream: RunStream) -> AsyncGenerator[Frame, None]:
+        self._texts = {message_id: ToldText(self._redact, text) for message_id, text in stream.before.items()}
+        async for frame in self._started(stream):
+            yield frame
+        while True:
+            version, phase = stream.version, stream.phase
+            if 0 < self._seq < stream.floor:
+                self._returns = True  # as one that was away: it read too slowly
+                async for frame in self._missed(stream):
+                    yield frame
+            for event in stream.since(self._seq):
+                async for frame in self._of(event):
+                    if self._is_new(frame):
+                        yield frame
+                self._seq = event.seq
+            if phase == "ended" or (phase == "waiting" and (not self._resumed or await self._still_waits())):
+                return
+            await stream.newer(version)
+
+    async def _still_waits(self) -> bool:
+        return bool(await self._runs.waits(await self._runs.load(self._row.run_id)))
+
+    def _is_new(self, frame: Frame) -> bool:
+        after, own = self._after, Position.read(frame.id)
+        return (
+            after is None or own is None or own.epoch != after.epoch or (own.seq, own.place) > (after.seq, after.place)
+        )
+
+    async def _started(self, stream: RunStream) -> AsyncGenerator[Frame, None]:
+        """Take up the place from which the client is told, and say what it cannot be told."""
+        after, kept = self._after, stream.kept()
+        newest = kept[-1].seq if kept else stream.floor
+        if self._returns and (after is None or after.epoch != self._runs.epoch or after.seq < stream.floor):
+            self._pass(kept, newest)
+            self._after = None
+            async for frame in self._missed(stream):
+                yield frame
+        elif after is not None:
+            self._pass(kept, after.seq - 1)
+        elif self._whole and not stream.floor:
+            self._seq = 0
+        else:
+            self._pass(kept, newest)
+            async for frame in self._state(newest):
+                yield frame
+            for frame in self._so_far(newest):
+                yield frame
+
+    def _pass(self, kept: Collection[AnyRunEvent], seq: int) -> None:
+        """Take notice of the events up to that number without telling them."""
+        for event in kept:
+            if event.seq <= seq:
+                for _ in self._said(event):
+                    pass
+        self._seq = max(seq, 0)
+
+    async def _missed(self, stream: RunStream | None) -> AsyncGenerator[Frame, None]:
+        """Events are not kept any more: what the messages of the turn are now takes their place."""
+        if stream is not None and self._seq < stream.floor:
+            self._texts = {message_id: ToldText(self._redact, text) for message_id, text in stream.before.items()}
+            self._pass(stream.kept(), stream.kept()[-1].seq if stream.kept() else stream.floor)
+        if stream is None:
+            stored = [RUN_EVENT.validate_json(body) for _, _, body in await self._runs.events(self._row)]
+            self._seq, after = max((event.seq for event in stored), default=0), self._after
+            if self._whole and not self._returns:
+                for event in stored:
+                    async for frame in self._of(event):
+                        yield frame
+                return
+            if after is not None and after.epoch == self._runs.epoch and after.seq >= self._seq:
+                self._seq = after.seq
+                return
+        view = await self._view()
+        told = _turn_of(view) if view is not None else []
+        if self._returns:
+            data = {"run_id": self._run_id, "reason": "events before this are not kept any more", "messages": told}
+            yield Frame("gap", data, str(Position(self._runs.epoch, self._seq, 0)))
+        elif stream is None and "messages-tuple" in self._modes:
+            for message in told:
+                if message["type"] == "ai":
+                    yield self._messages(message, self._seq)
+        async for frame in self._state(self._seq, always=True):
+            yield frame
+        for frame in self._so_far(self._seq):
+            yield frame
+
+    def _so_far(self, seq: int) -> Iterator[Frame]:
+        """The text of the message in the making, for who comes in the middle of it."""
+        if "messages-tuple" not in self._modes or not self._texts:
+            return
+        message_id, text = next(reversed(self._texts.items()))
+        if text.told and not text.whole:
+            if self._returns:
+                yield self._messages(_removed(message_id), seq, more=True)
+            yield self._messages(_chunk(message_id, text.told), seq)
+
+    # One event.
+
+    async def _of(self, event: AnyRunEvent) -> AsyncGenerator[Frame, None]:
+        if isinstance(event, STATE_CHANGES) and (self._changed or isinstance(event, ToolStarted)):
+            async for frame in self._state(event.seq):
+                yield frame
+        self._changed = isinstance(event, CHANGES) or (self._changed and not isinstance(event, STATE_CHANGES))
+        messages = list(self._said(event)) if "messages-tuple" in self._modes else []
+        for number, message in enumerate(messages, 1):
+            yield self._messages(message, event.seq, more=number < len(messages))
+        if "custom" in self._modes and not isinstance(event, TOLD_OTHERWISE):
+            yield self._frame("custom", _custom(event), event.seq, CUSTOM)
+
+    def _said(self, event: AnyRunEvent) -> Iterator[dict[str, Any]]:
+        """What an event tells of messages. A message that is whole is told to its end."""
+        match event:
+            case TextDelta():
+                if event.message_id not in self._texts:
+                    self._texts[event.message_id] = ToldText(self._redact)
+                yield from _told(event.message_id, self._texts[event.message_id].feed(event.text))
+            case TextReset() if event.message_id in self._texts:
+                self._texts[event.message_id].again()
+            case ReasoningDelta():
+                yield _chunk(event.message_id, "", reasoning=self._redact(event.text))
+            case ToolStarted() | Finished() | Failed():
+                for message_id, text in self._texts.items():
+                    if not text.whole:
+                        yield from _told(message_id, text.end())
+            case _:
+                pass
+
+    def _messages(self, message: Mapping[str, Any], seq: int, *, more: bool = False) -> Frame:
+        about = {
+            "run_id": self._run_id,
+            "thread_id": self._thread.name,
+            "assistant_id": self._row.context.agent,
+            "graph_id": self._row.context.agent,
+            "langgraph_node": "model",
+        }
+        return replace(self._frame("messages", [dict(message), about], seq, MESSAGES), more=more)
+
+    def _frame(self, event: str, data: Any, seq: int, place: int) -> Frame:
+        return Frame(event, data, str(Position(self._runs.epoch, seq, place)))
+
+    # The thread's state.
+
+    async def _view(self) -> ThreadView | None:
+        found = await self._threads.views(self._thread)
+        return found[0] if found else None
+
+    async def _state(self, seq: int, *, always: bool = False) -> AsyncGenerator[Frame, None]:
+        """What has changed in the thread. always: its values also where nothing has."""
+        if not self._modes & {"values", "updates"}:
+            return
+        view = await self._view()
+        if view is None:
+            return
+        values, before = values_of(view), self._seen
+        if before is None and self._whole and not self._returns:
+            turn = len(_turn_of(view))
+            before = {"messages": values["messages"][: len(values["messages"]) - turn]}  # as the run found it
+        self._seen = values
+        if "updates" in self._modes and before is not None:
+            for node, update in _updates(before, values):
+                yield self._frame("updates", {node: update}, seq, UPDATES)
+        if "values" in self._modes and (always or values != before):
+            yield self._frame("values", values, seq, VALUES)
+
+    # Its end.
+
+    async def _last(self) -> AsyncGenerator[Frame, None]:
+        seq, row = self._seq, self._row
+        async for frame in self._state(seq):
+            if self._is_new(frame) or frame.event == "values":
+                yield frame
+        waits = await self._interrupts(row)
+        if waits:
+            if "updates" in self._modes:
+                yield self._frame("updates", {"__interrupt__": waits}, seq, INTERRUPT)
+            if "values" in self._modes:
+                values = {**(self._seen or {}), "__interrupt__": waits}
+                yield self._frame("values", values, seq, INTERRUPT)
+        problem = await self._runs.problem(row)
+        if problem is not None:
+            yield self._frame("error", {"error": problem.code, "message": problem.message}, seq, ERROR)
+        yield self._frame("end", None, seq, END)
+
+    async def _interrupts(self, row: RunRow) -> Interrupts:
+        if row.state is RunState.WAITING:
+            return await self._threads.approvals(row)
+        return await self._threads.question(row)
+
+
+def _told(message_id: str, pieces: Iterable[str | None]) -> Iterator[dict[str, Any]]:
+    for piece in pieces:
+        yield _removed(message_id) if piece is None else _chunk(message_id, piece)
+
+
+def _removed(message_id: str) -> dict[str, Any]:
+    """LangChain's RemoveMessage as JSON: what was told of that message is void."""
+    return {"type": "remove", "id": message_id, "content": ""}
+
+
+def _chunk(message_id: str, text: str, *, reasoning: str = "") -> dict[str, Any]:
+    """LangChain's AIMessageChunk as JSON."""
+    return {
+        "type": "AIMessageChunk",
+        "id": message_id,
+        "content": text,
+        "name": None,
+        "additional_kwargs": {"reasoning_content": reasoning} if reasoning else {},
+        "response_metadata": {},
+        "tool_calls": [],
+        "tool_call_chunks": [],
+        "usage_metadata": None,
+    }
+
+
+def _custom(event: AnyRunEvent) -> dict[str, Any]:
+    """An event of the run, without what is for this machine."""
+    told: dict[str, Any] = RUN_EVENT.dump_python(event, mode="json")
+    if isinstance(event, FileReady):
+        told["file"].pop("spooled", None)
+    for file in told.get("files", ()):
+        file.pop("spooled", None)
+    return told
+
+
+def _turn_of(view: ThreadView) -> list[dict[str, Any]]:
+    """The messages behind the person's newest one."""
+    found: list[dict[str, Any]] = []
+    for message in reversed(view.messages):
+        if message["type"] == "human":
+            break
+        found.append(message)
+    return found[::-1]
+
+
+def _updates(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[Node, dict[str, Any]]]:
+    """What nodes have added, by node, in order. The plan is a tool's work."""
+    known = {message["id"] for message in before["messages"]}
+    added: list[tuple[Node, dict[str, Any]]] = []
+    for message in now["messages"]:
+        if message["id"] in known or message["type"] == "human":
+            continue
+        node: Node = "tools" if message["type"] == "tool" else "model"
+        if not added or added[-1][0] != node:
+            added.append((node, {"messages": []}))
+        added[-1][1]["messages"].append(message)
+    if (plan := now.get("todos", [])) != before.get("todos", []):
+        own = next((update for node, update in reversed(added) if node == "tools"), None)
+        if own is None:
+            added.append(("tools", {"todos": plan}))
+        else:
+            own["todos"] = plan
+    yield from added

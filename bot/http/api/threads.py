@@ -1,0 +1,246 @@
+"""Threads of programs: each is a conversation of its person's on the account `api`, by an id of the program's choosing.
+
+What is somebody else's is not found, for its conversation has another key.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from bot.http.errors import not_found
+from bot.store import conversations, forgetting, programs, prompts, run_events, runs
+from bot.store.forgetting import BY_AGE, DeletionKind, DeletionRow
+from bot.store.identity import chat_of
+from bot.store.programs import ProgramThread
+from bot.store.retrying import every
+from bot.store.rows import RunState
+from harness.events import RUN_EVENT, Question
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from bot.http.auth import Caller
+    from bot.http.parts import HttpParts
+    from bot.store.prompts import ApprovalRow
+    from bot.store.rows import ConversationRow, RunRow
+    from harness.context import ThreadView
+
+ACCOUNT = "api"
+KEPT = timedelta(minutes=2)
+"""For which a thread that was made for one run stays after its end, for clients that come back for the answer."""
+TIDY_SECONDS = 30.0
+
+Interrupts = list[dict[str, Any]]
+
+
+class Threads:
+    def __init__(self, parts: HttpParts) -> None:
+        self._parts = parts
+        self._store = parts.store
+
+    async def create(
+        self,
+        caller: Caller,
+        name: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        temporary: bool = False,
+    ) -> tuple[ProgramThread, bool]:
+        """The thread of that id (a UUID; None: a new one), and whether this made it."""
+        thread_id = str(uuid.uuid4()) if name is None else name
+        key, now = f"{ACCOUNT}:{chat_of(caller.person, thread_id)}", self._parts.clock.now()
+        row = ProgramThread(
+            key=key,
+            person=caller.person,
+            name=thread_id,
+            metadata=dict(metadata or {}),
+            temporary=temporary,
+            created_at=now,
+            updated_at=now,
+        )
+
+        def unit(tx: Connection) -> tuple[ProgramThread, bool]:
+            conversations.ensure(tx, key, ACCOUNT, caller.person, now)
+            made = programs.create(tx, row)
+            return programs.load(tx, key) or row, made
+
+        return await self._store.write(unit)
+
+    async def find(self, caller: Caller, thread_id: str) -> ProgramThread:
+        """Raises HttpProblem, the same for what is another's as for what there is not."""
+        try:
+            name = str(uuid.UUID(thread_id))
+        except ValueError:
+            raise not_found("there is no such thread") from None
+        key = f"{ACCOUNT}:{chat_of(caller.person, name)}"
+        found = await self._store.read(lambda tx: programs.load(tx, key))
+        if found is None or found.person != caller.person:
+            raise not_found("there is no such thread")
+        return found
+
+    async def update(self, thread: ProgramThread, metadata: Mapping[str, Any]) -> ProgramThread:
+        now = self._parts.clock.now()
+        return await self._store.write(lambda tx: programs.change(tx, thread.key, metadata, now)) or thread
+
+    async def all(self, caller: Caller) -> list[ProgramThread]:
+        """The caller's, the one that was used last first."""
+        return await self._store.read(lambda tx: programs.of_person(tx, caller.person))
+
+    async def record(self, thread: ProgramThread) -> ConversationRow:
+        """The thread's conversation. Raises HttpProblem where it is being deleted."""
+        row = await self._store.read(lambda tx: conversations.load(tx, thread.key))
+        if row is None:
+            raise not_found("there is no such thread")
+        return row
+
+    # What is in it.
+
+    async def views(
+        self, thread: ProgramThread, *, at: str | None = None, before: str | None = None, limit: int = 1
+    ) -> list[ThreadView]:
+        """See Harness.views."""
+        thread_id = (await self.record(thread)).thread_id
+        return await (await self._parts.harness()).views(thread_id, at=at, before=before, limit=limit)
+
+    async def values(self, thread: ProgramThread) -> dict[str, Any]:
+        """The state of a thread as it is now."""
+        found = await self.views(thread)
+        return values_of(found[0]) if found else {"messages": []}
+
+    async def newest_run(self, key: str) -> RunRow | None:
+        """The run that was opened last there."""
+        found = await self._store.read(lambda tx: runs.recent(tx, key, 1))
+        return found[0] if found else None
+
+    async def status(self, thread: ProgramThread) -> tuple[str, Interrupts]:
+        """idle, busy, interrupted or error; and what it waits for."""
+        working = await self._store.read(lambda tx: runs.active(tx, thread.key))
+        if working is not None and working.state is RunState.WAITING:
+            waits = await self.approvals(working)
+            return ("interrupted", waits) if waits else ("busy", [])
+        last = await self.newest_run(thread.key)
+        if last is None:
+            return "idle", []
+        if working is not None or not last.state.ended:
+            return "busy", []
+        asked = await self.question(last)
+        if asked:
+            return "interrupted", asked
+        return ("error" if last.state in (RunState.ERROR, RunState.TIMEOUT) else "idle"), []
+
+    async def approvals(self, run: RunRow) -> Interrupts:
+        """What a run waits for."""
+        open_ = await self._store.read(lambda tx: prompts.open_approvals(tx, run.run_id))
+        return [_approval(row) for row in open_]
+
+    async def question(self, run: RunRow) -> Interrupts:
+        """What an ended run asked the person."""
+        if run.state is not RunState.SUCCESS:
+            return []
+        events = await self._store.read(lambda tx: run_events.read(tx, run.run_id))
+        bodies = [body for _, kind, body in events if kind == "question"]
+        asked = RUN_EVENT.validate_json(bodies[-1]) if bodies else None
+        if not isinstance(asked, Question) or asked.expires_at <= self._parts.clock.now():
+            return []
+        return [_question(asked)]
+
+    # Its end.
+
+    async def delete(self, thread: ProgramThread, by: str) -> None:
+        """It is not found any more from now on; what was said in it and its files are deleted at once after that."""
+        record, now = await self.record(thread), self._parts.clock.now()
+        row = DeletionRow(
+            id=f"api:{record.thread_id}",
+            kind=DeletionKind.THREAD,
+            subject=record.thread_id,
+            account=ACCOUNT,
+            asked_by=by,
+            asked_at=now,
+        )
+
+        def unit(tx: Connection) -> bool:
+            if not programs.drop(tx, thread.key):
+                return False
+            forgetting.ask_deletion(tx, row)
+            return True
+
+        if await self._store.write(unit):
+            await self._parts.forgetting.begin(row)
+            self._parts.tasks.spawn(f"clear:{thread.name}", self._cleared(thread.key, row.id))
+
+    async def _cleared(self, key: str, deletion_id: str) -> None:
+        await self._parts.forgetting.finished(deletion_id)
+        await self._store.write(lambda tx: programs.clear(tx, key))
+
+    async def tidy(self) -> None:
+        """Delete what was made for one run and is over, until cancelled."""
+
+        async def delete() -> None:
+            before = self._parts.clock.now() - KEPT
+            for thread in await self._store.read(lambda tx: programs.over(tx, before)):
+                if await self._store.read(lambda tx, key=thread.key: conversations.load(tx, key)) is None:  # type: ignore[misc]
+                    await self._store.write(lambda tx, key=thread.key: programs.drop(tx, key))  # type: ignore[misc]
+                else:
+                    await self.delete(thread, BY_AGE)
+
+        await every(TIDY_SECONDS, self._parts.clock, "deleting threads that were for one run", delete)
+
+
+def _approval(row: ApprovalRow) -> dict[str, Any]:
+    options = ["once", "deny"] if row.is_exact else ["once", "chat", "deny"]
+    about = {"tool": row.tool, "arguments": row.shown, "reason": row.why, "call_id": row.call_id}
+    expires = {"expires_at": row.expires_at.isoformat()}
+    return {"id": row.prompt_id, "value": {"type": "approval", **about, "options": options, **expires}}
+
+
+def _question(asked: Question) -> dict[str, Any]:
+    value = {"type": "question", "text": asked.text, "options": list(asked.options)}
+    return {"id": asked.prompt_id, "value": {**value, "expires_at": asked.expires_at.isoformat()}}
+
+
+def values_of(view: ThreadView) -> dict[str, Any]:
+    """A thread's state as programs read it."""
+    values: dict[str, Any] = {"messages": list(view.messages)}
+    return {**values, "todos": list(view.todos)} if view.todos else values
+
+
+def checkpoint_json(thread_id: str, checkpoint_id: str) -> dict[str, Any]:
+    return {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": checkpoint_id, "checkpoint_map": None}
+
+
+def state_json(thread_id: str, view: ThreadView | None, interrupts: Interrupts = ()) -> dict[str, Any]:  # type: ignore[assignment]
+    """LangGraph's ThreadState. interrupts: of the newest state."""
+    if view is None:
+        return {
+            "values": {},
+            "next": [],
+            "tasks": [],
+            "interrupts": [],
+            "metadata": {},
+            "created_at": None,
+            "checkpoint": checkpoint_json(thread_id, ""),
+            "parent_checkpoint": None,
+        }
+    parent = view.parent_id
+    node = "tools" if interrupts else "agent"
+    task = {"id": view.run_id, "name": node, "error": None, "interrupts": list(interrupts), "checkpoint": None}
+    waits = view.open or bool(interrupts)
+    return {
+        "values": values_of(view),
+        "next": [node] if waits else [],
+        "tasks": [{**task, "state": None, "result": None}] if waits else [],
+        "interrupts": list(interrupts),
+        "metadata": {"step": view.step, "run_id": view.run_id},
+        "created_at": view.created_at,
+        "checkpoint": checkpoint_json(thread_id, view.checkpoint_id),
+        "parent_checkpoint": None if parent is None else checkpoint_json(thread_id, parent),
+    }
+
+
+def iso(at: datetime) -> str:
+    return at.isoformat()
