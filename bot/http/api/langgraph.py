@@ -27,7 +27,7 @@ from bot.http.api.stream import RunReader
 from bot.http.api.threads import state_json
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
-from bot.http.sse import HEARTBEAT_SECONDS, event, stream
+from bot.http.sse import HEARTBEAT_SECONDS, event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence

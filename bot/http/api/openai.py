@@ -16,7 +16,6 @@ from bot.http.api.answers import Answers
 from bot.http.api.content import read_messages
 from bot.http.auth import SignedIn, requires
 from bot.http.errors import HttpProblem
-from bot.http.sse import stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable

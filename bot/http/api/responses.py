@@ -14,7 +14,7 @@ from bot.http.api.content import Said, invalid, read_messages
 from bot.http.api.openai import THREAD_HEADER, error_json, named_thread, while_connected
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
-from bot.http.sse import event, stream
+from bot.http.sse import event
 from bot.store.rows import RunState
 
 if TYPE_CHECKING:

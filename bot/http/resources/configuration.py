@@ -159,10 +159,10 @@ class ConfigFile:
         before = await asyncio.to_thread(_text, path)
         whole = (await asyncio.to_thread(self._mask, source, before))[0].restored(text)
         await asyncio.to_thread(_write, path, whole)
-        outcome = await reloader.reload()
+        outcome = await reloader.reload(caller.person)
         if outcome.problems:
             await asyncio.to_thread(_write, path, before)
-            await reloader.reload()
+            await reloader.reload(caller.person)
         return Applied(kept=bool(outcome.problems), text=str(outcome))
 
     def _check(self, text: str, base: str) -> Checked:
