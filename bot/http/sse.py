@@ -24,28 +24,35 @@ def event(kind: str, data: Any, number: str = "") -> str:
 
 
 def stream(
-    events: AsyncGenerator[str, None], every: float = HEARTBEAT_SECONDS, still: Callable[[], bool] = lambda: True
+    events: AsyncGenerator[str, None],
+    every: float = HEARTBEAT_SECONDS,
+    still: Callable[[], bool] = lambda: True,
+    closing: asyncio.Event | None = None,
 ) -> StreamingResponse:
     """An answer of these events (see `event`), with a comment where there is none for so many seconds. The generator is
-    closed when the reader is gone.
+    closed when the reader is gone. Most streams are made by `Gatekeeper.stream`, which knows the last two.
 
-    still: whether the reader may go on; asked before each event and each comment.
+    still: whether the reader may go on; asked before each event and each comment. closing: set when the listener ends.
     """
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_alive(events, every, still), media_type="text/event-stream", headers=headers)
+    alive = _alive(events, every, still, closing or asyncio.Event())
+    return StreamingResponse(alive, media_type="text/event-stream", headers=headers)
 
 
-async def _alive(events: AsyncGenerator[str, None], every: float, still: Callable[[], bool]) -> AsyncIterator[str]:
-    yield f"retry: {RETRY_MILLISECONDS}\n\n"
+async def _alive(
+    events: AsyncGenerator[str, None], every: float, still: Callable[[], bool], closing: asyncio.Event
+) -> AsyncIterator[str]:
+    over = asyncio.create_task(closing.wait(), name="stream over")
+    coming: asyncio.Task[str] | None = None
     async with aclosing(events):
-        coming: asyncio.Task[str] | None = None
         try:
+            yield f"retry: {RETRY_MILLISECONDS}\n\n"
             while True:
                 coming = coming or asyncio.create_task(anext(events), name="next event")
-                done, _ = await asyncio.wait({coming}, timeout=every)
-                if not still():
+                await asyncio.wait({coming, over}, timeout=every, return_when=asyncio.FIRST_COMPLETED)
+                if over.done() or not still():
                     return
-                if not done:
+                if not coming.done():
                     yield ": alive\n\n"
                     continue
                 try:
@@ -55,6 +62,6 @@ async def _alive(events: AsyncGenerator[str, None], every: float, still: Callabl
                 coming = None
                 yield text
         finally:
-            if coming is not None:
-                coming.cancel()
-                await asyncio.wait({coming})
+            for task in filter(None, (over, coming)):
+                task.cancel()
+                await asyncio.wait({task})
