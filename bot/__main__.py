@@ -44,7 +44,6 @@ app.add_typer(service.app, name="service", rich_help_panel=SERVING)
 app.add_typer(people.access, name="access", rich_help_panel=PEOPLE)
 app.add_typer(people.memory, name="memory", rich_help_panel=PEOPLE)
 app.add_typer(people.token, name="token", rich_help_panel=PEOPLE)
-app.command(rich_help_panel=PEOPLE)(people.web)
 app.add_typer(skills.app, name="skills", rich_help_panel=SETTING_UP)
 app.add_typer(accounts, name="account", rich_help_panel=SETTING_UP)
 app.add_typer(setup.config, name="config", rich_help_panel=SETTING_UP)
@@ -201,6 +200,9 @@ def pair(
     raise typer.Exit(
         do(settings, "claim", drawn=draws(sys.stdout)) if code is None else do(settings, "pair", code=code)
     )
+
+
+app.command(rich_help_panel=PEOPLE)(people.web)
 
 
 @app.command(rich_help_panel=PEOPLE)

@@ -98,7 +98,7 @@ class UnknownPlatform(LookupError):
     """name is not in PLATFORMS; the text lists those that are."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"unknown platform {name!r}; known are {', '.join(sorted(PLATFORMS))}")
+        super().__init__(f"unknown platform {name!r}; known are {', '.join(sorted(PLATFORMS.keys() - OWN))}")
         self.name = name
 
 

@@ -37,7 +37,7 @@ class Shown:
     at: datetime
 
     def as_json(self) -> dict[str, Any]:
-        """For readers: never the path of a file."""
+        """The JSON that readers get; it never holds the path of a file."""
         file = self.file
         return {
             "message_id": self.message_id,
