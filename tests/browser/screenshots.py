@@ -6,7 +6,7 @@ import asyncio
 import io
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 
@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     from tests.browser.conftest import Site
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-WIDE = {"viewport": {"width": 1280, "height": 800}}
-PHONE = {"viewport": {"width": 390, "height": 760}, "is_mobile": True, "has_touch": True, "device_scale_factor": 2}
+WIDE: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 760},
+    "is_mobile": True,
+    "has_touch": True,
+    "device_scale_factor": 2,
+}
 COLOURS = 128
 
 

@@ -15,7 +15,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingRes
 
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
-from bot.http.page.messages import INLINE_PICTURES, Reader, Status, seen
+from bot.http.page.messages import INLINE_PICTURES, Reader, seen
 from bot.http.page.view import language_of, page_router
 from bot.http.sse import event, stream
 from bot.store import conversations
@@ -24,7 +24,7 @@ from channels.text.sanitize import seen_line
 from harness.models.tour_texts import texts_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from fastapi import APIRouter
 
@@ -39,36 +39,41 @@ LONGEST_TITLE = 100
 
 
 def chat_router(parts: HttpParts, pages: Pages) -> APIRouter:
+    chat = ChatPages(parts, pages)
     router = page_router(pages)
-    talk = parts.web
+    read, threads = [requires("read")], [requires("threads")]
+    router.add_api_route("/", chat.new, methods=["GET"], dependencies=read)
+    router.add_api_route("/c/{chat}", chat.one, methods=["GET"], dependencies=read)
+    router.add_api_route("/chats", chat.listed, methods=["GET"], dependencies=read)
+    router.add_api_route("/c/{chat}/earlier", chat.earlier, methods=["GET"], dependencies=read)
+    router.add_api_route("/c/{chat}/title", chat.rename, methods=["POST"], dependencies=threads)
+    router.add_api_route("/c/{chat}/events", chat.events, methods=["GET"], dependencies=read)
+    router.add_api_route("/uploads/{upload_id}", chat.uploaded, methods=["GET"], dependencies=read)
+    return router
 
-    def working(chat: str) -> bool:
-        key = talk.key(chat)
-        return any(active.row.conversation == key for active in parts.runs.active.values())
 
-    def days(found: Sequence[Listed]) -> list[tuple[str, list[Listed]]]:
-        today = parts.clock.now().date()
+class ChatPages:
+    """What the paths of the chat answer."""
 
-        def heading(each: Listed) -> str:
-            day = each.touched_at.date()
-            return "today" if day >= today else "yesterday" if day == today - timedelta(days=1) else "earlier"
+    def __init__(self, parts: HttpParts, pages: Pages) -> None:
+        self._parts = parts
+        self._pages = pages
+        self._talk = parts.web
 
-        return [(name, list(group)) for name, group in groupby(found, heading)]
+    async def new(self, request: Request, caller: SignedIn) -> Response:
+        return await self._shown(request, caller, self._talk.new_chat(caller), fresh=True)
 
-    async def history(
-        caller: Caller, chat: str, t: Words, before: datetime | None = None
-    ) -> tuple[list[dict[str, Any]], str]:
-        """The messages to show, and the time before which there are more, "" where these are all."""
-        entries = await talk.history(caller, chat, limit=SHOWN, before=before)
-        return [seen(entry, t) for entry in entries], entries[0]["at"] if len(entries) >= SHOWN else ""
+    async def one(self, request: Request, caller: SignedIn, chat: str) -> Response:
+        return await self._shown(request, caller, self._talk.require(caller, chat), fresh=False)
 
-    async def shown(request: Request, caller: Caller, chat: str, *, fresh: bool) -> Response:
+    async def _shown(self, request: Request, caller: Caller, chat: str, *, fresh: bool) -> Response:
         t = words(language_of(request))
         # Read before the messages: what changes meanwhile is then told by the events once more.
-        after = talk.cursor()
-        messages, more = ([], "") if fresh else await history(caller, chat, t)
-        mine = await talk.conversations(caller, limit=LISTED)
-        return pages.html(
+        after = self._talk.cursor()
+        messages, more = ([], "") if fresh else await self._history(caller, chat, t)
+        mine = await self._talk.conversations(caller, limit=LISTED)
+        demo = self._parts.settings().models[0].use == "demo"
+        return self._pages.html(
             request,
             "chat.html",
             caller,
@@ -76,58 +81,71 @@ def chat_router(parts: HttpParts, pages: Pages) -> APIRouter:
             chat=chat,
             title=next((each.title for each in mine if each.chat == chat), ""),
             fresh=not messages,
-            tour=texts_in(t.language).steps if parts.settings().models[0].use == "demo" else (),
-            days=days(mine),
+            tour=texts_in(t.language).steps if demo else (),
+            days=self._days(mine),
             q="",
             messages=messages,
             more=more,
             after=after,
-            working=working(chat),
+            working=self._works(chat),
         )
 
-    @router.get("/")
-    async def new(request: Request, caller: SignedIn) -> Response:
-        return await shown(request, caller, talk.new_chat(caller), fresh=True)
+    def _works(self, chat: str) -> bool:
+        """Whether the agent is at work in a chat."""
+        key = self._talk.key(chat)
+        return any(active.row.conversation == key for active in self._parts.runs.active.values())
 
-    @router.get("/c/{chat}")
-    async def one(request: Request, caller: SignedIn, chat: str) -> Response:
-        return await shown(request, caller, talk.require(caller, chat), fresh=False)
+    def _days(self, found: Sequence[Listed]) -> list[tuple[str, list[Listed]]]:
+        """Chats below their headings."""
+        today = self._parts.clock.now().date()
 
-    @router.get("/chats", dependencies=[requires("read")])
+        def heading(each: Listed) -> str:
+            day = each.touched_at.date()
+            return "today" if day >= today else "yesterday" if day == today - timedelta(days=1) else "earlier"
+
+        return [(name, list(group)) for name, group in groupby(found, heading)]
+
+    async def _history(
+        self, caller: Caller, chat: str, t: Words, before: datetime | None = None
+    ) -> tuple[list[dict[str, Any]], str]:
+        """The messages to show, and the time before which there are more, "" where these are all."""
+        entries = await self._talk.history(caller, chat, limit=SHOWN, before=before)
+        return [seen(entry, t) for entry in entries], entries[0]["at"] if len(entries) >= SHOWN else ""
+
     async def listed(
+        self,
         request: Request,
         caller: SignedIn,
         q: Annotated[str, Query(max_length=100)] = "",
         chat: Annotated[str, Query(max_length=100)] = "",
     ) -> HTMLResponse:
+        """The list of chats. q: words of their titles. chat: the one that is open."""
         wanted = q.casefold().split()
-        mine = await talk.conversations(caller, limit=LISTED)
+        mine = await self._talk.conversations(caller, limit=LISTED)
         found = [each for each in mine if all(word in each.title.casefold() for word in wanted)]
-        return pages.html(request, "chats.html", caller, days=days(found), chat=chat, q=q)
+        return self._pages.html(request, "chats.html", caller, days=self._days(found), chat=chat, q=q)
 
-    @router.get("/c/{chat}/earlier", dependencies=[requires("read")])
-    async def earlier(request: Request, caller: SignedIn, chat: str, before: datetime) -> HTMLResponse:
-        messages, more = await history(caller, talk.require(caller, chat), words(language_of(request)), before)
-        return pages.html(request, "messages.html", caller, messages=messages, chat=chat, more=more)
+    async def earlier(self, request: Request, caller: SignedIn, chat: str, before: datetime) -> HTMLResponse:
+        t = words(language_of(request))
+        messages, more = await self._history(caller, self._talk.require(caller, chat), t, before)
+        return self._pages.html(request, "messages.html", caller, messages=messages, chat=chat, more=more)
 
-    @router.post("/c/{chat}/title", dependencies=[requires("threads")])
     async def rename(
-        request: Request, caller: SignedIn, chat: str, title: Annotated[str, Form(max_length=LONGEST_TITLE)]
+        self, request: Request, caller: SignedIn, chat: str, title: Annotated[str, Form(max_length=LONGEST_TITLE)]
     ) -> Response:
         line = seen_line(title)
-        key = talk.key(talk.require(caller, chat))
+        key = self._talk.key(self._talk.require(caller, chat))
         if not line:
             raise HttpProblem(422, "empty", "the title is empty")
-        thread = next(
-            (each.thread_id for each in await talk.conversations(caller, limit=LISTED) if each.key == key), None
-        )
+        mine = await self._talk.conversations(caller, limit=LISTED)
+        thread = next((each.thread_id for each in mine if each.key == key), None)
         if thread is None:
             raise not_found("this conversation has not begun")
-        await parts.store.write(lambda tx: conversations.rename_thread(tx, thread, line))
-        return pages.done(request)
+        await self._parts.store.write(lambda tx: conversations.rename_thread(tx, thread, line))
+        return self._pages.done(request)
 
-    @router.get("/c/{chat}/events", dependencies=[requires("read")])
     async def events(
+        self,
         request: Request,
         caller: SignedIn,
         chat: str,
@@ -135,32 +153,29 @@ def chat_router(parts: HttpParts, pages: Pages) -> APIRouter:
         last_event_id: Annotated[str | None, Header(max_length=64)] = None,
     ) -> StreamingResponse:
         """Changes as HTML. after: where the page's own messages end; a browser that comes back says where it was."""
-        talk.require(caller, chat)
-        return stream(told(request, caller, chat, last_event_id or after or None))
+        self._talk.require(caller, chat)
+        return stream(self._told(request, caller, chat, last_event_id or after or None))
 
-    async def told(request: Request, caller: Caller, chat: str, since: str | None) -> AsyncGenerator[str, None]:
-        t = words(language_of(request))
-
-        def html(entry: Mapping[str, Any]) -> str:
-            return pages.text(request, "message.html", caller, m=seen(entry, t), chat=chat)
-
-        def status(of: Status) -> str:
-            return pages.text(request, "status.html", caller, status=of)
-
-        reader = Reader(t, lambda message_id: talk.now(caller, chat, message_id), html, status)
-        async for number, change in talk.changes(caller, chat, since):
+    async def _told(self, request: Request, caller: Caller, chat: str, since: str | None) -> AsyncGenerator[str, None]:
+        t, text = words(language_of(request)), self._pages.text
+        reader = Reader(
+            t,
+            now=lambda message_id: self._talk.now(caller, chat, message_id),
+            html=lambda entry: text(request, "message.html", caller, m=seen(entry, t), chat=chat),
+            status=lambda status: text(request, "status.html", caller, status=status),
+        )
+        async for number, change in self._talk.changes(caller, chat, since):
             if change.type == "snapshot":
-                messages, more = await history(caller, chat, t)
-                whole = pages.text(request, "messages.html", caller, messages=messages, chat=chat, more=more)
-                yield event("state", {"html": whole, "working": working(chat)}, number)
+                messages, more = await self._history(caller, chat, t)
+                whole = text(request, "messages.html", caller, messages=messages, chat=chat, more=more)
+                yield event("state", {"html": whole, "working": self._works(chat)}, number)
                 reader.sent.clear()
             elif (found := reader.event(change.type, change.data)) is not None:
                 yield event(*found, number)
 
-    @router.get("/uploads/{upload_id}", dependencies=[requires("read")])
-    async def uploaded(caller: SignedIn, upload_id: str) -> FileResponse:
+    async def uploaded(self, caller: SignedIn, upload_id: str) -> FileResponse:
         """A file that the caller has attached: pictures are shown, anything else is only saved."""
-        path, attachment = await talk.uploaded(caller, upload_id)
+        path, attachment = await self._talk.uploaded(caller, upload_id)
         picture = attachment.mime_type in INLINE_PICTURES
         return FileResponse(
             path,
@@ -172,5 +187,3 @@ def chat_router(parts: HttpParts, pages: Pages) -> APIRouter:
                 "Cache-Control": "private, max-age=3600",
             },
         )
-
-    return router

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.texts import DEFAULT, LANGUAGES
-from bot.texts.page import chat, client, panel, shell
+from bot.texts.page import chat, panel, shell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PARTS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "chat": chat.TEXTS,
-    "client": client.TEXTS,
+    "client": shell.CLIENT,
     "panel": panel.TEXTS,
     "shell": shell.TEXTS,
 }

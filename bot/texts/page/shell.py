@@ -1,4 +1,4 @@
-"""Frame of the page: navigation, sign-in, failures."""
+"""Frame of the page: navigation, sign-in, failures; and what its scripts say, which get their table whole."""
 
 from __future__ import annotations
 
@@ -104,5 +104,50 @@ TEXTS = {
         "too_many_title": "请求过多",
         "too_many": "请稍等片刻再试。",
         "home": "回到对话",
+    },
+}
+
+CLIENT = {
+    "en": {
+        "copy": "Copy",
+        "copied": "Copied",
+        "close": "Close",
+        "cancel": "Cancel",
+        "confirm": "Continue",
+        "offline": "The connection is lost. Trying again…",
+        "online": "Connected again.",
+        "refused": "That did not work. Please try again.",
+        "unreachable": "Antler cannot be reached. Please try again.",
+        "signed_out": "You are signed out. Reload the page to sign in.",
+        "uploading": "Uploading {name}…",
+        "upload_failed": "{name} could not be uploaded: {why}",
+        "remove": "Remove {name}",
+        "sending": "Sending…",
+        "not_sent": "Not sent. Your text is kept; try again.",
+        "answer_arrived": "The answer is complete.",
+        "drop_here": "Drop files to attach them",
+        "recording": "Recording… press again to send it along",
+        "no_microphone": "The microphone cannot be used: {why}",
+    },
+    "zh": {
+        "copy": "复制",
+        "copied": "已复制",
+        "close": "关闭",
+        "cancel": "取消",
+        "confirm": "继续",
+        "offline": "连接已断开，正在重试……",
+        "online": "已重新连接。",
+        "refused": "没有成功，请再试一次。",
+        "unreachable": "无法连接 Antler，请再试一次。",
+        "signed_out": "你已退出登录，请刷新页面重新登录。",
+        "uploading": "正在上传 {name}……",
+        "upload_failed": "{name} 上传失败：{why}",
+        "remove": "移除 {name}",
+        "sending": "正在发送……",
+        "not_sent": "没有发出。你的文字还在，请再试一次。",
+        "answer_arrived": "回答已完成。",
+        "drop_here": "松开即可添加文件",
+        "recording": "正在录音……再按一次即可附上",
+        "no_microphone": "无法使用麦克风：{why}",
     },
 }

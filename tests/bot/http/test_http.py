@@ -124,7 +124,7 @@ async def test_a_gateway_tells_that_it_is_well_and_what_it_did(tmp_path: Path) -
         healthy = await running.ask("/healthz")
         assert (healthy.status_code, healthy.text) == (200, "ok\n")
         assert (await running.client.head("/healthz")).status_code == 200
-        assert (await running.ask("/")).status_code == 404
+        assert (await running.ask("/nothing")).status_code == 404
         assert (await running.ask("/docs")).status_code == 404
         await running.say("hello there")
         told = (await running.ask("/metrics")).text

@@ -138,9 +138,9 @@ async def test_static_files_are_kept_by_their_content(tmp_path: Path) -> None:
             assert file.headers["cache-control"] == "public, max-age=31536000, immutable"
             assert file.headers["x-content-type-options"] == "nosniff"
         assert (await running.client.get("/deer/static/antler.css")).status_code == 404
-        for name, file in StaticFiles().served.items():
+        for name, known in StaticFiles().served.items():
             plain = await running.client.get(f"/deer/static/{name}", headers={"Accept-Encoding": "identity"})
-            assert plain.content == file.content
+            assert plain.content == known.content
         css = next(name for name in StaticFiles().served if name.startswith("antler."))
         assert (await running.client.get(f"/deer/static/{css}")).headers["content-encoding"] == "gzip"
 
