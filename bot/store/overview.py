@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from sqlalchemy import func, select
 
 from bot.store.rows import RunRow, RunState, value_of
-from bot.store.tables import approvals, conversations, effects, inbox, outbox, run_events, runs, threads, usage
+from bot.store.tables import approvals, conversations, effects, outbox, run_events, runs, threads, usage
 from bot.store.usage import NOTHING, Spent, Totals
 
 if TYPE_CHECKING:
@@ -32,21 +32,18 @@ MOST_TIMED = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadFacts:
-    """One thread. runs: that are still known. current: its conversation goes on in it. group: several people speak in
-    it, so that its owner is the conversation."""
+    """One thread. begins: what was said first of what is still known, where it has no title. runs: that are still
+    known. current: its conversation goes on in it."""
 
     thread_id: str
     conversation: str
     owner: str
     title: str
+    begins: str
     created_at: datetime
     touched_at: datetime | None
     runs: int
     current: bool
-
-    @property
-    def group(self) -> bool:
-        return self.owner == self.conversation
 
     @property
     def last_at(self) -> datetime:
@@ -96,11 +93,13 @@ def _threads() -> Select[Any]:
 
 def _thread(tx: Connection, row: Row[*tuple[Any, ...]]) -> ThreadFacts:
     mine = (runs.c.conversation == row.conversation) & (runs.c.thread_id == row.thread_id)
+    first = None if row.title else tx.scalar(select(runs.c.input).where(mine).order_by(runs.c.seq).limit(1))
     return ThreadFacts(
         thread_id=row.thread_id,
         conversation=row.conversation,
         owner=row.owner,
         title=row.title,
+        begins="" if first is None else first.words,
         created_at=row.created_at,
         touched_at=row.touched_at,
         runs=tx.scalar(select(func.count()).select_from(runs).where(mine)) or 0,
@@ -157,11 +156,6 @@ def _record(tx: Connection, row: Row[*tuple[Any, ...]]) -> RunRecord:
 
 
 # What is going on.
-
-
-def owner_of_run(tx: Connection, row: RunRow) -> str:
-    """Whose thread a run goes on in, "" where that is gone."""
-    return tx.scalar(select(threads.c.owner).where(threads.c.thread_id == row.thread_id)) or ""
 
 
 def open_approvals(tx: Connection, now: datetime, limit: int) -> list[str]:
@@ -226,18 +220,6 @@ def failed_runs(tx: Connection, since: datetime, limit: int) -> list[FailedRun]:
 
 def _milliseconds(begin: datetime, end: datetime) -> int:
     return max(0, round((end - begin).total_seconds() * 1000))
-
-
-def speaker_names(tx: Connection, conversation: str, limit: int = 30) -> dict[str, str]:
-    """What those are called who spoke in a conversation last, by their ids."""
-    query = select(runs.c.context).where(runs.c.conversation == conversation).order_by(runs.c.seq.desc()).limit(limit)
-    return {context.speaker.id: context.speaker.display_name for context in tx.scalars(query)}
-
-
-def received_at(tx: Connection, event_id: int) -> datetime | None:
-    """When an event came."""
-    found: datetime | None = tx.scalar(select(inbox.c.received_at).where(inbox.c.id == event_id))
-    return found
 
 
 # Usage.

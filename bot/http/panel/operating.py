@@ -153,7 +153,7 @@ def system_router(parts: HttpParts, pages: Pages) -> APIRouter:
         applied = await file.apply(caller, given.get("text", ""), given.get("base", ""))
         if applied.kept:
             raise HttpProblem(409, "kept", applied.text)
-        return room.done(request, "config_applied", "/configuration", text=applied.text)
+        return room.done(request, "config_applied", "/configuration", anew=True, text=applied.text)
 
     def _checked(request: Request, caller: SignedIn, checked: Checked) -> Response:
         return room.show(request, "configuration_checked", caller, checked=checked)

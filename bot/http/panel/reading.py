@@ -154,7 +154,7 @@ def own_router(parts: HttpParts, pages: Pages) -> APIRouter:
     @router.post("/schedules/{schedule_id}/cancel", dependencies=[requires("threads")])
     async def cancel(request: Request, caller: SignedIn, schedule_id: str) -> Response:
         await schedules.cancel(caller, schedule_id)
-        return room.done(request, "schedule_cancelled", "/schedules")
+        return room.done(request, "schedule_cancelled", "/schedules", anew=True)
 
     return router
 
@@ -173,11 +173,11 @@ def skills_router(parts: HttpParts, pages: Pages) -> APIRouter:
     @router.post("/skills/{name}/on", dependencies=[requires("admin")])
     async def agree(request: Request, caller: SignedIn, name: str) -> Response:
         await skills.agree(caller, name, (await fields(request)).get("digest", ""))
-        return room.done(request, "skill_on", "/skills", name=name)
+        return room.done(request, "skill_on", "/skills", anew=True, name=name)
 
     @router.post("/skills/{name}/remove", dependencies=[requires("admin")])
     async def remove(request: Request, caller: SignedIn, name: str) -> Response:
         await skills.remove(name)
-        return room.done(request, "skill_removed", "/skills", name=name)
+        return room.done(request, "skill_removed", "/skills", anew=True, name=name)
 
     return router

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from bot.http.auth import CSRF_HEADER
 from bot.http.page.view import language_of
 from bot.texts import texts_for
 from bot.texts.page import words
@@ -48,9 +49,11 @@ class Room:
         }
         return self._pages.html(request, f"panel/{template}.html", caller, active=active, **more, **values)
 
-    def done(self, request: Request, key: str, to: str = "", **values: object) -> Response:
-        """The answer to a form that was taken. key: of the text that is told."""
-        return self._pages.done(request, toast=self.words(request)(f"panel.{key}", **values), to=to)
+    def done(self, request: Request, key: str, to: str, *, anew: bool = False, **values: object) -> Response:
+        """The answer to a form that was taken. key: of the text that is told. to: the page of the form, where browsers
+        without scripts go; anew: others load it again too, for it has no region that brings itself up to date."""
+        stays = CSRF_HEADER.lower() in request.headers and not anew
+        return self._pages.done(request, toast=self.words(request)(f"panel.{key}", **values), to="" if stays else to)
 
     def words(self, request: Request) -> Words:
         """The panel's texts in the reader's language."""

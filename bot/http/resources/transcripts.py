@@ -62,7 +62,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A thread in a list. runs: exchanges that are still known."""
+    """A thread in a list. title: where it has none, how it begins. runs: exchanges that are still known."""
 
     thread_id: str
     conversation: str
@@ -206,7 +206,7 @@ def _listed(found: ThreadFacts, caller: Caller, spent: Spent | None) -> Listed:
         thread_id=found.thread_id,
         conversation=found.conversation,
         owner=found.owner,
-        title=found.title[:LONGEST_TITLE],
+        title=" ".join((found.title or found.begins).split())[:LONGEST_TITLE],
         created_at=found.created_at,
         last_at=found.last_at,
         runs=found.runs,

@@ -93,6 +93,7 @@ SET = {
     "WIKI_SECRET": "example",
     "WIKI_REFRESH": "example",
     "ANTLER_METRICS_TOKEN": "example-of-a-token-0123456789",
+    "ALERTS_SECRET": "example-of-a-secret-0123456789",
     "OTLP_AUTH": "Bearer example",
     "LANGFUSE_PUBLIC_KEY": "pk-lf-example",
     "LANGFUSE_SECRET_KEY": "sk-lf-example",
@@ -104,7 +105,7 @@ _PROSE = re.compile(r"# [a-z_]+: |[^{]*\}\]$")
 REQUIRED = {
     *("bot_token", "app_token", "app_id", "app_secret", "bot_id", "secret", "command", "url", "description"),
     *("system_prompt", "model", "grant", "token_url", "client_id", "client_secret"),
-    *("public_key", "secret_key", "api_key", "cert", "key"),
+    *("public_key", "secret_key", "api_key", "cert", "key", "chat"),
 }
 """Of the sections that are comments as a whole: they go with each of their other keys."""
 

@@ -1,0 +1,102 @@
+"""The pages beside the chat in a real browser: live without a reload, for everybody, on a phone, without complaints."""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bot.http.auth import COOKIE
+from harness.memory.config import MemorySettings
+from tests.bot.core import BOB, RULES
+from tests.bot.http.served import ADMIN, ServedCore, served
+from tests.browser.conftest import CHROMIUM, MILLISECONDS, missing
+from tests.browser.test_chat import PHONE, accessible
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from playwright.async_api import Page
+
+PAGES = ("/now", "/threads", "/people", "/usage", "/memory", "/schedules", "/skills", "/mcp", "/configuration")
+WIDER = "document.documentElement.scrollWidth - innerWidth"
+
+
+@pytest.fixture(autouse=True)
+def there() -> None:
+    if reason := missing():
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@asynccontextmanager
+async def looking(world: ServedCore, person: str, faults: list[str], **context: Any) -> AsyncIterator[Page]:
+    """A person's browser. faults: what its pages complain of."""
+    from playwright.async_api import async_playwright
+
+    client, root = await world.browser(person), f"http://127.0.0.1:{world.server.port}"
+    async with async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=os.getuid() != 0)
+        one = await browser.new_context(base_url=root, **context)
+        one.set_default_timeout(MILLISECONDS)
+        await one.add_cookies([{"name": COOKIE, "value": client.cookies[COOKIE], "url": root}])
+        page = await one.new_page()
+        page.on("console", lambda said: faults.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        yield page
+        await browser.close()
+
+
+@asynccontextmanager
+async def busy(folder: Path) -> AsyncIterator[ServedCore]:
+    """A gateway in which something works, something waits, and somebody asks to be let in."""
+    remembering = MemorySettings(enabled=True)
+    async with served(folder, replace(RULES, pairing=True), memory_settings=remembering) as world:
+        await world.say("**hello**\n\n- there\n- you", name="Ann")
+        await world.answered()
+        world.harness.hold("one")
+        await world.say("one", BOB, name="Bob")
+        await world.say("two", BOB, name="Bob")
+        await world.say("hello", "777", name="Carla")
+        await world.memory.add(ADMIN, "k", "I live in Oslo.", ADMIN)
+        yield world
+
+
+async def test_now_is_live_and_its_buttons_do_what_they_say(tmp_path: Path) -> None:
+    faults: list[str] = []
+    async with busy(tmp_path) as world, looking(world, ADMIN, faults) as page:
+        await page.goto("/now")
+        assert await page.get_by_role("heading", name="All is well").count() == 1
+        await page.get_by_role("button", name="Let in").click()
+        await page.get_by_text("Carla has access now").wait_for()
+        await page.get_by_text("Carla asks to be let in").wait_for(state="detached")
+        await page.get_by_role("button", name="Drop").click()
+        await page.get_by_role("button", name="OK").or_(page.locator('dialog button[value="confirm"]')).first.click()
+        await page.get_by_text("waits for its turn").wait_for(state="detached")
+        await page.get_by_role("button", name="Stop").focus()
+        await page.keyboard.press("Enter")
+        await page.get_by_text("Nothing to do at the moment.").wait_for()
+        await world.say("hello again", "888", name="Dan")
+        await page.get_by_text("Dan asks to be let in").wait_for()
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    "context", [{"color_scheme": "light"}, {"color_scheme": "dark", "locale": "zh-CN", **PHONE}], ids=["wide", "phone"]
+)
+async def test_every_page_is_fit_for_everybody(tmp_path: Path, context: dict[str, Any]) -> None:
+    faults: list[str] = []
+    async with busy(tmp_path) as world, looking(world, ADMIN, faults, **context) as page:
+        await page.goto("/threads")
+        thread = await page.locator("a.cover").first.get_attribute("href")
+        assert thread is not None
+        for path in (*PAGES, thread, "/why/1"):
+            await page.goto(path)
+            assert await accessible(page) == [], path
+            assert await page.evaluate(WIDER) <= 0, f"{path} is wider than the screen"
+    assert faults == []
