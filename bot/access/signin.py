@@ -211,6 +211,14 @@ class SignIns:
         """Oldest first."""
         return list(self._tokens.values())
 
+    def holds(self, key: str) -> bool:
+        """Whether the session or token with this id is good now; for what goes on after a request was let in."""
+        now = self._clock.now()
+        session = self._sessions.get(key)
+        if session is not None:
+            return session.expires_at > now and self.admits(session.person)
+        return any(row.id == key and not _is_over(row, now) and self.admits(row.person) for row in self.tokens)
+
     async def revoke(self, name: str) -> bool:
         """Revoke a token by its name or id; False where there is none."""
         row = next((each for each in self._tokens.values() if name in (each.id, each.name)), None)

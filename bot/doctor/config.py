@@ -7,20 +7,24 @@ import asyncio
 import ipaddress
 import os
 import shutil
+import socket
+import ssl
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from bot.doctor.findings import Severity, error, note, of_config, ok, warning
 from bot.settings.problems import ConfigProblem, dotted
 from bot.settings.yamlfile import read_yaml
+from channels.registry import OWN
 from harness.errors import ModelSetupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sized
     from pathlib import Path
 
-    from bot.doctor.findings import Finding
+    from bot.doctor.findings import Examined, Finding
     from bot.settings import Settings
+    from bot.settings.http import HttpSettings
     from bot.settings.problems import Path as TreePath
     from harness.mcp.config import McpServerSettings
 
@@ -35,7 +39,7 @@ INSTEAD = "put it into an environment variable and write $NAME here"
 
 def summary(settings: Settings, file: Path | None) -> list[Finding]:
     """The config in a line, and what in it is allowed and rarely meant."""
-    counts = f"{_counted(settings.channels, 'account')}, {_counted(settings.models, 'model')}"
+    counts = f"{_counted(settings.channels.keys() - OWN, 'account')}, {_counted(settings.models, 'model')}"
     found = [ok("config", f"{file or 'none, so the built-in default'}: {counts}")]
     found += [of_config(problem, Severity.WARNING) for problem in written_secrets(settings, file)]
     if file is not None and len(found) > 1 and file.stat().st_mode & 0o077:
@@ -48,9 +52,48 @@ def summary(settings: Settings, file: Path | None) -> list[Finding]:
         )
     found += [*_unencrypted(settings), *_unused_proxies(settings, os.environ)]
     for account in settings.channels:
-        if settings.access_for(account).is_public:
+        if account not in OWN and settings.access_for(account).is_public:
             found.append(note(f"channels.{account}", "answers everybody, as i_accept_public says"))
     return found
+
+
+async def page(examined: Examined) -> list[Finding]:
+    """The HTTP listener: whether it can be had, and what is missing where others reach it."""
+    http = examined.settings.http
+    if http.listen is None:
+        return []
+    found = [*_certificate(http)]
+    if not examined.served and (why := await asyncio.to_thread(_taken, http)):
+        found.append(error("http.listen", f"{http.listen} cannot be listened on ({why})", "choose another port"))
+    if http.is_exposed and http.url is None:
+        says = "is not set, so that links begin with an address that others cannot open, and any name is answered"
+        found.append(warning("http.url", says, "set it to the address that people open, such as https://example.org"))
+    if http.url is not None and http.url.startswith("http://") and not _is_near(urlsplit(http.url).hostname or ""):
+        found.append(error("http.url", "has no TLS: who listens on the way can sign in", "begin it with https://"))
+    if http.is_exposed and http.metrics_token is None:
+        found.append(note("http.metrics_token", "is not set, so /metrics is closed", "openssl rand -hex 32 makes one"))
+    return found or [ok("http.listen", f"the page is at {http.root}; antler web prints a link to sign in")]
+
+
+def _certificate(http: HttpSettings) -> Iterator[Finding]:
+    if http.tls is None:
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(http.tls.cert, http.tls.key)
+    except OSError as failure:  # ssl.SSLError is one
+        says = f"cannot be used: {failure.strerror or failure.args[-1]}"
+        yield error("http.tls", says, "give cert the certificate with its chain and key the key of it, both PEM")
+
+
+def _taken(http: HttpSettings) -> str:
+    """Why nothing can listen on that address, "" where something can."""
+    host, port = http.address
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        socket.create_server(address[:2], family=family).close()
+    except OSError as failure:
+        return f"{failure.strerror or failure}".lower()
+    return ""
 
 
 def _counted(things: Sized, noun: str) -> str:

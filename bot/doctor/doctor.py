@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bot.control.lock import holder
 from bot.control.server import NotRunning, read_status
-from bot.doctor import machine, online, parts
+from bot.doctor import config, machine, online, parts
 from bot.doctor.findings import Diagnosis, Examined, Finding, Group, Severity, error, of_config
 from bot.redaction import Redactor
 from bot.settings.problems import ConfigError
@@ -47,6 +47,7 @@ SUBJECTS = (
     Subject("Time", machine.clock),
     Subject("Time", online.clock, when="online"),
     Subject("Proxies", online.proxies, when="online"),
+    Subject("Page", config.page),
     Subject("Accounts", online.accounts, online.ACCOUNT_SECONDS + LOOKING, when="online"),
     Subject("Models", parts.models, when="offline"),
     Subject("Models", online.models, online.MODEL_SECONDS + LOOKING, when="online"),

@@ -26,6 +26,7 @@ from bot.redaction import Redactor
 from bot.store import access, schema, sql
 from bot.store.access import AccessState
 from bot.store.errors import StoreError, StoreNewer
+from channels.registry import OWN
 from harness.config import install_command
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ def _nobody(tx: Connection, examined: Examined) -> Iterator[Finding]:
     for account, channel in examined.settings.channels.items():
         rules = examined.settings.access_for(account)
         listed = (*rules.allow, *rules.admins, *rules.groups.allow)
-        if channel.type != "console" and not rules.is_public and not listed and account not in let_in:
+        if channel.type not in {"console", *OWN} and not rules.is_public and not listed and account not in let_in:
             says = "nobody is let in yet"
             yield note(
                 f"channels.{account}", says, "run antler pair --claim, and send the code that it prints to the bot"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bot.store import forgetting, personal, programs
 from bot.store.forgetting import PORTION, Whose
-from bot.store.identity import folder_name
+from bot.store.identity import OWN_ACCOUNTS, folder_name
 from bot.store.sql import chunks
 
 if TYPE_CHECKING:
@@ -102,6 +102,12 @@ def whose(row: DeletionRow) -> Whose:
     return Whose(account, native)
 
 
+def everywhere(row: DeletionRow) -> list[Whose]:
+    """The person of a deletion, and as they are called on the page and the API."""
+    person = whose(row)
+    return [person, *(Whose(own, row.subject) for own in sorted(OWN_ACCOUNTS) if own != person.account)]
+
+
 class PersonEraser:
     """Deletes what was kept of a person. users: the folder of what belongs to persons themselves, by `folder_name`."""
 
@@ -115,19 +121,23 @@ class PersonEraser:
         """Delete everything of the person; nothing runs for them, and these threads are let go. False: others' answers
         are under way that were told what the person said, so that it is to be done again. Raises as
         ThreadEraser.erase."""
-        person, until = whose(row), row.asked_at
-        known = await self._store.read(lambda tx: _known(tx, person))
-        await self._out_of_others(known)
-        await self._events(known, until)
-        await self._own(row.id, person.person)
-        await self._store.write(lambda tx: _drop(tx, row, known))
+        until, persons = row.asked_at, everywhere(row)
+        known = await self._store.read(lambda tx: [_known(tx, person) for person in persons])
+        for each in known:
+            await self._out_of_others(each)
+            await self._events(each, until)
+        await self._own(row.id, row.subject)
+        for each in known:
+            await self._store.write(lambda tx, each=each: _drop(tx, row, each))  # type: ignore[misc]
         for thread_id in thread_ids:
             await self._threads.erase(row.id, thread_id)
-        run_ids = await self._store.read(lambda tx: forgetting.runs_of_person(tx, person, until))
+        run_ids = await self._store.read(lambda tx: forgetting.runs_of_person(tx, persons[0], until))
         await self._store.write(lambda tx: personal.blank_titles(tx, run_ids))
         await self._threads.blank(row.id, run_ids)
         await self._threads.clear_files()
-        return not await self._store.read(lambda tx: personal.under_way(tx, known.whose, known.met, until))
+        return not await self._store.read(
+            lambda tx: any(personal.under_way(tx, each.whose, each.met, until) for each in known)
+        )
 
     async def _own(self, deletion_id: str, person: str) -> None:
         """Memory and skills, once: what comes to them after the confirmation is not taken by a second try."""
@@ -139,12 +149,12 @@ class PersonEraser:
 
     async def unsaid(self, row: DeletionRow) -> int:
         """How many answers to the person are not delivered yet, so that their words are still kept."""
-        person, until = whose(row), row.asked_at
+        persons, until = everywhere(row), row.asked_at
 
         def query(tx: Connection) -> int:
-            chats = personal.direct_chats(tx, person)
-            direct = personal.still_to_say(tx, person.account, chats, until, row.reply_key)
-            return direct + forgetting.undelivered(tx, forgetting.runs_of_person(tx, person, until))
+            chats = personal.direct_chats(tx, persons[0])
+            direct = sum(personal.still_to_say(tx, each.account, chats, until, row.reply_key) for each in persons)
+            return direct + forgetting.undelivered(tx, forgetting.runs_of_person(tx, persons[0], until))
 
         return await self._store.read(query)
 

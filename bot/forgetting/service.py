@@ -60,8 +60,10 @@ def make_forgetting(
     memories: MemoryKeeper,
     in_order: InOrder,
     background: Callable[[str], None],
+    erased: Callable[[DeletionRow], Awaitable[None]],
 ) -> tuple[Forgetting, Retention]:
-    """Make what deletes at a person's request, and what deletes by age. files: deletes those of a thread."""
+    """Make what deletes at a person's request, and what deletes by age. files: deletes those of a thread. erased: see
+    Forgetting."""
     threads = ThreadEraser(store, harness, files, presented)
     service = Forgetting(
         store=store,
@@ -71,6 +73,7 @@ def make_forgetting(
         persons=PersonEraser(store, threads, memories, users_folder(settings.data_dir)),
         in_order=in_order,
         background=background,
+        erased=erased,
     )
     return service, Retention(store, service, in_order, store.clock, settings.data.keep_threads_days)
 
@@ -81,7 +84,7 @@ class NotYet(Exception):
 
 class Forgetting:
     """in_order: lets something happen in the order of the conversation with that key. background: told of persons whose
-    words are not to be handed on any more."""
+    words are not to be handed on any more. erased: called when words are gone from the store, before that is told."""
 
     def __init__(
         self,
@@ -93,6 +96,7 @@ class Forgetting:
         persons: PersonEraser,
         in_order: InOrder,
         background: Callable[[str], None],
+        erased: Callable[[DeletionRow], Awaitable[None]],
     ) -> None:
         self._store = store
         self._clock = store.clock
@@ -102,6 +106,7 @@ class Forgetting:
         self._persons = persons
         self._in_order = in_order
         self._background = background
+        self._erased = erased
         self._waiting: asyncio.Queue[tuple[DeletionRow, list[asyncio.Future[None]]]] = asyncio.Queue()
         self._done: dict[str, asyncio.Event] = {}
         self._held_up: set[str] = set()
@@ -216,6 +221,7 @@ class Forgetting:
             await self._store.write(lambda tx: forgetting.blank_place(tx, row))
         if not whole or await self._unsaid(row):
             raise NotYet("an answer that others wait for was told of it, or one is not delivered yet")
+        await self._erased(row)
         if row.asked_by != forgetting.BY_AGE:
             await self._threads.scrub()
             await self._scrub()

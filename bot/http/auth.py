@@ -9,7 +9,10 @@ async def y(caller: SignedIn) -> ...: ...
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+from collections import Counter
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import urlsplit
@@ -19,9 +22,14 @@ from fastapi import Depends, Request
 from bot.access.admission import FloodGate
 from bot.access.signin import PREFIX, csrf_of
 from bot.http.errors import HttpProblem
+from bot.http.sse import HEARTBEAT_SECONDS, stream
 from bot.store.identity import native_on
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from fastapi.responses import StreamingResponse
+
     from bot.access.signin import SignIns
     from bot.settings.http import HttpSettings
     from channels.base import Clock
@@ -30,6 +38,8 @@ COOKIE = "antler_session"
 CSRF_HEADER = "X-Antler-CSRF"
 CALLS_PER_MINUTE, CALLS_AT_ONCE = 600.0, 200
 SIGN_INS_PER_MINUTE, SIGN_INS_AT_ONCE = 10.0, 10
+MOST_STREAMS = 250
+"""Of one session or token, half of all connections."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -63,6 +73,9 @@ class Gatekeeper:
         self.settings = settings
         self._calls = FloodGate(clock, CALLS_PER_MINUTE, CALLS_AT_ONCE)
         self._sign_ins = FloodGate(clock, SIGN_INS_PER_MINUTE, SIGN_INS_AT_ONCE)
+        self._streams: Counter[str] = Counter()
+        self.closing = asyncio.Event()
+        """Set when the listener ends: streams end then by themselves."""
 
     async def caller(self, request: Request) -> Caller | None:
         """None where nobody is signed in. Raises HttpProblem for a token that is good for nothing, for a request of
@@ -71,6 +84,30 @@ class Gatekeeper:
         if found is not None and not self._calls.passes(found.key):
             raise _too_many()
         return found
+
+    def stream(
+        self, caller: Caller, events: AsyncGenerator[str, None], every: float = HEARTBEAT_SECONDS, *, retry: bool = True
+    ) -> StreamingResponse:
+        """Server-sent events for a caller, which end with their session or token, and with the listener. events: see
+        `sse.event`. retry: see `sse.stream`. Raises HttpProblem for too many at once."""
+        self.check_streams(caller)
+
+        async def counted() -> AsyncGenerator[str, None]:
+            self._streams[caller.key] += 1
+            try:
+                async with aclosing(events):
+                    async for text in events:
+                        yield text
+            finally:
+                self._streams[caller.key] -= 1
+                self._streams += Counter()  # drops what is 0
+
+        return stream(counted(), every, lambda: self.signins.holds(caller.key), self.closing, retry=retry)
+
+    def check_streams(self, caller: Caller) -> None:
+        """Whether the caller may have one more stream, before anything is begun for it. Raises HttpProblem."""
+        if self._streams[caller.key] >= MOST_STREAMS:
+            raise HttpProblem(429, "too_many_streams", f"at most {MOST_STREAMS} streams at once", {"Retry-After": "10"})
 
     def check_sign_in(self, request: Request) -> None:
         """Refuse a request of another site, and one of too many. Raises HttpProblem."""

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import not_found
-from bot.http.sse import stream
 
 if TYPE_CHECKING:
     from bot.http.parts import HttpParts
@@ -101,7 +100,7 @@ def chats_router(parts: HttpParts) -> APIRouter:
         """Server-sent events: a snapshot, then each change."""
         mine = talk(caller)
         mine.require(caller, chat)
-        return stream(mine.follow(caller, chat, last_event_id))
+        return parts.gatekeeper.stream(caller, mine.follow(caller, chat, last_event_id))
 
     @router.get("/conversations/{chat}/files/{message_id}", dependencies=[requires("read")])
     async def file(caller: SignedIn, chat: str, message_id: str) -> FileResponse:

@@ -85,6 +85,7 @@ class HttpServer:
             config.load()
         except OSError as error:  # ssl.SSLError is one
             raise HttpUnavailable(f"http.tls cannot be used: {error.strerror or error.args[-1]}") from error
+        self._gatekeeper = gatekeeper
         self._socket = _listening(settings)
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None
@@ -100,6 +101,8 @@ class HttpServer:
 
     async def close(self) -> None:
         """Take no more connections, finish what is being answered."""
+        if self._gatekeeper is not None:
+            self._gatekeeper.closing.set()
         self._server.should_exit = True
         if self._serving is not None:
             await self._serving

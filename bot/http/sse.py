@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi.responses import StreamingResponse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 HEARTBEAT_SECONDS = 15.0
 RETRY_MILLISECONDS = 2000
@@ -24,24 +24,39 @@ def event(kind: str, data: Any, number: str = "") -> str:
 
 
 def stream(
-    events: AsyncGenerator[str, None], every: float = HEARTBEAT_SECONDS, *, retry: bool = True
+    events: AsyncGenerator[str, None],
+    every: float = HEARTBEAT_SECONDS,
+    still: Callable[[], bool] = lambda: True,
+    closing: asyncio.Event | None = None,
+    *,
+    retry: bool = True,
 ) -> StreamingResponse:
     """An answer of these events (see `event`), with a comment where there is none for so many seconds. The generator is
-    closed when the reader is gone. retry: readers are told when to come back; some clients take that for an event."""
+    closed when the reader is gone. Most streams are made by `Gatekeeper.stream`, which knows the last two.
+
+    still: whether the reader may go on; asked before each event and each comment. closing: set when the listener ends.
+    retry: readers are told when to come back; some clients take that for an event.
+    """
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_alive(events, every, retry=retry), media_type="text/event-stream", headers=headers)
+    alive = _alive(events, every, still, closing or asyncio.Event(), retry=retry)
+    return StreamingResponse(alive, media_type="text/event-stream", headers=headers)
 
 
-async def _alive(events: AsyncGenerator[str, None], every: float, *, retry: bool) -> AsyncIterator[str]:
-    if retry:
-        yield f"retry: {RETRY_MILLISECONDS}\n\n"
+async def _alive(
+    events: AsyncGenerator[str, None], every: float, still: Callable[[], bool], closing: asyncio.Event, *, retry: bool
+) -> AsyncIterator[str]:
+    over = asyncio.create_task(closing.wait(), name="stream over")
+    coming: asyncio.Task[str] | None = None
     async with aclosing(events):
-        coming: asyncio.Task[str] | None = None
         try:
+            if retry:
+                yield f"retry: {RETRY_MILLISECONDS}\n\n"
             while True:
                 coming = coming or asyncio.create_task(anext(events), name="next event")
-                done, _ = await asyncio.wait({coming}, timeout=every)
-                if not done:
+                await asyncio.wait({coming, over}, timeout=every, return_when=asyncio.FIRST_COMPLETED)
+                if over.done() or not still():
+                    return
+                if not coming.done():
                     yield ": alive\n\n"
                     continue
                 try:
@@ -51,6 +66,6 @@ async def _alive(events: AsyncGenerator[str, None], every: float, *, retry: bool
                 coming = None
                 yield text
         finally:
-            if coming is not None:
-                coming.cancel()
-                await asyncio.wait({coming})
+            for task in filter(None, (over, coming)):
+                task.cancel()
+                await asyncio.wait({task})

@@ -117,9 +117,8 @@ class Talk:
         """Say something; it is committed when this returns.
 
         client_id: the caller's own id of this message, 1 to 100 printable characters; the same one again in that chat
-        is the same message. reply_to: a message of the conversation, of either side. locale: as `en` or `zh-CN`. turn: what a
-        program asks for.
-        Raises HttpProblem.
+        is the same message. reply_to: a message of the conversation, of either side. locale: as `en` or `zh-CN`. turn:
+        what a program asks for. Raises HttpProblem.
         """
         self.require(caller, chat)
         if not CLIENT_ID.fullmatch(client_id):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from bot.store.retrying import attempted, every
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from datetime import datetime
+    from pathlib import Path
 
     from sqlalchemy import Connection
 
@@ -48,6 +51,19 @@ async def prune(
             await attempted("upkeep", work)
 
     await every(INTERVAL_SECONDS, clock, "upkeep", everything)
+
+
+async def clear_uploads(users: Path, clock: Clock) -> None:
+    """Remove files that people uploaded to the page or the API long ago: those of messages are in their threads."""
+    before = (clock.now() - KEPT).timestamp()
+    await asyncio.to_thread(_clear, users, before)
+
+
+def _clear(users: Path, before: float) -> None:
+    for path in users.glob("*/http/*"):
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < before:
+                path.unlink()
 
 
 async def _in_portions(store: Store, forget: Callable[[Connection, datetime], int], before: datetime) -> None:

@@ -20,7 +20,7 @@ from bot.operations.why import why_page
 from bot.process import gc_tuning, terminal
 from bot.process.systemd import Supervisor
 from bot.process.wiring import Wiring
-from bot.store.identity import OWN_ACCOUNTS
+from bot.store.identity import OWN_ACCOUNTS, users_folder
 from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
 
@@ -124,7 +124,10 @@ class Gateway:
         def keep_runs() -> timedelta:
             return timedelta(days=parts.settings.data.keep_days)
 
-        work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, parts.retention.look)
+        async def uploads() -> None:
+            await upkeep.clear_uploads(users_folder(self._settings.data_dir), self._clock)
+
+        work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, parts.retention.look, uploads)
         self._tasks.spawn("prune", work)
         self._tasks.spawn("forgetting", parts.forgetting.serve())
         self._tasks.spawn("memory", parts.memory.service.serve())

@@ -50,6 +50,7 @@ from bot.schedule.timer import Timer
 from bot.skills.folders import editing_of
 from bot.skills.service import SkillService
 from bot.store import access
+from bot.store.forgetting import DeletionKind
 from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
     from bot.store import Store
+    from bot.store.forgetting import DeletionRow
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from bot.voice.speech_to_text import SpeechToText
@@ -369,8 +371,19 @@ class Wiring:
             memories=self.memory.book,
             in_order=lambda key, do: self.manager.in_order(key, do),
             background=lambda person: self.manager.forget_background(person),
+            erased=self._erased,
         )
         self.forgetter = ForgettingTool(store, self.forgetting, self.connections.policies, self._names_group)
+
+    async def _erased(self, row: DeletionRow) -> None:
+        """Words are gone from the store: they go from what the page shows, and who is forgotten is signed out of it."""
+        from channels.http.channel import HttpChannel  # not loaded where there is no page
+
+        for channel in self.connections.channels.values():
+            if isinstance(channel, HttpChannel):
+                channel.clear()
+        if row.kind is DeletionKind.PERSON:
+            await self.signins.sign_out_everywhere(row.subject)
 
     def _make_manager(self, store: RetryingStore, responder: Responder) -> ChannelManager:
         settings, clock, editor = self._settings, self._clock, self.editor

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from bot.settings.load import agents_of
+from channels.registry import OWN
 from harness.agents.profiles import DEFAULT
 from harness.config import SAME
 
@@ -30,7 +31,11 @@ def describe(settings: Settings) -> str:
     ]
     lines += [*_agents(settings), f"memory    {_memory(settings)}", f"voice     {_voice(settings)}"]
     lines += [f"web       {_web(settings)}", *_tools(settings)]
+    if settings.http.listen is not None:
+        lines.append(f"page      {settings.http.root} (the page and the API, for who may use an account)")
     for account, channel in settings.channels.items():
+        if account in OWN:
+            continue
         lines.append(f"account   {account} ({channel.type})")
         # The terminal's lists are empty for a reason: it is asked by nobody but the operator.
         at_terminal = channel.type == "console"

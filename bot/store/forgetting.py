@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select, update
 
 from bot.store import conversations as conversation_rows
-from bot.store.identity import is_speakers
+from bot.store.identity import OWN_ACCOUNTS, is_speakers, person_id
 from bot.store.rows import InboxState, columns_of, value_of
 from bot.store.runs import OPEN_STATES
 from bot.store.sql import MICROSECOND, chunks, from_json, insert_new, to_json
@@ -70,7 +70,7 @@ class Whose:
 
     @property
     def person(self) -> str:
-        return f"{self.account}:{self.native}"
+        return person_id(self.account, self.native)
 
 
 def without_words(event: Any) -> Any:
@@ -196,8 +196,9 @@ def let_go_of(tx: Connection, whose: Whose) -> list[str]:
 
 
 def conversations_of(tx: Connection, whose: Whose) -> list[str]:
-    """The keys of a person's own conversations."""
-    query = select(conversations.c.key, conversations.c.owner).where(conversations.c.account == whose.account)
+    """The keys of a person's own conversations, on the page and the API too."""
+    there = conversations.c.account.in_(sorted({whose.account, *OWN_ACCOUNTS}))
+    query = select(conversations.c.key, conversations.c.owner).where(there)
     return [key for key, owner in tx.execute(query) if owner == whose.person or is_speakers(key, whose.person)]
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import bindparam, delete, select, update
 
 from bot.store.errors import StoreError
-from bot.store.identity import OWN_ACCOUNTS
 from bot.store.rows import InboxRow, InboxState, value_of
+from bot.store.shown import is_shown
 from bot.store.sql import Bulk, chunks, insert, insert_numbered, storable, to_json
 from bot.store.tables import inbox, inbox_keys
 from channels.message import (
@@ -169,9 +169,7 @@ def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
 
     A platform may deliver an event again for a day (Bot API, "Getting updates"), so `before` lies further back.
     """
-    # What people said on the gateway's own accounts is shown from here.
-    shown = inbox.c.account.in_(sorted(OWN_ACCOUNTS)) & inbox.c.platform_message_id.is_not(None)
-    settled = inbox.c.state.in_((InboxState.DONE, InboxState.DEAD)) & ~shown
+    settled = inbox.c.state.in_((InboxState.DONE, InboxState.DEAD)) & ~is_shown(inbox)
     old = select(inbox.c.id).where(inbox.c.received_at < before, settled).order_by(inbox.c.received_at).limit(limit)
     ids = list(tx.scalars(old))
     for part in chunks(ids):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, case, delete, func, select, update
 
-from bot.store.identity import OWN_ACCOUNTS
 from bot.store.rows import OutboxRow, columns_of, value_of
+from bot.store.shown import is_shown
 from bot.store.sql import Bulk, chunks, insert_new
 from bot.store.tables import instance, outbox
 
@@ -251,11 +251,8 @@ def newest_replies(tx: Connection, address: Address, limit: int) -> list[ShownRe
 
 
 def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
-    """Forget delivered and abandoned replies created before that time, at most `limit` parts; returns how many. What
-    the gateway's own accounts show is in no other place: it stays while it holds words."""
-    settled = outbox.c.delivered_at.is_not(None) | outbox.c.abandoned.is_not(None)
-    shown = outbox.c.account.in_(sorted(OWN_ACCOUNTS)) & ((outbox.c.body != "") | (outbox.c.part > 0))
-    settled &= ~shown
+    """Forget delivered and abandoned replies created before that time, at most `limit` parts; returns how many."""
+    settled = (outbox.c.delivered_at.is_not(None) | outbox.c.abandoned.is_not(None)) & ~is_shown(outbox)
     old = select(outbox.c.reply_key).where(settled, outbox.c.created_at < before).order_by(outbox.c.created_at)
     keys = set(tx.scalars(old.limit(limit)))
     return sum(tx.execute(delete(outbox).where(outbox.c.reply_key.in_(part))).rowcount for part in chunks(keys))

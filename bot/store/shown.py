@@ -1,6 +1,7 @@
 """What a conversation of the gateway's own accounts shows, read from its inbox and outbox rows; nothing else keeps it.
 
-Both are kept for these accounts as long as threads are (`upkeep`), and blanked when somebody is forgotten.
+Both are kept for these accounts as long as the conversation has a thread that was used, and blanked when somebody is
+forgotten.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from sqlalchemy import Connection
+    from sqlalchemy import ColumnElement, Connection, Table
 
     from channels.message import OutboundMessage
 
@@ -55,6 +56,14 @@ class Listed:
     title: str
     created_at: datetime
     touched_at: datetime
+
+
+def is_shown(table: Table) -> ColumnElement[bool]:
+    """Whether a row of the inbox or the outbox is all that is left to show of one of these conversations."""
+    used = select(threads.c.thread_id).where(
+        threads.c.conversation == table.c.account + ":" + table.c.chat, threads.c.touched_at.is_not(None)
+    )
+    return table.c.account.in_(sorted(OWN_ACCOUNTS)) & used.exists()
 
 
 def listed(tx: Connection, account: str, owner: str, limit: int, before: datetime | None) -> list[Listed]:

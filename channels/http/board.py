@@ -121,6 +121,9 @@ class Board:
         self._changes.append(Change(self._number(), kind, data))
         while len(self._changes) > KEPT_CHANGES:
             self._floor = self._changes.popleft().number
+        self._rouse()
+
+    def _rouse(self) -> None:
         if self.readers:
             waking = asyncio.create_task(self._wake(), name="wake readers")
             self._waking.add(waking)
@@ -129,6 +132,13 @@ class Board:
     async def _wake(self) -> None:
         async with self._changed:
             self._changed.notify_all()
+
+    def clear(self) -> None:
+        """Forget all that will not change any more, and the changes that led to it."""
+        self._messages = OrderedDict((key, shown) for key, shown in self._messages.items() if not shown.final)
+        self._changes.clear()
+        self._floor = self._number()
+        self._rouse()
 
     def snapshot(self, *, gap: bool) -> Change:
         """All that it shows, under the number of the newest change. gap: the reader has missed changes."""

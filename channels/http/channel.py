@@ -222,6 +222,11 @@ class HttpChannel(Adapter):
         self._boards.move_to_end(chat)
         return board
 
+    def clear(self) -> None:
+        """Forget all that is not being written: words were deleted where they are kept. Readers get a snapshot."""
+        for board in self._boards.values():
+            board.clear()
+
     def _next(self) -> int:
         self._count += 1
         return self._count

@@ -27,7 +27,7 @@ from bot.http.api.stream import RunReader
 from bot.http.api.threads import state_json
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
-from bot.http.sse import HEARTBEAT_SECONDS, event, stream
+from bot.http.sse import HEARTBEAT_SECONDS, event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -119,9 +119,11 @@ class Protocol:
         made, _ = await self.threads.create(caller, ThreadCreate(thread_id=thread_id).thread_id)
         return made
 
-    def stream(self, reader: RunReader, thread: ProgramThread, row: RunRow, *, cancels: bool) -> StreamingResponse:
+    def stream(
+        self, caller: Caller, reader: RunReader, thread: ProgramThread, row: RunRow, *, cancels: bool
+    ) -> StreamingResponse:
         """A run's events. cancels: the run ends with its stream."""
-        answer = stream(self._events(reader, row, cancels=cancels))
+        answer = self.parts.gatekeeper.stream(caller, self._events(reader, row, cancels=cancels))
         answer.headers.update(_places(thread, row, "stream"))
         return answer
 
@@ -307,11 +309,12 @@ def _runs(router: APIRouter, the: Protocol) -> None:
         return the.told(told[0], headers={"Content-Location": _places(thread, row, "")["Content-Location"]})
 
     async def streamed(caller: Caller, thread_id: str | None, body: RunCreate, once: str | None = None) -> Response:
+        the.parts.gatekeeper.check_streams(caller)
         thread, row, resumed = await the.begin(caller, thread_id, body, once)
         reader = RunReader(
             runs, the.threads, thread, row, body.stream_mode, the.parts.redact, whole=not resumed, resumed=resumed
         )
-        return the.stream(reader, thread, row, cancels=body.on_disconnect == "cancel")
+        return the.stream(caller, reader, thread, row, cancels=body.on_disconnect == "cancel")
 
     async def waited(caller: Caller, thread_id: str | None, body: RunCreate, once: str | None = None) -> Response:
         thread, row, _ = await the.begin(caller, thread_id, body, once)
@@ -386,7 +389,7 @@ def _running(router: APIRouter, the: Protocol) -> None:
             raise HttpProblem(403, "missing_scope", "this needs the scope runs", scopes=["runs"])
         modes = stream_mode or ALL_MODES
         reader = RunReader(runs, the.threads, thread, row, modes, the.parts.redact, after=last_event_id)
-        return the.stream(reader, thread, row, cancels=cancel_on_disconnect)
+        return the.stream(caller, reader, thread, row, cancels=cancel_on_disconnect)
 
 
 def _ending(router: APIRouter, the: Protocol) -> None:

@@ -16,7 +16,6 @@ from bot.http.api.answers import Answers
 from bot.http.api.content import read_messages
 from bot.http.auth import SignedIn, requires
 from bot.http.errors import HttpProblem
-from bot.http.sse import stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -136,11 +135,14 @@ def openai_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
     ) -> Response:
         agent, said = answers.agent(body.model), read_messages(body.messages)
         found = await named_thread(threads, caller, body.thread_id or thread)
+        if body.stream:
+            parts.gatekeeper.check_streams(caller)
         reading = await answers.begin(caller, found, said, agent, metadata=body.metadata)
         headers = {THREAD_HEADER: reading.answer.thread.name, "X-Antler-Run": reading.answer.row.run_id}
         if body.stream:
             with_usage = body.stream_options is not None and body.stream_options.include_usage
-            told: StreamingResponse = stream(_chunks(parts, reading, agent, with_usage=with_usage), retry=False)
+            chunks = _chunks(parts, reading, agent, with_usage=with_usage)
+            told: StreamingResponse = parts.gatekeeper.stream(caller, chunks, retry=False)
             told.headers.update(headers)
             return told
 

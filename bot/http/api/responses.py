@@ -14,7 +14,7 @@ from bot.http.api.content import Said, invalid, read_messages
 from bot.http.api.openai import THREAD_HEADER, error_json, named_thread, while_connected
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
-from bot.http.sse import event, stream
+from bot.http.sse import event
 from bot.store.rows import RunState
 
 if TYPE_CHECKING:
@@ -105,11 +105,13 @@ def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRoute
         said = read_messages([each for each in items if not _is_reasoning(each)], "input")
         if body.instructions:
             said = [Said("system", body.instructions), *said]
+        if body.stream:
+            parts.gatekeeper.check_streams(caller)
         thread = await responses.thread(caller, body)
         reading = await answers.begin(caller, thread, said, agent, metadata=body.metadata)
         headers = {THREAD_HEADER: reading.answer.thread.name}
         if body.stream:
-            told = stream(_events(parts, reading, agent), retry=False)
+            told = parts.gatekeeper.stream(caller, _events(parts, reading, agent), retry=False)
             told.headers.update(headers)
             return told
 

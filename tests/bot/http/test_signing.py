@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pty
 import re
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from bot.access.signin import csrf_of
@@ -16,12 +20,11 @@ from bot.http.auth import COOKIE, CSRF_HEADER, SIGN_INS_AT_ONCE
 from bot.http.guard import MOST_BODY
 from bot.settings import ConfigError, load
 from tests.bot.http.test_http import SECONDS, Process, gateway, written
+from tests.simulators.process import REPO_ROOT, child_environment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
-
-    import httpx
 
 
 async def told(folder: Path, do: str, **more: Any) -> dict[str, Any]:
@@ -262,6 +265,52 @@ async def test_a_session_and_what_was_said_are_there_after_a_kill(tmp_path: Path
         history = (await client.get(f"/api/conversations/{chat}/messages")).json()["messages"]
         assert [each["author"] for each in history] == ["person", "bot"], "one whole answer"
         assert history[1]["final"]
+
+
+async def test_a_stop_ends_open_streams_and_so_does_a_token_that_is_revoked(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as running:
+        await running.ready()
+        headers = await token_of(tmp_path, "reader")
+        other = await token_of(tmp_path, "other")
+        chat, another = await begun(running.client, **headers), await begun(running.client, **other)
+        async with followed(running.client, chat, **headers) as events:
+            await anext(events)
+            async with followed(running.client, another, **other) as revoked, asyncio.timeout(SECONDS):
+                await anext(revoked)
+                assert (await told(tmp_path, "revoke", name="other"))["done"]
+                assert [each async for each in revoked] == []
+            running.process.terminate()
+            async with asyncio.timeout(SECONDS):
+                assert [each async for each in events] == []
+        assert await asyncio.wait_for(running.process.wait(), SECONDS) == 0
+    log = "".join(running.lines)
+    assert "Traceback" not in log
+    assert "left behind" not in log
+
+
+async def test_at_a_terminal_without_a_config_there_is_a_page_and_its_link(tmp_path: Path) -> None:
+    mine, theirs = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot", "run", "--data-dir", str(tmp_path / "data")),
+        cwd=tmp_path,
+        env=child_environment() | {"TERM": "dumb", "PYTHONPATH": str(REPO_ROOT)},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    os.close(theirs)
+    try:
+        assert process.stderr is not None
+        async with asyncio.timeout(SECONDS):
+            while not (line := (await process.stderr.readline()).decode()).startswith("Page: "):
+                assert line, "it ended"
+            async with httpx.AsyncClient(trust_env=False) as client:
+                assert "<form" in (await client.get(line.removeprefix("Page: ").strip())).text
+        assert "signin" not in (tmp_path / "data" / "antler.log").read_text()
+    finally:
+        process.kill()
+        await process.wait()
+        os.close(mine)
 
 
 async def test_below_a_path_of_its_own_all_is_the_same(tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+"""A person of Telegram on the page: signed in by /web, the same person there, through a kill -9, until they are
+forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import httpx
+
+from bot.http.auth import CSRF_HEADER
+from tests.bot.http.test_http import free_port
+from tests.bot.http.test_signing import followed, until_final
+from tests.flow.test_forgetting import CANARY, forget, holding
+from tests.flow.test_life_of_a_message import FIRST_HALF, WHOLE
+from tests.simulators.telegram.seen import ALICE, TEAM
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.flow.gateway import World
+
+
+@asynccontextmanager
+async def browser(world: World) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=world.settings["http"]["url"], trust_env=False, timeout=40) as client:
+        yield client
+
+
+def listening(world: World) -> None:
+    port = free_port()
+    world.settings |= {"http": {"listen": f"127.0.0.1:{port}", "url": f"http://127.0.0.1:{port}"}}
+
+
+async def sign_in(world: World, client: httpx.AsyncClient) -> None:
+    """Write /web, open the link, and keep what its pages send along."""
+    await world.telegram.user_says("/web")
+    await world.telegram.wait_for_text(ALICE, "Open this link")
+    async with asyncio.timeout(40):  # there may be an older one
+        while (code := re.search(r"/signin/([\w-]{32})", (await world.telegram.bot_messages(ALICE))[-1].text)) is None:
+            await world.telegram.wait_idle(ALICE)
+    answer = await client.post("/signin", data={"code": code[1]})
+    assert answer.status_code == 303, answer.text
+    client.headers[CSRF_HEADER] = (await client.get("/api/me")).json()["csrf"]
+
+
+async def say(client: httpx.AsyncClient, chat: str, text: str) -> None:
+    said = await client.post(f"/api/conversations/{chat}/messages", json={"text": text, "client_id": text.split()[0]})
+    assert said.status_code == 202, said.text
+
+
+async def told(client: httpx.AsyncClient, chat: str) -> list[tuple[str, str]]:
+    history = (await client.get(f"/api/conversations/{chat}/messages")).json()["messages"]
+    return [(each["author"], each["text"]) for each in history]
+
+
+async def test_who_signs_in_from_a_chat_is_that_person_and_an_answer_survives_a_kill(world: World) -> None:
+    listening(world)
+    async with world, browser(world) as client:
+        await world.telegram.group_says("@antler_bot /web")
+        refused = await world.telegram.wait_for_text(TEAM, "in a private chat")
+        assert "signin" not in refused.text
+        await sign_in(world, client)
+        me = (await client.get("/api/me")).json()
+        assert (me["person"], me["is_admin"]) == (f"telegram:{ALICE.id}", False)
+        assert "operate" not in me["scopes"]
+        chat = (await client.post("/api/conversations")).json()["chat"]
+        async with followed(client, chat) as events:
+            await say(client, chat, "hello there")
+            assert (await until_final(events))[0] == "You said: hello there"
+        await say(client, chat, "!pause half")
+        await world.model.wait_for_pause("half")
+        async with asyncio.timeout(60), followed(client, chat) as events:
+            while FIRST_HALF not in (await told(client, chat))[-1][1]:
+                await anext(events)
+        await world.kill()
+        await world.model.release("half")
+        await world.start()
+        async with asyncio.timeout(60), followed(client, chat, **{"Last-Event-ID": "00000000-9"}) as events:
+            first = await anext(events)
+            assert (first["event"], first["data"]["gap"]) == ("snapshot", True)
+            while (shown := await told(client, chat))[-1] != ("bot", WHOLE):
+                await anext(events)
+        assert [author for author, _ in shown] == ["person", "bot", "person", "bot"], "one whole answer"
+
+
+async def test_access_that_is_taken_away_ends_the_session(world: World) -> None:
+    listening(world)
+    async with world, browser(world) as client:
+        await sign_in(world, client)
+        world.settings |= {"access": {"allow": []}}
+        world.write_config()
+        assert (await world.command("reload"))[0] == 0
+        assert (await client.get("/api/me")).status_code == 401
+
+
+async def test_nothing_of_a_person_is_left_of_what_they_said_on_the_page(world: World) -> None:
+    listening(world)
+    async with world, browser(world) as client:
+        await sign_in(world, client)
+        chat = (await client.post("/api/conversations")).json()["chat"]
+        note = await client.post("/api/uploads", params={"name": f"{CANARY}.txt"}, content=f"the {CANARY}".encode())
+        assert note.status_code == 201, note.text
+        async with followed(client, chat) as events:
+            body = {"text": f"remember the {CANARY}", "client_id": "1", "attachments": [note.json()["id"]]}
+            assert (await client.post(f"/api/conversations/{chat}/messages", json=body)).status_code == 202
+            assert CANARY in (await until_final(events))[0]
+            assert CANARY in str((await world.model.completions())[-1].body)
+            assert holding(world.data_dir)
+            await forget(world)
+        assert holding(world.folder) == []
+        assert (await client.get("/api/me")).status_code == 401, "signed out"
+        await sign_in(world, client)
+        assert await told(client, chat) == []
+    assert holding(world.folder) == []
