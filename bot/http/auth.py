@@ -86,17 +86,11 @@ class Gatekeeper:
         return found
 
     def stream(
-        self,
-        caller: Caller,
-        events: AsyncGenerator[str, None],
-        every: float = HEARTBEAT_SECONDS,
-        *,
-        retry: bool = True,
+        self, caller: Caller, events: AsyncGenerator[str, None], every: float = HEARTBEAT_SECONDS, *, retry: bool = True
     ) -> StreamingResponse:
-        """Server-sent events for a caller, which end with their session or token, and with the listener. events, retry:
-        see `sse`. Raises HttpProblem for too many at once."""
-        if self._streams[caller.key] >= MOST_STREAMS:
-            raise HttpProblem(429, "too_many_streams", f"at most {MOST_STREAMS} streams at once", {"Retry-After": "10"})
+        """Server-sent events for a caller, which end with their session or token, and with the listener. events: see
+        `sse.event`. retry: see `sse.stream`. Raises HttpProblem for too many at once."""
+        self.check_streams(caller)
 
         async def counted() -> AsyncGenerator[str, None]:
             self._streams[caller.key] += 1
@@ -109,6 +103,11 @@ class Gatekeeper:
                 self._streams += Counter()  # drops what is 0
 
         return stream(counted(), every, lambda: self.signins.holds(caller.key), self.closing, retry=retry)
+
+    def check_streams(self, caller: Caller) -> None:
+        """Whether the caller may have one more stream, before anything is begun for it. Raises HttpProblem."""
+        if self._streams[caller.key] >= MOST_STREAMS:
+            raise HttpProblem(429, "too_many_streams", f"at most {MOST_STREAMS} streams at once", {"Retry-After": "10"})
 
     def check_sign_in(self, request: Request) -> None:
         """Refuse a request of another site, and one of too many. Raises HttpProblem."""

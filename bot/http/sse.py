@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
@@ -66,6 +67,10 @@ async def _alive(
                 coming = None
                 yield text
         finally:
-            for task in filter(None, (over, coming)):
+            left = [task for task in (over, coming) if task is not None]
+            for task in left:
                 task.cancel()
-                await asyncio.wait({task})
+            while not all(task.done() for task in left):
+                # A reader that is gone cancels this again and again; the generator is closed behind it all the same.
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait(left)

@@ -309,6 +309,7 @@ def _runs(router: APIRouter, the: Protocol) -> None:
         return the.told(told[0], headers={"Content-Location": _places(thread, row, "")["Content-Location"]})
 
     async def streamed(caller: Caller, thread_id: str | None, body: RunCreate, once: str | None = None) -> Response:
+        the.parts.gatekeeper.check_streams(caller)
         thread, row, resumed = await the.begin(caller, thread_id, body, once)
         reader = RunReader(
             runs, the.threads, thread, row, body.stream_mode, the.parts.redact, whole=not resumed, resumed=resumed

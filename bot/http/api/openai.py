@@ -135,6 +135,8 @@ def openai_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
     ) -> Response:
         agent, said = answers.agent(body.model), read_messages(body.messages)
         found = await named_thread(threads, caller, body.thread_id or thread)
+        if body.stream:
+            parts.gatekeeper.check_streams(caller)
         reading = await answers.begin(caller, found, said, agent, metadata=body.metadata)
         headers = {THREAD_HEADER: reading.answer.thread.name, "X-Antler-Run": reading.answer.row.run_id}
         if body.stream:

@@ -105,6 +105,8 @@ def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRoute
         said = read_messages([each for each in items if not _is_reasoning(each)], "input")
         if body.instructions:
             said = [Said("system", body.instructions), *said]
+        if body.stream:
+            parts.gatekeeper.check_streams(caller)
         thread = await responses.thread(caller, body)
         reading = await answers.begin(caller, thread, said, agent, metadata=body.metadata)
         headers = {THREAD_HEADER: reading.answer.thread.name}
