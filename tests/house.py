@@ -35,9 +35,9 @@ class Aim(NamedTuple):
 
 
 LIMITS: dict[str, Aim] = {
-    "files": Aim(505, 450),
-    "lines": Aim(88_000, 70_000),
-    "longest file": Aim(460, 450),
+    "files": Aim(565, 450),
+    "lines": Aim(99_500, 70_000),
+    "longest file": Aim(480, 450),
     "modules at the root of bot": Aim(4, 8),
     "modules at the root of harness": Aim(7, 8),
     "modules at the root of channels": Aim(9, 11),
@@ -46,7 +46,7 @@ LIMITS: dict[str, Aim] = {
     "floors of harness": Aim(7, 7),
     "floors of channels": Aim(4, 4),
     "floors of sandbox": Aim(4, 7),
-    "crumbs": Aim(8, 25),
+    "crumbs": Aim(10, 25),
     "import lines, %": Aim(8.0, 7),
     "parameters of the widest function": Aim(11, 10),
     "functions over 60 lines, %": Aim(0.05, 0.05),
