@@ -92,7 +92,7 @@ def check_command(page: Path, words: list[str], rest: str) -> None:
 @table("page", PAGES)
 def test_a_command_of_the_chat_is_one(page: Path) -> None:
     texts = texts_for("en")
-    known = {*texts.command_menu, *texts.admin_menu, *ALIASES, "start", "claim", *NOT_OURS}
+    known = {*texts.command_menu, *texts.admin_menu, *ALIASES, "start", "claim", "web", *NOT_OURS}
     for span in inline(page, "code_inline"):
         if found := re.fullmatch(r"/([a-z]+)(?: [^/]*)?", span.content):
             assert found[1] in known, f"{page.name}: {span.content}"
