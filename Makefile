@@ -61,12 +61,12 @@ test: $(VENV)/.installed-dev runtime-in-background
 test-all: $(VENV)/.installed-dev $(VENV)/.installed-real-model $(VENV)/.installed-browser runtime-in-background
 	@$(EVERY_TEST) $(ARGS)
 
-check: $(VENV)/.installed-dev $(VENV)/.installed-real-model $(VENV)/.installed-browser
+check: $(VENV)/.installed-dev $(VENV)/.installed-real-model
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(EVERY_TEST) -m "not image" $(ARGS) || { echo "Once more, one by one:"; $(ALONE) -m "not image" -rpf $(ARGS); }
+	$(EVERY_TEST) -m "not image and not browser" $(ARGS) || { echo "Once more, one by one:"; $(ALONE) -m "not image and not browser" -rpf $(ARGS); }
 
 # The size and shape of the code, beside the limits that tests hold it to.
 house: $(VENV)/.installed-dev
