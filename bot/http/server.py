@@ -26,8 +26,10 @@ log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS = 500
 """At once; beyond it the answer is 503, so that who only opens connections cannot use up the process's files."""
-CLOSING_SECONDS = 1
+CLOSING_SECONDS = 1.0
 """What is being answered at the stop has so long."""
+REPLACED_SECONDS = 30.0
+"""What is being answered when another listener takes over has so long."""
 
 
 class HttpUnavailable(Exception):
@@ -79,7 +81,6 @@ class HttpServer:
             ssl_certfile=settings.tls.cert if settings.tls is not None else None,
             ssl_keyfile=settings.tls.key if settings.tls is not None else None,
             limit_concurrency=MOST_CONNECTIONS,
-            timeout_graceful_shutdown=CLOSING_SECONDS,
         )
         try:
             config.load()
@@ -99,13 +100,28 @@ class HttpServer:
     def start(self) -> None:
         self._serving = asyncio.create_task(self._server.serve([self._socket]), name="http")
 
-    async def close(self) -> None:
-        """Take no more connections, finish what is being answered."""
+    def release(self) -> None:
+        """Take no more connections, at once: the address is free for another listener. `close` has still to come."""
+        for listening in self._server.servers if self._server.started else ():
+            listening.close()
+        self._socket.close()
+
+    async def close(self, seconds: float = CLOSING_SECONDS) -> None:
+        """Take no more connections, and end within about these seconds, in which what is being answered may finish.
+
+        Never awaits the serving task itself: who is cancelled here must not cancel that. To be called again by who
+        cannot wait as long as the first one.
+        """
         if self._gatekeeper is not None:
             self._gatekeeper.closing.set()
         self._server.should_exit = True
         if self._serving is not None:
-            await self._serving
+            _, late = await asyncio.wait({self._serving}, timeout=seconds)
+            if late:
+                for answering in tuple(self._server.server_state.tasks):
+                    answering.cancel()
+                self._server.force_exit = True
+                await asyncio.wait({self._serving})
         self._socket.close()
 
 

@@ -77,6 +77,7 @@ class Gateway:
         self._connected = asyncio.Event()
         self._terminal: asyncio.Task[None] | None = None
         self._http: HttpServer | None = None
+        self._former: set[HttpServer] = set()
         self._serving = False
         self._last = terminal.LastResort()
         self._supervisor = Supervisor.of(os.environ)
@@ -140,13 +141,24 @@ class Gateway:
         self._serving = True
 
     async def _listen_as(self, wanted: HttpSettings) -> str:
-        """Have the listener as these settings say, and return ""; or why it goes on as before."""
-        if self._http is not None:
-            await self._http.close()
+        """Have the listener as these settings say, and return ""; or why it goes on as before. The former one is not
+        waited for: it may be answering who asked for this."""
+        former = self._http
+        if former is not None:
+            former.release()
+            self._former.add(former)
         why = self._listen(wanted)
         if why:
             self._listen(self._parts.settings.http)
+        if former is not None:
+            self._tasks.spawn("former listener", self._let_finish(former))
         return why
+
+    async def _let_finish(self, former: HttpServer) -> None:
+        from bot.http.server import REPLACED_SECONDS  # with FastAPI
+
+        await former.close(REPLACED_SECONDS)
+        self._former.discard(former)
 
     def _listen(self, settings: HttpSettings) -> str:
         """Open the HTTP listener, if there is to be one, before anything is seen of this process; returns why not."""
@@ -279,8 +291,8 @@ class Gateway:
         if self._terminal is not None:
             await self._terminal
         await parts.agent.close()
-        if self._http is not None:
-            await self._http.close()
+        listeners = [*self._former, *([self._http] if self._http is not None else [])]
+        await asyncio.gather(*(listener.close() for listener in listeners))
         if parts.tracing is not None:
             await asyncio.to_thread(parts.tracing.close)
         left = grace - (self._clock.monotonic() - began)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
-    from bot.operations.reload import Change
+    from bot.operations.reload import Change, Reloader
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
 
@@ -158,12 +158,9 @@ class ConfigFile:
         assert path is not None  # `check` would have raised
         before = await asyncio.to_thread(_text, path)
         whole = (await asyncio.to_thread(self._mask, source, before))[0].restored(text)
-        await asyncio.to_thread(_write, path, whole)
-        outcome = await reloader.reload(caller.person)
-        if outcome.problems:
-            await asyncio.to_thread(_write, path, before)
-            await reloader.reload(caller.person)
-        return Applied(kept=bool(outcome.problems), text=str(outcome))
+        holds = self._parts.tasks.spawn("config from the page", _hold(reloader, path, whole, before, caller.person))
+        # What was begun is done to its end, whatever becomes of the request: its own listener may be what changes.
+        return await asyncio.shield(holds)
 
     def _check(self, text: str, base: str) -> Checked:
         source, path = self._source()
@@ -222,6 +219,16 @@ class ConfigFile:
         """What of the file on disk does not hold here, "" when all does."""
         last = self._parts.reloader.last if self._parts.reloader is not None else None
         return str(last) if last is not None and (last.restart or not last.complete) else ""
+
+
+async def _hold(reloader: Reloader, path: Path, text: str, before: str, by: str) -> Applied:
+    """Write the text and have it hold, or take it back."""
+    await asyncio.to_thread(_write, path, text)
+    outcome = await reloader.reload(by)
+    if outcome.problems:
+        await asyncio.to_thread(_write, path, before)
+        await reloader.reload(by)
+    return Applied(kept=bool(outcome.problems), text=str(outcome))
 
 
 def _told(fault: Fault) -> str:

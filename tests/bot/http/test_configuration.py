@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import stat
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
+import yaml
 
+from bot.control.server import ask, connection
 from bot.http.resources.configuration import Masked
-from tests.bot.http.test_http import gateway
+from tests.bot.http.test_http import SECONDS, Process, free_port, gateway
 from tests.bot.http.test_signing import signed_in, token_of
 
 if TYPE_CHECKING:
@@ -76,3 +82,48 @@ async def test_a_change_is_checked_compared_and_applied_from_this_machine_alone(
         assert f"metrics_token: {TOKEN}" in file.read_text()
         assert stat.S_IMODE(file.stat().st_mode) == 0o640
         assert (await sent("apply", changed)).status_code == 409, "the file is another one now"
+
+
+async def test_the_listener_moves_again_and_again_whoever_asks_for_it(tmp_path: Path) -> None:
+    """Even by a request that the listener itself answers."""
+    async with gateway(tmp_path) as first, AsyncExitStack() as clients:
+        await first.ready()
+        running, csrf, file = first, await signed_in(first, tmp_path), tmp_path / "config.yaml"
+
+        async def moved(number: int) -> Process:
+            client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{number}", trust_env=False, timeout=SECONDS)
+            there = Process(first.process, await clients.enter_async_context(client), first.lines)
+            await there.ready()
+            return there
+
+        for _ in range(2):
+            found = (await running.client.get("/api/configuration")).json()
+            old, port = running.client.base_url.port, free_port()
+            body = {"text": found["text"].replace(str(old), str(port)), "base": found["base"]}
+            answer = await running.client.post("/api/configuration/apply", json=body, headers=csrf)
+            assert (answer.status_code, answer.json()) == (200, {"kept": False, "text": "now in force: http"})
+            with pytest.raises(httpx.ConnectError):
+                await running.ask("/healthz")
+            running = await moved(port)
+            csrf = await signed_in(running, tmp_path)
+
+        found = (await running.client.get("/api/configuration")).json()
+        text = found["text"].replace("http:\n", f"http:\n  metrics_token: {TOKEN}\n")
+        body = {"text": text, "base": found["base"]}
+        assert (await running.client.post("/api/configuration/apply", json=body, headers=csrf)).status_code == 200
+        assert (await running.ask("/metrics")).status_code == 401, "at the same address with other settings"
+
+        def written(number: int) -> None:
+            settings = yaml.safe_load(file.read_text())
+            settings["http"]["listen"] = f"127.0.0.1:{number}"
+            file.write_text(yaml.safe_dump(settings))
+
+        written(port := free_port())
+        async with connection(tmp_path / "data") as (reader, writer):
+            assert (await ask(reader, writer, "reload"))["text"] == "now in force: http"
+        await moved(port)
+        written(port := free_port())
+        await moved(port)  # by the watcher alone
+        first.process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(first.process.wait(), SECONDS) == 0
+    assert not [line for line in first.lines if "Traceback" in line or "left behind" in line]
