@@ -15,6 +15,8 @@ import yaml
 from bot.settings.problems import Finding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bot.settings.problems import Path
 
 _QUOTE = "put it in quotes"
@@ -112,6 +114,44 @@ def read_yaml(text: str) -> YamlTree:
 
 def _explain(text: str) -> str:
     return next((message for part, message in _SYNTAX if part in text), "is not valid YAML")
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """path: of the value, or of what the key names. start, end: where it is written, quotes and a block's sign
+    included, blanks and line ends after it not."""
+
+    path: Path
+    value: str
+    is_key: bool
+    start: int
+    end: int
+
+
+def scalars(text: str) -> list[Scalar] | None:
+    """Every key and every value that is no collection, in the order of the text; None where it is not YAML."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        return sorted(_scalars(node, (), text), key=lambda each: each.start) if node is not None else []
+    except (_NotSupported, yaml.YAMLError, RecursionError):
+        return None
+    finally:
+        loader.dispose()
+
+
+def _scalars(node: yaml.Node, path: Path, text: str, *, is_key: bool = False) -> Iterator[Scalar]:
+    if isinstance(node, yaml.ScalarNode):
+        start, end = node.start_mark.index, node.end_mark.index
+        yield Scalar(path, node.value, is_key, start, start + len(text[start:end].rstrip()))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _scalars(item, (*path, index), text, is_key=is_key)
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            here = (*path, str(key.value) if isinstance(key, yaml.ScalarNode) else "")
+            yield from _scalars(key, here, text, is_key=True)
+            yield from _scalars(value, here, text, is_key=is_key)
 
 
 class _Reader:

@@ -18,10 +18,11 @@ from bot.access.admission import OPERATOR
 from bot.http.errors import HttpProblem
 from bot.operations.reload import change
 from bot.settings.problems import ConfigError
+from bot.settings.yamlfile import scalars
 from harness.files.durable import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
     from bot.http.auth import Caller
@@ -29,18 +30,25 @@ if TYPE_CHECKING:
     from bot.operations.reload import Change, Reloader
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
+    from bot.settings.yamlfile import Scalar
 
 LONGEST = 400_000
 """Characters of a config file."""
 MARK = re.compile(r"__masked_(\d{1,4})__")
 SHORTEST_SECRET = 4
 """Shorter values would mask half of the file."""
+SURELY_SECRET = 8
+"""Letters and digits of a value that must not be left anywhere, not even as a part of a key."""
+_SOUNDS = r"(?:token(?!s|_url)|secret|passw|api_?key|credential|authorization)"
+_SECRET_KEY = re.compile(_SOUNDS, re.IGNORECASE)
+_REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})", re.ASCII)
+_COMMENT = re.compile(r"#[^\r\n]*")
 _NAMED = re.compile(
-    r"(?P<key>[\w.-]*(?:token(?!s|_url)|secret|passw|api_?key|credential|authorization)[\w-]*[\"']?\s*[:=]\s*)"
+    rf"(?P<key>[\w.-]*{_SOUNDS}[\w-]*[\"']?\s*[:=]\s*)"
     r"(?P<value>(?![\s\"']*\$)(?:\"[^\"\n]+\"|'[^'\n]+'|[^\s#,}\]]+))",
     re.IGNORECASE,
 )
-"""What stands behind a key that sounds like a secret, in comments too; a reference to a variable stays."""
+"""Within a comment or a value, what stands behind a key that sounds like a secret; a reference to a variable stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,35 +95,151 @@ class Applied:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a mark stands for. raw: as it is written. value: what that means. place: the path of the value that it is
+    in, any item of a list being like another; or the whole comment with its marks, as it is shown."""
+
+    raw: str
+    value: str
+    place: tuple[str, ...] | str
+
+
+class Withheld(Exception):
+    """A text that cannot be shown without a secret."""
+
+
+class Misplaced(Exception):
+    """The text says what is wrong with a mark."""
+
+
 class Masked:
-    """A text whose secrets are replaced by numbered marks."""
+    """A YAML text whose secrets are replaced by numbered marks. Raises Withheld.
 
-    def __init__(self, text: str, secrets: Sequence[str]) -> None:
-        self._values: list[str] = []
-        known = sorted((s for s in secrets if len(s) >= SHORTEST_SECRET and s in text), key=len, reverse=True)
-        if known:
-            text = re.sub("|".join(map(re.escape, known)), lambda found: self._mark(found[0]), text)
-        self.text = _NAMED.sub(self._mask_named, text)
+    secrets: those that are known; what stands at a key that sounds like one is masked too. first: the number of the
+    first mark. Marks that the text has already stay if `first` is greater than theirs.
+    """
 
-    def _mask_named(self, found: re.Match[str]) -> str:
-        value = found["value"]
-        return found[0] if MARK.search(value) else found["key"] + self._mark(value)
+    def __init__(self, text: str, secrets: Iterable[str], first: int = 1) -> None:
+        found = scalars(text)
+        if found is None:
+            raise Withheld("what is not valid YAML is not shown, for its secrets cannot be told from the rest")
+        if any(int(mark[1]) >= first for mark in MARK.finditer(text)):
+            raise Withheld("it holds something like __masked_1__, which stands for secrets here")
+        self._first = first
+        self._marks: list[Mark] = []
+        self._secrets = sorted({s for s in secrets if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
+        lines = {line.strip() for secret in self._secrets for line in secret.splitlines()}
+        known = sorted({*self._secrets, *(s for s in lines if len(s) >= SHORTEST_SECRET)}, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, known))) if known else None
+        shown, at = [], 0
+        for each in found:
+            shown += [self._gap(text[at : each.start]), self._scalar(each, text[each.start : each.end])]
+            at = each.end
+        self.text = "".join([*shown, self._gap(text[at:])])
+        bare = _bare(MARK.sub("", self.text))
+        if any(len(_bare(s)) >= SURELY_SECRET and _bare(s) in bare for s in self._secrets):
+            raise Withheld("a secret also stands where it cannot be masked, such as in a key")
 
-    def _mark(self, value: str) -> str:
-        if value not in self._values:
-            self._values.append(value)
-        return f"__masked_{self._values.index(value) + 1}__"
+    @property
+    def count(self) -> int:
+        return len(self._marks)
+
+    def _scalar(self, each: Scalar, raw: str) -> str:
+        if each.is_key or not each.value or _REFERENCE.fullmatch(each.value) or MARK.search(raw):
+            return raw
+        place = _place(each)
+        means = each.value.replace("$$", "$")
+        held = [secret for secret in self._secrets if secret in means or secret in each.value]
+        held += [found["value"] for found in _NAMED.finditer(each.value)]
+        if any(_SECRET_KEY.search(step) for step in place):
+            # A value in quotes keeps them: the mark is what is within.
+            whole = raw[1:-1] if raw[1:-1] == each.value else raw
+            return raw.replace(whole, self._mark(Mark(whole, each.value, place)))
+        if not held:
+            return raw
+        if "\n" in raw or any(raw.count(secret) != each.value.count(secret) or secret not in raw for secret in held):
+            return self._mark(Mark(raw, each.value, place))
+        parts = re.compile("|".join(map(re.escape, sorted(held, key=len, reverse=True))))
+        return parts.sub(lambda part: self._mark(Mark(part[0], part[0], place)), raw)
+
+    def _gap(self, text: str) -> str:
+        """What is between the values: comments may hold secrets."""
+        return _COMMENT.sub(lambda comment: self._comment(comment[0]), text) if "#" in text else text
+
+    def _comment(self, text: str) -> str:
+        made: list[str] = []
+
+        def mark(raw: str) -> str:
+            made.append(raw)
+            return f"__masked_{self._first + len(self._marks) + len(made) - 1}__"
+
+        def named(found: re.Match[str]) -> str:
+            return found[0] if MARK.search(found["value"]) else found["key"] + mark(found["value"])
+
+        if self._known is not None:
+            text = self._known.sub(lambda found: mark(found[0]), text)
+        text = _NAMED.sub(named, text)
+        self._marks += [Mark(raw, raw, text) for raw in made]
+        return text
+
+    def _mark(self, mark: Mark) -> str:
+        if mark not in self._marks:
+            self._marks.append(mark)
+        return f"__masked_{self._first + self._marks.index(mark)}__"
+
+    def _of(self, found: re.Match[str]) -> Mark:
+        number = int(found[1]) - self._first
+        if not 0 <= number < len(self._marks):
+            raise Misplaced(f"{found[0]} stands for no secret")
+        return self._marks[number]
 
     def restored(self, text: str) -> str:
-        """A text with the secrets in place of their marks. Raises LookupError for a mark of no secret."""
+        """A text with the secrets in place of their marks; what is not YAML comes back as it is. Raises Misplaced for a
+        mark of no secret, and for one that is not where it was given out."""
+        found = scalars(text)
+        if found is None:
+            return text
+        at = 0
+        for each in found:
+            self._check(text[at : each.start], None)
+            self._check(text[each.start : each.end], each)
+            at = each.end
+        self._check(text[at:], None)
+        whole = MARK.sub(lambda mark: self._of(mark).raw, text)
+        meant = [(each.path, MARK.sub(lambda mark: self._of(mark).value, each.value)) for each in found]
+        if [(each.path, each.value) for each in scalars(whole) or ()] != meant:
+            raise Misplaced("a mark stands for a value that does not fit there: leave its line as it was")
+        return whole
 
-        def value(found: re.Match[str]) -> str:
-            number = int(found[1])
-            if not 1 <= number <= len(self._values):
-                raise LookupError(found[0])
-            return self._values[number - 1]
+    def _check(self, text: str, within: Scalar | None) -> None:
+        """Raise Misplaced for marks that were not given out here. within: None in what is between the values."""
+        comments = list(_COMMENT.finditer(text)) if within is None else []
+        for found in MARK.finditer(text):
+            mark = self._of(found)
+            if within is not None:
+                fits = not within.is_key and _place(within) == mark.place
+            else:
+                fits = any(c[0] == mark.place for c in comments if c.start() <= found.start() < c.end())
+            if not fits:
+                raise Misplaced(f"{found[0]} stands for a value, and only where it was given out")
 
-        return MARK.sub(value, text)
+    def hidden(self, text: str) -> str:
+        """Another text about this one, with the marks in place of the secrets."""
+        by_value = {form: n for n, each in enumerate(self._marks, self._first) for form in (each.raw, each.value)}
+        forms = {form.strip() for each in by_value for form in (each, *each.splitlines())} | set(self._secrets)
+        for form in sorted((form for form in forms if len(form) >= SHORTEST_SECRET), key=len, reverse=True):
+            number = next((n for value, n in by_value.items() if form in value), None)
+            text = text.replace(form, "__masked__" if number is None else f"__masked_{number}__")
+        return text
+
+
+def _place(scalar: Scalar) -> tuple[str, ...]:
+    return tuple("[]" if isinstance(step, int) else step for step in scalar.path)
+
+
+def _bare(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
 
 
 class ConfigFile:
@@ -130,13 +254,17 @@ class ConfigFile:
         if path is None:
             return Configuration(file="", text="", base="", faults=(), pending=self._pending(), writable=False)
         text = await asyncio.to_thread(_text, path)
-        masked, faults = await asyncio.to_thread(self._mask, source, text)
+        try:
+            masked, faults = await asyncio.to_thread(self._mask, source, text)
+        except Withheld as error:
+            why = Fault(line=None, key="", message=f"the text is withheld: {error}", suggestion=_ON_THE_MACHINE)
+            return Configuration(file=path.name, text="", base="", faults=(why,), pending="", writable=False)
         return Configuration(
             file=path.name,
             text=masked.text,
             base=_base(text),
-            faults=faults,
-            pending=self._pending(),
+            faults=_hidden(masked, faults),
+            pending=masked.hidden(self._pending()),
             writable=caller.person == OPERATOR and not caller.is_program,
         )
 
@@ -156,11 +284,13 @@ class ConfigFile:
             return Applied(kept=True, text="\n".join(_told(fault) for fault in checked.faults))
         source, path = self._source()
         assert path is not None  # `check` would have raised
-        before = await asyncio.to_thread(_text, path)
-        whole = (await asyncio.to_thread(self._mask, source, before))[0].restored(text)
+        before = await asyncio.to_thread(_unchanged, path, base)
+        masked = await asyncio.to_thread(self._masked, source, before)
+        whole = masked.restored(text)
         holds = self._parts.tasks.spawn("config from the page", _hold(reloader, path, whole, before, caller.person))
         # What was begun is done to its end, whatever becomes of the request: its own listener may be what changes.
-        return await asyncio.shield(holds)
+        applied = await asyncio.shield(holds)
+        return Applied(kept=applied.kept, text=masked.hidden(applied.text))
 
     def _check(self, text: str, base: str) -> Checked:
         source, path = self._source()
@@ -168,34 +298,40 @@ class ConfigFile:
             raise HttpProblem(409, "no_file", "antler runs without a config file; `antler init` makes one")
         if len(text) > LONGEST:
             raise HttpProblem(413, "too_large", f"a config has at most {LONGEST} characters")
-        before = _text(path)
-        if base != _base(before):
-            raise HttpProblem(409, "changed", "the file has changed meanwhile: load it again")
-        masked, _ = self._mask(source, before)
+        before = _unchanged(path, base)
+        masked = self._masked(source, before)
         try:
             whole = masked.restored(text)
-        except LookupError as error:
-            fault = Fault(
-                line=None, key="", message=f"{error.args[0]} stands for no secret", suggestion="write a value"
-            )
+        except Misplaced as error:
+            fault = Fault(line=None, key="", message=str(error), suggestion="write a value")
             return Checked(valid=False, faults=(fault,), diff=(), applied=(), restart=())
-        shown = Masked(text, [])
-        diff = difflib.unified_diff(masked.text.splitlines(), shown.text.splitlines(), "now", "then", lineterm="", n=2)
+        try:
+            shown = Masked(text, (), masked.count + 1).text
+        except Withheld:
+            shown = text
+        diff = difflib.unified_diff(masked.text.splitlines(), shown.splitlines(), "now", "then", lineterm="", n=2)
         settings, faults = self._settings(source, whole)
         step = self._step(settings)
         return Checked(
             valid=settings is not None,
-            faults=faults,
+            faults=_hidden(masked, faults),
             diff=tuple(diff),
-            applied=step.applied if step is not None else (),
-            restart=step.restart if step is not None else (),
+            applied=tuple(map(masked.hidden, step.applied)) if step is not None else (),
+            restart=tuple(map(masked.hidden, step.restart)) if step is not None else (),
         )
 
     def _mask(self, source: SettingsSource, text: str) -> tuple[Masked, tuple[Fault, ...]]:
-        """The text without the secrets that hold, those that it names itself, and all that sounds like one."""
+        """The text without the secrets that hold, those that it names itself, and all that sounds like one. Raises
+        Withheld."""
         settings, faults = self._settings(source, text)
         secrets = set(self._parts.settings().secrets()) | (set(settings.secrets()) if settings is not None else set())
-        return Masked(text, sorted(secrets)), faults
+        return Masked(text, secrets), faults
+
+    def _masked(self, source: SettingsSource, text: str) -> Masked:
+        try:
+            return self._mask(source, text)[0]
+        except Withheld as error:
+            raise HttpProblem(409, "withheld", f"the text is withheld: {error}; {_ON_THE_MACHINE}") from None
 
     def _settings(self, source: SettingsSource, text: str) -> tuple[Settings | None, tuple[Fault, ...]]:
         try:
@@ -231,6 +367,17 @@ async def _hold(reloader: Reloader, path: Path, text: str, before: str, by: str)
     return Applied(kept=bool(outcome.problems), text=str(outcome))
 
 
+_ON_THE_MACHINE = "edit the file on its machine"
+
+
+def _hidden(masked: Masked, faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    hide = masked.hidden
+    return tuple(
+        Fault(line=each.line, key=hide(each.key), message=hide(each.message), suggestion=hide(each.suggestion))
+        for each in faults
+    )
+
+
 def _told(fault: Fault) -> str:
     where = "" if fault.line is None else f"line {fault.line}: "
     more = f"; {fault.suggestion}" if fault.suggestion else ""
@@ -239,6 +386,13 @@ def _told(fault: Fault) -> str:
 
 def _base(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _unchanged(path: Path, base: str) -> str:
+    text = _text(path)
+    if base != _base(text):
+        raise HttpProblem(409, "changed", "the file has changed meanwhile: load it again")
+    return text
 
 
 def _text(path: Path) -> str:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from bot.control.server import ask, connection
-from bot.http.resources.configuration import Masked
+from bot.http.resources.configuration import Masked, Misplaced, Withheld
 from tests.bot.http.test_http import SECONDS, Process, free_port, gateway
 from tests.bot.http.test_signing import signed_in, token_of
 
@@ -34,8 +34,71 @@ def test_secrets_are_masked_and_come_back() -> None:
     assert "api_key: $KEY" in masked.text
     assert "max_tokens: 400" in masked.text
     assert masked.restored(masked.text) == text
-    with pytest.raises(LookupError):
+    with pytest.raises(Misplaced):
         masked.restored("x: __masked_99__")
+
+
+WRITTEN = {
+    "block": ("KEY: |\n    first line of it\n    second line of it\n", "first line of it\nsecond line of it\n"),
+    "folded": ("api_key: >-\n    folded-one\n    folded-two", "folded-one folded-two"),
+    "escaped": ('api_key: "abc\\"defgh"', 'abc"defgh'),
+    "escaped elsewhere": ('url: "abc\\"\\u0064efgh"', 'abc"defgh'),
+    "doubled": ("url: 'it''s a secret one'", "it's a secret one"),
+    "two lines": ("url: secret of\n    two lines", "secret of two lines"),
+    "dollar": ("url: pa$$word-of-it", "pa$word-of-it"),
+    "list": ("api_keys: [aaaa-1111, bbbb-2222]", "aaaa-1111"),
+    "default": ("api_key: ${SOME:-fallback-value}", "fallback-value"),
+    "argument": ("args: [run, --api-key=aaaa-1111, 'x']", "aaaa-1111"),
+    "empty": ("api_key: ''\n  token: aaaa-1111", "aaaa-1111"),
+    "comment": ("x: 1  # once secret-in-a-comment", "secret-in-a-comment"),
+    "windows": (
+        "api_key: |\r\n    first line of it\r\n    second line\r\n  x: 1\r\n",
+        "first line of it\nsecond line\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_secret_is_masked_however_it_is_written(written: str) -> None:
+    line, secret = WRITTEN[written]
+    text = f"before: 1\n# a comment\nsection:\n  {line}\n  after: {{b: 2}}\n\nlast: 3"
+    masked = Masked(text, [secret])
+    for part in (secret, *secret.split()):
+        assert len(part) < 6 or part not in masked.text
+    assert "__masked_1__" in masked.text
+    for kept in ("before: 1", "# a comment", "after: {b: 2}", "last: 3"):
+        assert kept in masked.text
+    assert masked.restored(masked.text) == text
+    assert masked.restored(masked.text + "\nmore: 4\n") == text + "\nmore: 4\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["a: [\nb: secret-value\n", "secret-value: 1\n", "x: __masked_1__\n", "&a secret-value: 1"]
+)
+def test_a_text_whose_secrets_cannot_be_masked_is_withheld(text: str) -> None:
+    with pytest.raises(Withheld):
+        Masked(text, ["secret-value"])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "{0}__masked_1__: 1\n",
+        "{0}other: __masked_1__\n",
+        "{0}# __masked_1__\n",
+        "{0}__masked_2__: 1\n",
+        "{0}other: [{{__masked_1__: 1}}]\n",
+        "{0}? [__masked_1__]\n: 1\n",
+        "%X __masked_1__\n---\n{0}",
+        "x:\n            api_key: __masked_2__\napi_key: __masked_1__\n",
+        "old: __masked_3__\n{0}",
+    ],
+)
+def test_a_mark_stands_only_where_it_was_given_out(changed: str) -> None:
+    masked = Masked("api_key: one-secret\nx:\n  api_key: |\n    two\n    three\n# token: four-five\n", [])
+    assert "__masked_3__" in masked.text
+    with pytest.raises(Misplaced):
+        masked.restored(changed.format(masked.text))
 
 
 async def test_a_change_is_checked_compared_and_applied_from_this_machine_alone(tmp_path: Path) -> None:
@@ -62,6 +125,13 @@ async def test_a_change_is_checked_compared_and_applied_from_this_machine_alone(
         assert (faulty["valid"], faulty["faults"][0]["key"]) == (False, "sandbx")
         strange = (await sent("check", found["text"] + "locale: __masked_9__\n")).json()
         assert (strange["valid"], "__masked_9__" in strange["faults"][0]["message"]) == (False, True)
+        for moved in ("__masked_1__: 1\n", "old: __masked_1__\n", "# __masked_1__\n"):
+            told = await sent("check", found["text"] + moved)
+            assert (told.json()["valid"], TOKEN in told.text) == (False, False)
+        account = found["text"].replace("channels:\n", "channels:\n  __masked_1__: {type: console}\n")
+        told = await sent("check", account)
+        assert (told.json()["valid"], TOKEN in told.text) == (False, False)
+        assert "only where it was given out" in told.text
         assert (await sent("check", changed, base="0" * 32)).status_code == 409
         assert "timezone" not in file.read_text(), "a check writes nothing"
 
