@@ -63,7 +63,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """text: the file with its secrets masked, "" where there is none (the built-in default) or it cannot be read. base:
+    """text: the file with its secrets masked, "" where there is none (the built-in default) or it is withheld. base:
     names this state of it. faults: of the file. pending: what of it does not hold here, and why. writable: the caller
     may write it from here."""
 
@@ -258,7 +258,9 @@ class ConfigFile:
             masked, faults = await asyncio.to_thread(self._mask, source, text)
         except Withheld as error:
             why = Fault(line=None, key="", message=f"the text is withheld: {error}", suggestion=_ON_THE_MACHINE)
-            return Configuration(file=path.name, text="", base="", faults=(why,), pending="", writable=False)
+            _, faults = await asyncio.to_thread(self._settings, source, text)
+            told = (why, *(fault for fault in faults if not fault.key))  # a key may be what must not be shown
+            return Configuration(file=path.name, text="", base=_base(text), faults=told, pending="", writable=False)
         return Configuration(
             file=path.name,
             text=masked.text,
@@ -287,7 +289,7 @@ class ConfigFile:
         before = await asyncio.to_thread(_unchanged, path, base)
         masked = await asyncio.to_thread(self._masked, source, before)
         whole = masked.restored(text)
-        holds = self._parts.tasks.spawn("config from the page", _hold(reloader, path, whole, before, caller.person))
+        holds = self._parts.tasks.spawn("config from the page", _hold(reloader, path, whole, caller.person))
         # What was begun is done to its end, whatever becomes of the request: its own listener may be what changes.
         applied = await asyncio.shield(holds)
         return Applied(kept=applied.kept, text=masked.hidden(applied.text))
@@ -357,12 +359,13 @@ class ConfigFile:
         return str(last) if last is not None and (last.restart or not last.complete) else ""
 
 
-async def _hold(reloader: Reloader, path: Path, text: str, before: str, by: str) -> Applied:
+async def _hold(reloader: Reloader, path: Path, text: str, by: str) -> Applied:
     """Write the text and have it hold, or take it back."""
-    await asyncio.to_thread(_write, path, text)
+    former = await asyncio.to_thread(path.read_bytes)
+    await asyncio.to_thread(_write, path, text.encode())
     outcome = await reloader.reload(by)
     if outcome.problems:
-        await asyncio.to_thread(_write, path, before)
+        await asyncio.to_thread(_write, path, former)
         await reloader.reload(by)
     return Applied(kept=bool(outcome.problems), text=str(outcome))
 
@@ -404,8 +407,8 @@ def _text(path: Path) -> str:
         raise HttpProblem(409, "unreadable", f"the config file cannot be read: {error.strerror}") from None
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: bytes) -> None:
     try:
-        write_atomically(path.resolve(), text.encode(), mode=stat.S_IMODE(path.stat().st_mode))
+        write_atomically(path.resolve(), text, mode=stat.S_IMODE(path.stat().st_mode))
     except OSError as error:
         raise HttpProblem(409, "not_writable", f"the config file cannot be written: {error.strerror}") from None

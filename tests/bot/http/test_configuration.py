@@ -101,6 +101,12 @@ def test_a_mark_stands_only_where_it_was_given_out(changed: str) -> None:
         masked.restored(changed.format(masked.text))
 
 
+def test_what_is_told_about_a_text_has_the_marks_in_place_of_its_secrets() -> None:
+    masked = Masked('api_key: |\n  first line\n  second line\ntoken: "abc\\"defgh"\n', ["from-elsewhere"])
+    told = masked.hidden('first line: unknown; second line; abc"defgh; abc\\"defgh; from-elsewhere; kept')
+    assert told == "__masked_1__: unknown; __masked_1__; __masked_2__; __masked_2__; __masked__; kept"
+
+
 async def test_a_change_is_checked_compared_and_applied_from_this_machine_alone(tmp_path: Path) -> None:
     async with gateway(tmp_path, metrics_token=TOKEN) as running:
         await running.ready()
@@ -152,6 +158,22 @@ async def test_a_change_is_checked_compared_and_applied_from_this_machine_alone(
         assert f"metrics_token: {TOKEN}" in file.read_text()
         assert stat.S_IMODE(file.stat().st_mode) == 0o640
         assert (await sent("apply", changed)).status_code == 409, "the file is another one now"
+
+
+async def test_a_file_that_is_no_yaml_is_withheld_and_its_fault_is_told(tmp_path: Path) -> None:
+    async with gateway(tmp_path) as running:
+        await running.ready()
+        csrf, file = await signed_in(running, tmp_path), tmp_path / "config.yaml"
+        file.write_text(f"{file.read_text()}models:\n  - api_key: |\n      {TOKEN}\n    - [\n")
+        told = await running.client.get("/api/configuration")
+        found = told.json()
+        assert TOKEN not in told.text + (await running.client.get("/configuration")).text
+        assert (found["text"], found["writable"], len(found["faults"])) == ("", False, 2)
+        assert "withheld" in found["faults"][0]["message"]
+        assert found["faults"][1]["line"]
+        body = {"text": "data_dir: data\n", "base": found["base"]}
+        refused = await running.client.post("/api/configuration/check", json=body, headers=csrf)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "withheld")
 
 
 async def test_the_listener_moves_again_and_again_whoever_asks_for_it(tmp_path: Path) -> None:
