@@ -227,11 +227,14 @@ class Masked:
     def hidden(self, text: str) -> str:
         """Another text about this one, with the marks in place of the secrets."""
         by_value = {form: n for n, each in enumerate(self._marks, self._first) for form in (each.raw, each.value)}
-        forms = {form.strip() for each in by_value for form in (each, *each.splitlines())} | set(self._secrets)
-        for form in sorted((form for form in forms if len(form) >= SHORTEST_SECRET), key=len, reverse=True):
-            number = next((n for value, n in by_value.items() if form in value), None)
-            text = text.replace(form, "__masked__" if number is None else f"__masked_{number}__")
-        return text
+        forms = {form.strip(" \"'") for each in by_value for form in (each, *each.splitlines())} | set(self._secrets)
+        long = sorted((form for form in forms if len(form) >= SHORTEST_SECRET), key=len, reverse=True)
+
+        def mark(found: re.Match[str]) -> str:
+            number = next((n for value, n in by_value.items() if found[0] in value), None)
+            return "__masked__" if number is None else f"__masked_{number}__"
+
+        return re.sub("|".join(map(re.escape, long)), mark, text) if long else text
 
 
 def _place(scalar: Scalar) -> tuple[str, ...]:
