@@ -1,0 +1,84 @@
+"""What one person or token may hold, fill and go on with: streams end and count, and no request grows without bound."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from bot.store.identity import chat_of
+from tests.bot.core import BOB
+from tests.bot.http.served import PERSON, ServedCore, served
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx
+    import pytest
+
+SECONDS = 60.0
+AGENT, GRAPH = "default", "/api/langgraph"
+
+
+async def write(client: httpx.AsyncClient, chat: str, text: str) -> httpx.Response:
+    return await client.post(f"/api/conversations/{chat}/messages", json={"text": text, "client_id": text})
+
+
+def held(world: ServedCore) -> asyncio.Event:
+    """The agent works on "hold" until this is set."""
+    return world.harness.hold("hold")
+
+
+def asked(text: str) -> dict[str, Any]:
+    return {"assistant_id": AGENT, "input": {"messages": [{"role": "user", "content": text}]}}
+
+
+async def test_the_events_of_a_page_end_with_its_session_and_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(tmp_path) as world:
+        monkeypatch.setattr("bot.http.auth.MOST_STREAMS", 1)
+        first, other = await world.browser(PERSON), await world.browser(PERSON)
+        chat = chat_of(PERSON, "one")
+        async with asyncio.timeout(SECONDS), first.stream("GET", f"/c/{chat}/events") as answer:
+            lines = answer.aiter_lines()
+            assert await anext(lines) == "retry: 2000"
+            assert (await other.get("/api/me")).status_code == 200
+            second = await first.get(f"/c/{chat}/events")
+            assert (second.status_code, second.json()["error"]["code"]) == (429, "too_many_streams")
+            assert (await first.post("/signout")).status_code in (200, 204, 303)
+            assert (await write(other, chat, "secret")).status_code == 202
+            assert "secret" not in "".join([line async for line in lines])
+
+
+async def test_the_events_of_a_page_end_with_the_listener(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        browser = await world.browser(PERSON)
+        async with asyncio.timeout(SECONDS), browser.stream("GET", f"/c/{chat_of(PERSON, 'x')}/events") as answer:
+            lines = answer.aiter_lines()
+            await anext(lines)
+            world.served.gatekeeper.closing.set()
+            assert [line async for line in lines]  # until its end, which would not come by itself
+
+
+async def test_who_waits_for_a_run_counts_and_is_told_nothing_after_a_revocation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(tmp_path) as world:
+        monkeypatch.setattr("bot.http.auth.MOST_STREAMS", 1)
+        gate = held(world)
+        program, name = await world.program(PERSON), f"{PERSON} ".replace(":", " ").strip()
+        async with (
+            asyncio.timeout(SECONDS),
+            program.stream("POST", f"{GRAPH}/runs/wait", json=asked("hold")) as answer,
+        ):
+            assert answer.status_code == 200, await answer.aread()
+            pieces = answer.aiter_text()
+            assert await anext(pieces) == "\n"
+            more = await program.post(f"{GRAPH}/runs/wait", json=asked("hold"))
+            assert (more.status_code, more.json()["error"]["code"]) == (429, "too_many_streams")
+            assert await world.parts.signins.revoke(name)
+            gate.set()
+            told = "".join([piece async for piece in pieces])
+        assert "__error__" in told
+        assert "The whole answer" not in told
+        assert BOB not in told
