@@ -357,8 +357,8 @@ class Runs:
         return await self.begin(caller, thread, [Said("user", text)], agent=agent), False
 
     async def _decide(self, caller: Caller, row: ApprovalRow, decision: Decided, reason: str) -> None:
-        if decision.allows and row.admins_only and not caller.is_admin:
-            raise HttpProblem(403, "admins_only", "only an administrator can allow this call")
+        if decision.allows and row.admins_only and not caller.may("operate"):
+            raise HttpProblem(403, "admins_only", "only an administrator, with the scope operate, can allow this call")
         if decision is Decided.CHAT and row.is_exact:
             decision = Decided.ONCE
         approvals = self._parts.runs.approvals

@@ -6,8 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from bot.store.identity import chat_of
+from harness.guardrails.approvals import ADMINS
 from tests.bot.core import BOB
-from tests.bot.http.served import PERSON, ServedCore, served
+from tests.bot.http.served import ADMIN, PERSON, ServedCore, served
+from tests.bot.runs.test_approvals import asks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,3 +84,23 @@ async def test_who_waits_for_a_run_counts_and_is_told_nothing_after_a_revocation
         assert "__error__" in told
         assert "The whole answer" not in told
         assert BOB not in told
+
+
+async def test_what_only_administrators_allow_needs_the_scope_operate_too(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        asks(world, "letter", coverage=f"{ADMINS}:")
+        narrow, wide = await world.program(ADMIN, "read", "threads", "runs"), await world.program(ADMIN)
+        thread = (await narrow.post(f"{GRAPH}/threads", json={})).json()["thread_id"]
+        waits = (await narrow.post(f"{GRAPH}/threads/{thread}/runs/wait", json=asked("letter"))).json()
+        assert len(waits["__interrupt__"]) == 1, waits
+        allow = {"assistant_id": AGENT, "command": {"resume": "once"}}
+        refused = await narrow.post(f"{GRAPH}/threads/{thread}/runs/wait", json=allow)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "admins_only")
+        spoken = {"model": AGENT, "thread_id": thread, "messages": [{"role": "user", "content": "yes"}]}
+        answer = await narrow.post("/v1/chat/completions", json=spoken)
+        assert answer.status_code == 403, answer.text
+        state = (await narrow.get(f"{GRAPH}/threads/{thread}")).json()
+        assert state["status"] == "interrupted"
+        done = await wide.post(f"{GRAPH}/threads/{thread}/runs/wait", json=allow)
+        assert done.status_code == 200, done.text
+        assert "__interrupt__" not in done.json()
