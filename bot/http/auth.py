@@ -26,7 +26,7 @@ from bot.http.sse import HEARTBEAT_SECONDS, stream
 from bot.store.identity import native_on
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Coroutine
 
     from fastapi.responses import StreamingResponse
 
@@ -104,6 +104,19 @@ class Gatekeeper:
         finally:
             self._streams[caller.key] -= 1
             self._streams += Counter()  # drops what is 0
+
+    async def while_open(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this until the listener ends."""
+        working = asyncio.create_task(work, name="of the listener")
+        over = asyncio.create_task(self.closing.wait(), name="listener over")
+        try:
+            await asyncio.wait({working, over}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
+        finally:
+            for task in (working, over):
+                task.cancel()
+            await asyncio.wait({working, over})
 
     def check_streams(self, caller: Caller) -> None:
         """Whether the caller may have one more stream, before anything is begun for it. Raises HttpProblem."""

@@ -163,6 +163,7 @@ class Gateway:
         try:
             self._http = HttpServer(settings, made, gatekeeper, parts.uploads.limits.message)
         except HttpUnavailable as error:
+            gatekeeper.closing.set()  # what was begun for this listener ends
             return str(error)
         self._http.start()
         log.info("HTTP: listening on %s", settings.listen)

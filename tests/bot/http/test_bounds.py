@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from bot.http.auth import Gatekeeper
+from bot.http.parts import routers
+from bot.http.server import HttpServer
+from bot.process.gateway import http_parts
 from bot.store.identity import chat_of
 from harness.guardrails.approvals import ADMINS
 from tests.bot.core import BOB
@@ -104,3 +108,21 @@ async def test_what_only_administrators_allow_needs_the_scope_operate_too(tmp_pa
         done = await wide.post(f"{GRAPH}/threads/{thread}/runs/wait", json=allow)
         assert done.status_code == 200, done.text
         assert "__interrupt__" not in done.json()
+
+
+def tidying() -> list[asyncio.Task[Any]]:
+    return [task for task in asyncio.all_tasks() if "api threads" in task.get_name()]
+
+
+async def test_what_a_listener_does_by_itself_ends_with_it(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        settings = world.parts.settings.http
+        for _ in range(3):
+            (task,) = tidying()
+            await world.server.close()
+            await asyncio.wait_for(asyncio.wait({task}), SECONDS)
+            gatekeeper = Gatekeeper(world.parts.signins, settings, world.clock)
+            world.served = http_parts(world.parts, gatekeeper, lambda: True)
+            world.server = HttpServer(settings, routers(world.served), gatekeeper, 30_000_000)
+            world.server.start()
+        assert (await (await world.program(PERSON)).get("/api/me")).status_code == 200
