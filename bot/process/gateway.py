@@ -300,7 +300,7 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
             store=parts.patient,
             book=parts.editor.book,
             data_dir=parts.settings.data_dir,
-            limits=lambda: parts.uploads.limits,
+            allowance=parts.uploads.sending,
         )
 
     return HttpParts(

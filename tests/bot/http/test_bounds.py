@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from bot.files.uploads import UploadLimits
+from bot.http.api.runs import MOST_BEFORE
 from bot.http.auth import Gatekeeper
 from bot.http.parts import routers
 from bot.http.server import HttpServer
@@ -126,3 +128,49 @@ async def test_what_a_listener_does_by_itself_ends_with_it(tmp_path: Path) -> No
             world.server = HttpServer(settings, routers(world.served), gatekeeper, 30_000_000)
             world.server.start()
         assert (await (await world.program(PERSON)).get("/api/me")).status_code == 200
+
+
+async def test_uploads_of_a_day_have_an_end_whether_they_are_used_or_not(tmp_path: Path) -> None:
+    limits = UploadLimits(file=1000, thread=3000, message=3000, person=2500)
+    async with served(tmp_path, upload_limits=limits) as world:
+        person, other = await world.program(PERSON), await world.program(ADMIN)
+
+        async def upload(client: httpx.AsyncClient, size: int) -> tuple[int, str]:
+            answer = await client.post("/api/uploads", params={"name": "a.txt"}, content=b"x" * size)
+            return answer.status_code, answer.json().get("error", {}).get("code", "")
+
+        assert await upload(person, 1001) == (413, "too_large")  # and does not count
+        assert [await upload(person, 1000) for _ in range(3)] == [(201, ""), (201, ""), (429, "upload_quota")]
+        assert await upload(await world.browser(PERSON), 1000) == (429, "upload_quota")
+        assert await upload(person, 500) == (201, "")
+        assert await upload(other, 1000) == (201, "")
+        kept = [path for path in world.folder.rglob("*.txt") if path.is_file()]
+        assert sum(path.stat().st_size for path in kept) == 3500
+        await world.clock.advance(25 * 3600)
+        assert await upload(person, 1000) == (201, "")
+
+
+async def test_metadata_and_a_history_that_a_program_brings_have_an_end(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        program, much = await world.program(PERSON), {"note": "x" * 20_000}
+        said = [{"role": "user", "content": "hello"}]
+        chat = {"model": AGENT, "messages": said}
+        for path, body in (
+            ("/v1/chat/completions", chat | {"metadata": much}),
+            ("/v1/responses", {"model": AGENT, "input": "hello", "metadata": much}),
+            (f"{GRAPH}/runs/wait", asked("hello") | {"metadata": much}),
+        ):
+            answer = await program.post(path, json=body)
+            assert answer.status_code == 422, answer.text
+            assert "metadata" in answer.text
+        half = {"role": "assistant", "content": "x" * (MOST_BEFORE // 2)}
+        long = [half, half, {"role": "user", "content": "more"}, *said]
+        for path, body in (
+            ("/v1/chat/completions", {"model": AGENT, "messages": long}),
+            ("/v1/responses", {"model": AGENT, "input": long}),
+            (f"{GRAPH}/runs/wait", {"assistant_id": AGENT, "input": {"messages": long}}),
+        ):
+            answer = await program.post(path, json=body)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_long"), answer.text
+        answer = await program.post("/v1/chat/completions", json={"model": AGENT, "messages": [half, *said]})
+        assert answer.status_code == 200, answer.text
