@@ -174,3 +174,21 @@ async def test_metadata_and_a_history_that_a_program_brings_have_an_end(tmp_path
             assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_long"), answer.text
         answer = await program.post("/v1/chat/completions", json={"model": AGENT, "messages": [half, *said]})
         assert answer.status_code == 200, answer.text
+
+
+async def test_a_program_is_shut_out_by_the_end_of_its_token_and_that_is_said(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        _, secret = await world.parts.signins.make_token("ci", ("read",))
+        program, admin = world.client(Authorization=f"Bearer {secret}"), await world.program(ADMIN)
+        assert (await program.get("/api/me")).json()["person"] == "api:ci"
+        for subject, named in (("api:ci", "antler token revoke"), ("web:local", "antler web"), ("web:x", "nobody")):
+            for answer in (
+                await admin.delete(f"/api/access/{subject}"),
+                await admin.post("/api/access", json={"subject": subject}),
+            ):
+                assert 400 <= answer.status_code < 500, answer.text
+                assert named in answer.json()["error"]["message"]
+        assert world.editor.book.rows() == []
+        assert (await program.get("/api/me")).status_code == 200
+        assert await world.parts.signins.revoke("ci")
+        assert (await program.get("/api/me")).status_code == 401
