@@ -13,11 +13,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 from bot.access import pairing
+from bot.access.admission import OPERATOR, PROGRAMS
 from bot.access.store import LET_IN, is_over
 from bot.settings.sections import check_identity
 from bot.store import access, outbox
 from bot.store.access import AccessRow, AccessState
-from bot.store.identity import chat_id, person_id
+from bot.store.identity import OWN_ACCOUNTS, chat_id, person_id
 from bot.texts import texts_for
 from bot.texts.markdown import inline
 from channels.message import Address, OutboundMessage
@@ -46,7 +47,7 @@ Outcome = Literal["in", "out", "over"]
 """What became of a request: keys of Texts.request_over."""
 RefusalKind = Literal[
     "no_id", "no_account", "operator", "no_person", "in_already", "in_config_already", "in_config", "out_already",
-    "yourself",
+    "yourself", "program", "local",
 ]  # fmt: skip
 
 
@@ -328,6 +329,12 @@ class AccessEditor:
             raise AccessRefused("no_account", subject, ", ".join(self.book.accounts))
         if self.book.policy(account).access.operator:
             raise AccessRefused("operator", subject)
+        if account == PROGRAMS:
+            raise AccessRefused("program", subject)
+        if subject == OPERATOR:
+            raise AccessRefused("local", subject)
+        if account in OWN_ACCOUNTS:
+            raise AccessRefused("no_id", subject, "is nobody: people of other accounts sign in as who they are there")
         if kind is None and self.book.row("group", subject) is not None:
             kind = "group"
         if kind is None:

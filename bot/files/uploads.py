@@ -162,6 +162,7 @@ class Uploads:
         self._clock = clock
         self._owner = owner
         self._book = PersonQuotas(clock)
+        self._sent = PersonQuotas(clock)
         self._slots = FairSlots(AT_ONCE_IN_ALL, share=AT_ONCE)
         self._of_account: defaultdict[str, FairSlots] = defaultdict(partial(FairSlots, AT_ONCE))
 
@@ -177,6 +178,11 @@ class Uploads:
     def allowance(self, person: str) -> Allowance:
         """What a message of that person may bring; one for all its files."""
         return Allowance(person, self.limits, self._book)
+
+    def sending(self, person: str) -> Allowance:
+        """What a file that the person sends by HTTP may take before a message brings it into a thread, where it counts
+        as every other: the day's limit holds for what is sent and never brought, too."""
+        return Allowance(person, self.limits, self._sent)
 
     async def fetch(
         self, channel: Channel, attachment: Attachment, folder: Path, allowance: Allowance

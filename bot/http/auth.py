@@ -26,7 +26,7 @@ from bot.http.sse import HEARTBEAT_SECONDS, stream
 from bot.store.identity import native_on
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Coroutine
 
     from fastapi.responses import StreamingResponse
 
@@ -91,18 +91,32 @@ class Gatekeeper:
         """Server-sent events for a caller, which end with their session or token, and with the listener. events: see
         `sse.event`. retry: see `sse.stream`. Raises HttpProblem for too many at once."""
         self.check_streams(caller)
+        counted, holds = self.counted(caller, events), lambda: self.signins.holds(caller.key)
+        return stream(counted, every, holds, self.closing, retry=retry)
 
-        async def counted() -> AsyncGenerator[str, None]:
-            self._streams[caller.key] += 1
-            try:
-                async with aclosing(events):
-                    async for text in events:
-                        yield text
-            finally:
-                self._streams[caller.key] -= 1
-                self._streams += Counter()  # drops what is 0
+    async def counted(self, caller: Caller, texts: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+        """The same texts, which count as one of the caller's streams until their end."""
+        self._streams[caller.key] += 1
+        try:
+            async with aclosing(texts):
+                async for text in texts:
+                    yield text
+        finally:
+            self._streams[caller.key] -= 1
+            self._streams += Counter()  # drops what is 0
 
-        return stream(counted(), every, lambda: self.signins.holds(caller.key), self.closing, retry=retry)
+    async def while_open(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this until the listener ends."""
+        working = asyncio.create_task(work, name="of the listener")
+        over = asyncio.create_task(self.closing.wait(), name="listener over")
+        try:
+            await asyncio.wait({working, over}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                working.result()
+        finally:
+            for task in (working, over):
+                task.cancel()
+            await asyncio.wait({working, over})
 
     def check_streams(self, caller: Caller) -> None:
         """Whether the caller may have one more stream, before anything is begun for it. Raises HttpProblem."""

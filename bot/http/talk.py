@@ -14,6 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bot.files.uploads import MEGABYTE
 from bot.http.errors import HttpProblem, not_found
 from bot.http.sse import event
 from bot.store import shown
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bot.access.store import AccessStore
-    from bot.files.uploads import UploadLimits
+    from bot.files.uploads import Allowance, Exceeded
     from bot.http.auth import Caller
     from bot.store.retrying import RetryingStore
     from bot.store.shown import Answered, Listed
@@ -44,7 +45,6 @@ CHAT_NAME = re.compile(rf"[\w.-]{{1,{LONGEST_NAME}}}", re.ASCII)
 CLIENT_ID = re.compile(rf"[\x21-\x7e]{{1,{LONGEST_CLIENT_ID}}}")
 UPLOAD_ID = re.compile(r"[a-f0-9]{32}(\.[A-Za-z0-9]{1,10})?")
 MOST_LISTED = 200
-MEBIBYTE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class Posted:
 
 
 class Talk:
-    """account: `web` or `api`. channel: the accounts' channels as they are now. book: names of people. limits: of
-    uploads."""
+    """account: `web` or `api`. channel: the accounts' channels as they are now. book: names of people. allowance: what
+    an upload of a person may take."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class Talk:
         store: RetryingStore,
         book: AccessStore,
         data_dir: Path,
-        limits: Callable[[], UploadLimits],
+        allowance: Callable[[str], Allowance],
     ) -> None:
         self.account = account
         self._channel_of = channel
         self._store = store
         self._book = book
         self._users = users_folder(data_dir)
-        self._limits = limits
+        self._allowance = allowance
 
     # Which conversations there are.
 
@@ -182,7 +182,7 @@ class Talk:
 
     async def upload(self, caller: Caller, name: str, mime_type: str, chunks: AsyncIterator[bytes]) -> Attachment:
         """Keep a file for a message that is posted next. Raises HttpProblem."""
-        most, suffix = self._limits().file, os.path.splitext(name)[1]
+        allowance, suffix = self._allowance(caller.person), os.path.splitext(name)[1]
         upload_id = secrets.token_hex(16) + (suffix if UPLOAD_ID.fullmatch("0" * 32 + suffix) else "")
         folder = self._users / uploads_folder(caller.person)
         await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
@@ -191,15 +191,17 @@ class Talk:
         try:
             with await asyncio.to_thread(_created, part) as file:
                 async for chunk in chunks:
+                    if (over := allowance.exceeded(size + len(chunk), len(chunk))) is not None:
+                        raise _too_much(over, allowance.limit(over))
                     size += len(chunk)
-                    if size > most:
-                        raise HttpProblem(413, "too_large", f"a file has at most {most // MEBIBYTE} MB here")
+                    allowance.take(len(chunk))
                     await asyncio.to_thread(file.write, chunk)
                 await asyncio.to_thread(_synced, file)
             declared = harmless_name(name, "file")
             await asyncio.to_thread(_described, folder / f"{upload_id}.name", f"{mime_type}\n{declared}")
             await asyncio.to_thread(part.replace, path)
         except BaseException:
+            allowance.take(-size)
             await asyncio.to_thread(part.unlink, missing_ok=True)
             raise
         return self._attachment(caller, upload_id, declared, mime_type, size)
@@ -317,6 +319,14 @@ def _growing(reply: Answered, message_id: str) -> Shown:
 def _kind(mime_type: str) -> AttachmentKind:
     kind = mime_type.partition("/")[0]
     return kind if kind in ("image", "audio", "video") else "file"  # type: ignore[return-value]  # each is one
+
+
+def _too_much(over: Exceeded, limit: int) -> HttpProblem:
+    most = f"{limit / MEGABYTE:g} MB"
+    if over == "person_quota":
+        text = f"at most {most} of files are taken of a person within 24 hours"
+        return HttpProblem(429, "upload_quota", text, {"Retry-After": "3600"})
+    return HttpProblem(413, "too_large", f"a file has at most {most} here")
 
 
 def _unstored() -> HttpProblem:

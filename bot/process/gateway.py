@@ -175,6 +175,7 @@ class Gateway:
         try:
             self._http = HttpServer(settings, made, gatekeeper, parts.uploads.limits.message)
         except HttpUnavailable as error:
+            gatekeeper.closing.set()  # what was begun for this listener ends
             return str(error)
         self._http.start()
         log.info("HTTP: listening on %s", settings.listen)
@@ -311,7 +312,7 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
             store=parts.patient,
             book=parts.editor.book,
             data_dir=parts.settings.data_dir,
-            limits=lambda: parts.uploads.limits,
+            allowance=parts.uploads.sending,
         )
 
     return HttpParts(

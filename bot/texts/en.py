@@ -462,6 +462,8 @@ EN = Texts(
         "in_config": "{subject} is listed in `{detail}` of the config: remove it there; that takes effect within seconds.",
         "out_already": "{subject} is already blocked.",
         "yourself": "{subject} is you. Ask another administrator, or use `antler access` on my machine.",
+        "program": "{subject} is a program: its token alone lets it in, and `antler token revoke` on my machine ends that.",
+        "local": "{subject} is whoever can run `antler web` on my machine, which no list changes; signing out ends a session.",
     },
     not_yours="Only the person who asked can decide this.",
     refusals={

@@ -411,6 +411,8 @@ ZH = Texts(
         "in_config": "{subject} 写在配置的 `{detail}` 中：请在那里删除，几秒后生效。",
         "out_already": "{subject} 已经被禁止。",
         "yourself": "{subject} 是你自己。请由其他管理员操作，或在本机使用 `antler access`。",
+        "program": "{subject} 是程序：它只凭令牌使用；在本机用 `antler token revoke` 可以吊销令牌。",
+        "local": "{subject} 是能在本机运行 `antler web` 的人，名单对其不起作用；退出登录即结束会话。",
     },
     not_yours="只有发起的人可以决定。",
     refusals={

@@ -30,7 +30,7 @@ from bot.http.errors import HttpProblem, not_found
 from bot.http.sse import HEARTBEAT_SECONDS, event
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from bot.http.api.runs import Runs
     from bot.http.api.threads import Threads
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 PREFIX = "/api/langgraph"
 RUN = "/threads/{thread_id}/runs/{run_id}"
 ALL_MODES = ("values", "updates", "messages-tuple", "custom")
+SIGNED_OUT = {"error": "not_signed_in", "message": "the session or token is not good any more"}
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
 Once = Annotated[str | None, Header(alias="Idempotency-Key")]
 READ, THREADS, RUNS = requires("read"), requires("threads"), requires("runs")
@@ -143,20 +144,27 @@ class Protocol:
         if not self.parts.runs.suspending:
             self.runs.cancel_soon(row)
 
-    def wait(self, thread: ProgramThread, row: RunRow, *, cancels: bool = False) -> StreamingResponse:
-        """The values that a run leaves, once it has ended or waits for a person."""
+    def wait(self, caller: Caller, thread: ProgramThread, row: RunRow, *, cancels: bool = False) -> StreamingResponse:
+        """The values that a run leaves, once it has ended or waits for a person. Like a stream it counts, and ends with
+        the caller's session or token. Raises HttpProblem for too many at once."""
+        self.parts.gatekeeper.check_streams(caller)
         return StreamingResponse(
-            self._awaited(thread, row, cancels=cancels),
+            self.parts.gatekeeper.counted(caller, self._awaited(caller, thread, row, cancels=cancels)),
             media_type="application/json",
             headers=_places(thread, row, "join"),
         )
 
-    async def _awaited(self, thread: ProgramThread, row: RunRow, *, cancels: bool) -> AsyncIterator[str]:
+    async def _awaited(
+        self, caller: Caller, thread: ProgramThread, row: RunRow, *, cancels: bool
+    ) -> AsyncGenerator[str, None]:
         settled = asyncio.create_task(self.runs.settled(row), name=f"join:{row.run_id}")
         try:
             while not settled.done():
                 yield "\n"  # means nothing in JSON, keeps proxies from giving up, and finds out who is gone
                 await asyncio.wait({settled}, timeout=HEARTBEAT_SECONDS)
+                if not self.parts.gatekeeper.signins.holds(caller.key):
+                    yield json.dumps({"__error__": SIGNED_OUT})
+                    return
             values = await self.runs.values(thread, settled.result())
             yield self.parts.redact(json.dumps(values, ensure_ascii=False))
         finally:
@@ -317,8 +325,9 @@ def _runs(router: APIRouter, the: Protocol) -> None:
         return the.stream(caller, reader, thread, row, cancels=body.on_disconnect == "cancel")
 
     async def waited(caller: Caller, thread_id: str | None, body: RunCreate, once: str | None = None) -> Response:
+        the.parts.gatekeeper.check_streams(caller)
         thread, row, _ = await the.begin(caller, thread_id, body, once)
-        return the.wait(thread, row, cancels=body.on_disconnect == "cancel")
+        return the.wait(caller, thread, row, cancels=body.on_disconnect == "cancel")
 
     @router.post("/threads/{thread_id}/runs", dependencies=[RUNS])
     async def create(caller: SignedIn, thread_id: str, body: RunCreate, once: Once = None) -> Response:
@@ -373,7 +382,7 @@ def _running(router: APIRouter, the: Protocol) -> None:
 
     @router.get(f"{RUN}/join", dependencies=[READ])
     async def join(caller: SignedIn, thread_id: str, run_id: str) -> Response:
-        return the.wait(*await find(caller, thread_id, run_id))
+        return the.wait(caller, *await find(caller, thread_id, run_id))
 
     @router.get(f"{RUN}/stream", dependencies=[READ])
     async def join_stream(
@@ -402,7 +411,7 @@ def _ending(router: APIRouter, the: Protocol) -> None:
     ) -> Response:
         thread, row = await find(caller, thread_id, run_id)
         await runs.cancel(row, rewinds=action == "rollback")
-        return the.wait(thread, row) if wait else Response(status_code=202)
+        return the.wait(caller, thread, row) if wait else Response(status_code=202)
 
     @router.delete(RUN, dependencies=[RUNS], status_code=204)
     async def delete(caller: SignedIn, thread_id: str, run_id: str) -> None:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from bot.http.api.answers import Answers
 from bot.http.api.content import read_messages
+from bot.http.api.models import Metadata
 from bot.http.auth import SignedIn, requires
 from bot.http.errors import HttpProblem
 
@@ -45,7 +46,7 @@ class ChatRequest(BaseModel):
     messages: list[Any] = Field(min_length=1)
     stream: bool = False
     stream_options: StreamOptions | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata | None = None
     thread_id: str | None = None
     n: int | None = None
     tools: list[Any] | None = None

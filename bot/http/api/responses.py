@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from bot.http.api.answers import Answers, Reading
 from bot.http.api.content import Said, invalid, read_messages
+from bot.http.api.models import Metadata
 from bot.http.api.openai import THREAD_HEADER, error_json, named_thread, while_connected
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
@@ -44,7 +45,7 @@ class ResponseRequest(BaseModel):
     store: bool | None = None
     stream: bool | None = None
     background: bool | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata | None = None
     tools: list[Any] | None = None
 
     @field_validator("tools")

@@ -39,6 +39,8 @@ LOOK_SECONDS, LOOK_AGAIN_SECONDS = 0.5, 10.0
 """Between two looks at the store, while a message is decided on (what turns it away is not told of) and while its run
 is awaited (that is told of, so that only a defect would need one)."""
 CHUNK = 256 * 1024
+MOST_BEFORE = 400_000
+"""Characters of all messages with which a thread begins."""
 BUSY = {"reject": "reject", "enqueue": "queue", "interrupt": "interrupt", "rollback": "rollback"}
 STATUS = {
     RunState.PENDING: "pending",
@@ -115,6 +117,9 @@ def message_of_program(said: Sequence[Said], known: frozenset[str]) -> tuple[Sai
     *before, last = fresh
     if not last.text.strip() and not last.files:
         raise invalid("the last message is empty", "messages")
+    if sum(len(each.text) for each in before) > MOST_BEFORE:
+        text = f"messages: what stands before the last one has at most {MOST_BEFORE} characters in all"
+        raise HttpProblem(413, "too_long", text, param="messages", type="invalid_request_error")
     return last, before
 
 
@@ -357,8 +362,8 @@ class Runs:
         return await self.begin(caller, thread, [Said("user", text)], agent=agent), False
 
     async def _decide(self, caller: Caller, row: ApprovalRow, decision: Decided, reason: str) -> None:
-        if decision.allows and row.admins_only and not caller.is_admin:
-            raise HttpProblem(403, "admins_only", "only an administrator can allow this call")
+        if decision.allows and row.admins_only and not caller.may("operate"):
+            raise HttpProblem(403, "admins_only", "only an administrator, with the scope operate, can allow this call")
         if decision is Decided.CHAT and row.is_exact:
             decision = Decided.ONCE
         approvals = self._parts.runs.approvals

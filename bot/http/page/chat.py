@@ -17,7 +17,7 @@ from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
 from bot.http.page.messages import INLINE_PICTURES, Reader, seen
 from bot.http.page.view import language_of, page_router
-from bot.http.sse import event, stream
+from bot.http.sse import event
 from bot.store import conversations
 from bot.texts.page import Words, words
 from channels.text.sanitize import seen_line
@@ -154,7 +154,8 @@ class ChatPages:
     ) -> StreamingResponse:
         """Changes as HTML. after: where the page's own messages end; a browser that comes back says where it was."""
         self._talk.require(caller, chat)
-        return stream(self._told(request, caller, chat, last_event_id or after or None))
+        told = self._told(request, caller, chat, last_event_id or after or None)
+        return self._parts.gatekeeper.stream(caller, told)
 
     async def _told(self, request: Request, caller: Caller, chat: str, since: str | None) -> AsyncGenerator[str, None]:
         t, text = words(language_of(request)), self._pages.text

@@ -47,13 +47,15 @@ def take_out(text: str) -> tuple[str, list[str]]:
     pieces: list[str] = []
     found: list[str] = []
     missing: set[str] = set()
+    clear: dict[str, int] = {}  # up to where each sign has no closing, so that nothing is searched again and again
     start = 0
     for opening in _OPENING.finditer(text):
         sign = opening.group()
         if opening.start() < start or sign in missing or len(found) == MOST_MARKS:
             continue
         limit = min(len(text), opening.end() + LONGEST)
-        closing = _CLOSING[sign].search(text, opening.end(), limit)
+        closing = _CLOSING[sign].search(text, max(opening.end(), clear.get(sign, 0)), limit)
+        clear[sign] = limit - 1 if closing is None else closing.start()
         if closing is None:
             if limit == len(text):
                 missing.add(sign)

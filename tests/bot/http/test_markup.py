@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.http.page import math
 from bot.http.page.markup import pieces
 from bot.http.page.math import mathml
 from bot.texts.page import words
+
+if TYPE_CHECKING:
+    import re
 
 T = words("en")
 TAGS = frozenset(
@@ -177,3 +182,31 @@ def test_while_an_answer_grows_its_settled_pieces_stay() -> None:
         assert after[: len(before) - 1] == before[:-1]
         before = after
     assert len(before) > 2
+
+
+class Counted:
+    """A pattern that counts the characters that it looks at."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self.pattern, self.looked = pattern, 0
+
+    def search(self, text: str, start: int, end: int) -> re.Match[str] | None:
+        found = self.pattern.search(text, start, end)
+        self.looked += (end if found is None else found.end()) - start
+        return found
+
+
+@pytest.mark.parametrize("piece", ["$a ", "$a ` ", "$$a ` $$ ", r"\[a ", r"\(a ", r"$a \(b \[c "])
+@pytest.mark.parametrize("end", ["", "x$ $$ \\] \\)"])
+def test_signs_that_nothing_closes_are_looked_for_once(piece: str, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = {sign: Counted(pattern) for sign, pattern in math._CLOSING.items()}
+    monkeypatch.setattr(math, "_CLOSING", counted)
+    text = piece * 10_000 + end
+    math.take_out(text)
+    assert 0 < sum(each.looked for each in counted.values()) < 8 * len(text)
+
+
+@given(st.lists(st.sampled_from(["$", "$$", "a", " ", "\n", "`", r"\(", r"\)", r"\[", r"\]", "x" * 900]), max_size=60))
+def test_what_is_taken_out_is_put_back(parts: list[str]) -> None:
+    text = "".join(parts)
+    assert math.put_back(*math.take_out(text)) == text
