@@ -177,6 +177,10 @@ def _token_of(request: Request) -> str:
     return key if key.startswith(f"{PREFIX}_") else ""
 
 
+def not_signed_in() -> HttpProblem:
+    return HttpProblem(401, "not_signed_in", "sign in with a link of `antler web`, or send a token", _BEARER)
+
+
 def _foreign() -> HttpProblem:
     return HttpProblem(403, "foreign_site", "this was not sent by a page of this service")
 
@@ -185,7 +189,8 @@ def _too_many() -> HttpProblem:
     return HttpProblem(429, "too_many_requests", "too many requests; wait a little", {"Retry-After": "10"})
 
 
-async def _maybe(request: Request) -> Caller | None:
+async def caller_of(request: Request) -> Caller | None:
+    """Who asks, None where nobody is signed in. Raises HttpProblem as `Gatekeeper.caller` does."""
     if not hasattr(request.state, "caller"):  # each request counts once
         gatekeeper = cast("Gatekeeper", request.app.state.gatekeeper)
         request.state.caller = await gatekeeper.caller(request)
@@ -194,11 +199,11 @@ async def _maybe(request: Request) -> Caller | None:
 
 async def _signed_in(caller: MaybeSignedIn) -> Caller:
     if caller is None:
-        raise HttpProblem(401, "not_signed_in", "sign in with a link of `antler web`, or send a token", _BEARER)
+        raise not_signed_in()
     return caller
 
 
-MaybeSignedIn = Annotated[Caller | None, Depends(_maybe)]
+MaybeSignedIn = Annotated[Caller | None, Depends(caller_of)]
 """Who asks, None where nobody is signed in."""
 SignedIn = Annotated[Caller, Depends(_signed_in)]
 """Who asks; 401 where nobody is signed in."""

@@ -1,0 +1,60 @@
+"""What is refused before anybody is known: large bodies, hosts and origins that are none, silent connections."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bot.http.guard import MOST_JSON
+from tests.bot.http.served import PERSON, served
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.bot.http.served import ServedCore
+
+SECONDS = 40.0
+LARGE = ("/v1/chat/completions", "/v1/responses", "/api/langgraph/runs/wait", "/api/uploads?name=a.txt")
+
+
+@asynccontextmanager
+async def connection(world: ServedCore) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", world.server.port)
+    try:
+        async with asyncio.timeout(SECONDS):
+            yield reader, writer
+    finally:
+        writer.close()
+
+
+async def status(world: ServedCore, *lines: str) -> int:
+    """The status of the answer to this head alone, without a byte of its body."""
+    async with connection(world) as (reader, writer):
+        writer.write("\r\n".join((*lines, "", "")).encode())
+        head = await reader.readuntil(b"\r\n")
+        return int(head.split()[1])
+
+
+@pytest.mark.parametrize("path", LARGE)
+async def test_nobody_sends_a_large_body_without_signing_in(tmp_path: Path, path: str) -> None:
+    async with served(tmp_path) as world:
+        for measured in (f"Content-Length: {20_000_000}", "Transfer-Encoding: chunked"):
+            head = (f"POST {path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json", measured)
+            assert await status(world, *head) == 401
+            assert await status(world, *head, "Authorization: Bearer ant_nosuch") == 401
+
+
+async def test_json_has_its_own_limit_and_a_request_counts_once(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        program = await world.program(PERSON)
+        token = f"Authorization: {program.headers['Authorization']}"
+        large = (token, "Host: 127.0.0.1", f"Content-Length: {MOST_JSON + 1}")
+        assert await status(world, "POST /v1/chat/completions HTTP/1.1", *large) == 413
+        codes = {(await program.post("/v1/chat/completions", json={})).status_code for _ in range(120)}
+        assert 429 not in codes
+        read = await program.post("/v1/chat/completions", json={"model": "x" * 2_000_000})
+        assert read.status_code in (400, 422), read.text
