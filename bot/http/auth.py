@@ -121,7 +121,7 @@ class Gatekeeper:
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
         if site is not None and site not in ("same-origin", "none"):
             raise _foreign()
-        if origin is not None and urlsplit(origin).netloc.lower() not in self._hosts(request):
+        if origin is not None and _host_of(origin) not in self._hosts(request):
             raise _foreign()
 
     def _hosts(self, request: Request) -> set[str]:
@@ -163,6 +163,14 @@ class Gatekeeper:
             name=self.signins.name_of(row.person),
             csrf=csrf,
         )
+
+
+def _host_of(origin: str) -> str | None:
+    """Host and port of an origin, None where it is no address."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:  # such as "http://["
+        return None
 
 
 _BEARER = {"WWW-Authenticate": "Bearer"}

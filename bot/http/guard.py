@@ -93,9 +93,12 @@ class Guard:
 
         Where others reach it, without an address in the settings, its names are not known; there TLS has checked them.
         """
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:  # such as "["
+            return False
         if self._settings.is_exposed and self._settings.url is None:
             return True
-        name = urlsplit(f"//{host}").hostname or ""
         return name in self._names or is_loopback(name)
 
     def _with_headers(self, send: Send) -> Send:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -58,3 +58,11 @@ async def test_json_has_its_own_limit_and_a_request_counts_once(tmp_path: Path) 
         assert 429 not in codes
         read = await program.post("/v1/chat/completions", json={"model": "x" * 2_000_000})
         assert read.status_code in (400, 422), read.text
+
+
+@pytest.mark.parametrize("http", [{}, {"behind_proxy": True}])
+async def test_a_host_or_an_origin_that_is_no_address_is_refused(tmp_path: Path, http: dict[str, Any]) -> None:
+    async with served(tmp_path, http=http) as world:
+        assert await status(world, "GET /healthz HTTP/1.1", "Host: [") == 421
+        head = ("POST /signin HTTP/1.1", "Host: 127.0.0.1", "Content-Length: 0")
+        assert await status(world, *head, "Origin: http://[") == 403
