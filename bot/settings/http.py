@@ -108,6 +108,12 @@ class HttpSettings(Section):
                 "listen is reached from other machines: give tls a cert and a key, or say behind_proxy: true where a "
                 "proxy with TLS stands in front, or listen on 127.0.0.1"
             )
+        host = urlsplit(self.url or "").hostname or "localhost"
+        if self.listen is not None and not (_is_near(host) or self.tls or self.behind_proxy):
+            raise ValueError(
+                "url is an address of others than this machine: say behind_proxy: true where a proxy with TLS stands "
+                "in front, or give tls a cert and a key"
+            )
         return self
 
     @property
@@ -138,13 +144,16 @@ class HttpSettings(Section):
     @property
     def is_local(self) -> bool:
         """Only this machine reaches the listener itself."""
-        host = self.address[0]
-        return host == "localhost" or is_loopback(host)
+        return _is_near(self.address[0])
 
     @property
     def is_exposed(self) -> bool:
         """Others than this machine may reach it, be it through a proxy."""
         return self.behind_proxy or not self.is_local
+
+
+def _is_near(host: str) -> bool:
+    return host == "localhost" or is_loopback(host)
 
 
 def is_loopback(host: str) -> bool:
