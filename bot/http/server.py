@@ -76,6 +76,7 @@ class HttpServer:
             ws="none",
             server_header=False,
             proxy_headers=settings.behind_proxy,
+            forwarded_allow_ips=list(settings.proxies),
             ssl_certfile=settings.tls.cert if settings.tls is not None else None,
             ssl_keyfile=settings.tls.key if settings.tls is not None else None,
             limit_concurrency=MOST_CONNECTIONS,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bot.http.auth import SIGN_INS_AT_ONCE
 from bot.http.guard import MOST_JSON
 from tests.bot.http.served import PERSON, served
 
@@ -66,3 +67,16 @@ async def test_a_host_or_an_origin_that_is_no_address_is_refused(tmp_path: Path,
         assert await status(world, "GET /healthz HTTP/1.1", "Host: [") == 421
         head = ("POST /signin HTTP/1.1", "Host: 127.0.0.1", "Content-Length: 0")
         assert await status(world, *head, "Origin: http://[") == 403
+
+
+@pytest.mark.parametrize(("proxies", "apart"), [(["127.0.0.0/8", "10.9.0.0/16"], True), (["10.9.0.0/16"], False)])
+async def test_addresses_are_told_apart_behind_the_proxies_of_the_config(
+    tmp_path: Path, proxies: list[str], apart: bool
+) -> None:
+    async with served(tmp_path, http={"behind_proxy": True, "proxies": proxies}) as world:
+        client = world.client(Authorization="Bearer ant_nosuch")
+        codes = [
+            (await client.get("/api/me", headers={"X-Forwarded-For": f"192.0.2.{n}, 10.9.0.1"})).status_code
+            for n in range(SIGN_INS_AT_ONCE + 1)
+        ]
+        assert codes == [401] * SIGN_INS_AT_ONCE + [401 if apart else 429]
