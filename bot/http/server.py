@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 from fastapi import FastAPI
 
+from bot.http.connections import connection_class
 from bot.http.errors import tell_errors
 from bot.http.guard import Guard
 
@@ -74,6 +75,7 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             ws="none",
+            http=connection_class(settings.proxies if settings.behind_proxy else ()),
             server_header=False,
             proxy_headers=settings.behind_proxy,
             forwarded_allow_ips=list(settings.proxies),

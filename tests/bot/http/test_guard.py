@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bot.http import connections
 from bot.http.auth import SIGN_INS_AT_ONCE
 from bot.http.guard import MOST_JSON
 from tests.bot.http.served import PERSON, served
@@ -32,12 +33,25 @@ async def connection(world: ServedCore) -> AsyncIterator[tuple[asyncio.StreamRea
         writer.close()
 
 
+async def closed(reader: asyncio.StreamReader) -> bool:
+    """Whether the server ends the connection, within the connection's time."""
+    with suppress(ConnectionError):
+        await reader.read()
+    return reader.at_eof() or reader.exception() is not None
+
+
 async def status(world: ServedCore, *lines: str) -> int:
     """The status of the answer to this head alone, without a byte of its body."""
     async with connection(world) as (reader, writer):
         writer.write("\r\n".join((*lines, "", "")).encode())
         head = await reader.readuntil(b"\r\n")
         return int(head.split()[1])
+
+
+async def answers(world: ServedCore, *lines: str) -> bool:
+    with suppress(ConnectionError, asyncio.IncompleteReadError):
+        return await status(world, *lines) == 200
+    return False
 
 
 @pytest.mark.parametrize("path", LARGE)
@@ -80,3 +94,65 @@ async def test_addresses_are_told_apart_behind_the_proxies_of_the_config(
             for n in range(SIGN_INS_AT_ONCE + 1)
         ]
         assert codes == [401] * SIGN_INS_AT_ONCE + [401 if apart else 429]
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
+async def test_a_connection_without_a_request_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    async with served(tmp_path) as world, connection(world) as (reader, writer):
+        writer.write(sent)
+        assert await closed(reader)
+
+
+async def test_a_later_head_and_a_body_that_stop_half_way_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 3.0)
+    monkeypatch.setattr(connections, "BODY_SECONDS", 0.5)
+    async with served(tmp_path) as world:
+        async with connection(world) as (reader, writer):
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /healthz HTTP")
+            assert (await reader.readuntil(b"\r\n")).split()[1] == b"200"
+            assert await closed(reader)
+        async with connection(world) as (reader, writer):
+            writer.write(b"POST /hooks/a HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nx")
+            assert await closed(reader)
+
+
+async def test_a_stream_outlives_the_time_for_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "BODY_SECONDS", 0.5)
+    async with served(tmp_path) as world:
+        program = await world.program(PERSON)
+        chat = (await program.post("/api/conversations")).json()["chat"]
+        async with program.stream("GET", f"/api/conversations/{chat}/events") as stream:
+            lines = stream.aiter_lines()
+            async with asyncio.timeout(SECONDS):
+                while "snapshot" not in await anext(lines):
+                    pass
+            async with connection(world) as (reader, _):
+                assert await closed(reader), "the time for a request is over"
+            said = {"text": "Hello", "client_id": "1"}
+            assert (await program.post(f"/api/conversations/{chat}/messages", json=said)).status_code == 202
+            async with asyncio.timeout(SECONDS):
+                while "posted" not in await anext(lines):
+                    pass
+
+
+@pytest.mark.parametrize("is_proxy", [False, True])
+async def test_an_address_has_so_many_connections_unless_it_is_a_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_proxy: bool
+) -> None:
+    monkeypatch.setattr(connections, "MOST_OF_ADDRESS", 2)
+    async with served(tmp_path, http={"behind_proxy": is_proxy}) as world:
+        head = ("GET /healthz HTTP/1.1", "Host: 127.0.0.1")
+        async with connection(world), connection(world), connection(world) as (reader, _):
+            if is_proxy:
+                assert await status(world, *head) == 200
+            else:
+                assert await closed(reader)
+        async with asyncio.timeout(SECONDS):
+            while not await answers(world, *head):  # until the server has seen that the others are closed
+                pass
