@@ -156,3 +156,11 @@ async def test_an_address_has_so_many_connections_unless_it_is_a_proxy(
         async with asyncio.timeout(SECONDS):
             while not await answers(world, *head):  # until the server has seen that the others are closed
                 pass
+
+
+def test_an_ipv6_address_counts_with_its_neighbours() -> None:
+    addresses = connections.Addresses(["172.18.0.0/16"])
+    assert addresses.counted("2001:db8::1") == addresses.counted("2001:db8::ffff:2") != addresses.counted("2001:db9::1")
+    assert addresses.counted("fe80::1%eth0") == "fe80::/64"
+    assert addresses.counted("192.0.2.1") == "192.0.2.1"
+    assert addresses.counted("172.18.3.4") is None
