@@ -122,8 +122,8 @@ async def test_a_later_head_and_a_body_that_stop_half_way_are_closed(
 
 
 async def test_a_stream_outlives_the_time_for_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
-    monkeypatch.setattr(connections, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 2.0)
+    monkeypatch.setattr(connections, "BODY_SECONDS", 2.0)
     async with served(tmp_path) as world:
         program = await world.program(PERSON)
         chat = (await program.post("/api/conversations")).json()["chat"]
