@@ -118,7 +118,7 @@ class HttpSettings(Section):
                 "listen is reached from other machines: give tls a cert and a key, or say behind_proxy: true where a "
                 "proxy with TLS stands in front, or listen on 127.0.0.1"
             )
-        if "proxies" in self.model_fields_set and not self.behind_proxy:
+        if not self.behind_proxy and not all(ipaddress.ip_network(each).is_loopback for each in self.proxies):
             raise ValueError("proxies count behind a proxy alone: say behind_proxy: true")
         host = urlsplit(self.url or "").hostname or "localhost"
         if self.listen is not None and not (_is_near(host) or self.tls or self.behind_proxy):
