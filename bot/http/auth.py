@@ -135,7 +135,7 @@ class Gatekeeper:
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
         if site is not None and site not in ("same-origin", "none"):
             raise _foreign()
-        if origin is not None and urlsplit(origin).netloc.lower() not in self._hosts(request):
+        if origin is not None and _host_of(origin) not in self._hosts(request):
             raise _foreign()
 
     def _hosts(self, request: Request) -> set[str]:
@@ -179,6 +179,14 @@ class Gatekeeper:
         )
 
 
+def _host_of(origin: str) -> str | None:
+    """Host and port of an origin, None where it is no address."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:  # such as "http://["
+        return None
+
+
 _BEARER = {"WWW-Authenticate": "Bearer"}
 
 
@@ -191,6 +199,10 @@ def _token_of(request: Request) -> str:
     return key if key.startswith(f"{PREFIX}_") else ""
 
 
+def not_signed_in() -> HttpProblem:
+    return HttpProblem(401, "not_signed_in", "sign in with a link of `antler web`, or send a token", _BEARER)
+
+
 def _foreign() -> HttpProblem:
     return HttpProblem(403, "foreign_site", "this was not sent by a page of this service")
 
@@ -199,7 +211,8 @@ def _too_many() -> HttpProblem:
     return HttpProblem(429, "too_many_requests", "too many requests; wait a little", {"Retry-After": "10"})
 
 
-async def _maybe(request: Request) -> Caller | None:
+async def caller_of(request: Request) -> Caller | None:
+    """Who asks, None where nobody is signed in. Raises HttpProblem as `Gatekeeper.caller` does."""
     if not hasattr(request.state, "caller"):  # each request counts once
         gatekeeper = cast("Gatekeeper", request.app.state.gatekeeper)
         request.state.caller = await gatekeeper.caller(request)
@@ -208,11 +221,11 @@ async def _maybe(request: Request) -> Caller | None:
 
 async def _signed_in(caller: MaybeSignedIn) -> Caller:
     if caller is None:
-        raise HttpProblem(401, "not_signed_in", "sign in with a link of `antler web`, or send a token", _BEARER)
+        raise not_signed_in()
     return caller
 
 
-MaybeSignedIn = Annotated[Caller | None, Depends(_maybe)]
+MaybeSignedIn = Annotated[Caller | None, Depends(caller_of)]
 """Who asks, None where nobody is signed in."""
 SignedIn = Annotated[Caller, Depends(_signed_in)]
 """Who asks; 401 where nobody is signed in."""

@@ -44,12 +44,20 @@ def error_response(
     return JSONResponse({"error": {"code": code, "message": message, **more}}, status, headers=dict(headers or {}))
 
 
+def answer_to(error: HttpProblem | StoreError) -> JSONResponse:
+    """What is answered to a request that ended with it."""
+    if isinstance(error, HttpProblem):
+        return error_response(error.status, error.code, str(error), error.headers, **error.more)
+    log.error("a request could not be served: %s", error)
+    return error_response(503, "store_unavailable", "the store does not answer; try again", {"Retry-After": "5"})
+
+
 def tell_errors(app: FastAPI) -> None:
     """Have all errors of an application told in that form."""
 
     async def problem(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HttpProblem)
-        return error_response(error.status, error.code, str(error), error.headers, **error.more)
+        assert isinstance(error, HttpProblem | StoreError)
+        return answer_to(error)
 
     async def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
@@ -63,11 +71,7 @@ def tell_errors(app: FastAPI) -> None:
         code = http.HTTPStatus(error.status_code).phrase.lower().replace(" ", "_").replace("-", "_")
         return error_response(error.status_code, code, str(error.detail), error.headers)
 
-    async def unstored(request: Request, error: Exception) -> JSONResponse:
-        log.error("a request could not be served: %s", error)
-        return error_response(503, "store_unavailable", "the store does not answer; try again", {"Retry-After": "5"})
-
     app.add_exception_handler(HttpProblem, problem)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, refused)
-    app.add_exception_handler(StoreError, unstored)
+    app.add_exception_handler(StoreError, problem)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from fastapi import HTTPException
+from fastapi import HTTPException, Request
 from starlette.datastructures import Headers, MutableHeaders
 
-from bot.http.errors import error_response
+from bot.http.auth import SAFE, caller_of, not_signed_in
+from bot.http.errors import HttpProblem, answer_to, error_response
 from bot.settings.http import is_loopback
+from bot.store.errors import StoreError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
 
 MEBIBYTE = 1024 * 1024
 MOST_BODY = MEBIBYTE
-UPLOADS = ("/api/uploads/", "/api/langgraph/", "/v1/")
-"""Below these a body may be as large as one message's files: programs send them inside of messages."""
+UPLOADS, PROGRAMS = "/api/uploads/", ("/api/langgraph/", "/v1/")
+"""Below these a body may be as large as one message's files, of who is signed in: programs send them inside of JSON."""
+MOST_JSON = 32 * MEBIBYTE
+"""Bytes of a program's JSON, whatever uploads may have: parsing takes several times that memory, and holds the loop."""
 CSP = "; ".join(
     (
         "default-src 'none'",
@@ -49,7 +53,7 @@ HEADERS = {
 
 
 class Guard:
-    """ASGI middleware. most_upload: bytes of a body below UPLOADS."""
+    """ASGI middleware. most_upload: bytes of a body below UPLOADS; below PROGRAMS at most MOST_JSON of them."""
 
     def __init__(self, app: ASGIApp, settings: HttpSettings, most_upload: int) -> None:
         self._app = app
@@ -64,24 +68,37 @@ class Guard:
         scope["root_path"] = base
         path: str = scope["path"]
         inner = path.removeprefix(base) if base and f"{path}/".startswith(f"{base}/") else path
-        most = self._most_upload if f"{inner}/".startswith(UPLOADS) else MOST_BODY
+        most = self._most(scope["method"], f"{inner}/")
         answer = self._with_headers(send)
         if not self._is_ours(headers.get("host", "")):
             text = "this service does not go by that name: open it as http.url says, or on 127.0.0.1"
             return await error_response(421, "unknown_host", text)(scope, receive, answer)
+        if most > MOST_BODY and (problem := await _unknown(scope)) is not None:
+            return await answer_to(problem)(scope, receive, answer)
         declared = headers.get("content-length", "0")
         if not declared.isdecimal() or int(declared) > most:
             return await _too_large(most)(scope, receive, answer)
         await self._app(scope, _Body(receive, most).receive, answer)
+
+    def _most(self, method: str, path: str) -> int:
+        """Bytes of a request's body. path: below the base path, with a slash at its end."""
+        if method in SAFE:
+            return MOST_BODY
+        if path.startswith(PROGRAMS):
+            return max(MOST_BODY, min(MOST_JSON, self._most_upload))
+        return max(MOST_BODY, self._most_upload) if path.startswith(UPLOADS) else MOST_BODY
 
     def _is_ours(self, host: str) -> bool:
         """Whether it was asked by a name of ours: a page of another site can make its own name lead to this machine.
 
         Where others reach it, without an address in the settings, its names are not known; there TLS has checked them.
         """
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:  # such as "["
+            return False
         if self._settings.is_exposed and self._settings.url is None:
             return True
-        name = urlsplit(f"//{host}").hostname or ""
         return name in self._names or is_loopback(name)
 
     def _with_headers(self, send: Send) -> Send:
@@ -110,6 +127,14 @@ class _Body:
                 # FastAPI takes other errors of reading a body for a body that is not as it should be.
                 raise HTTPException(413, f"a request has at most {self._most} bytes here")
         return message
+
+
+async def _unknown(scope: Scope) -> HttpProblem | StoreError | None:
+    """Why a large body is not read: FastAPI would read and parse all of it before its dependencies ask who sends it."""
+    try:
+        return not_signed_in() if await caller_of(Request(scope)) is None else None
+    except (HttpProblem, StoreError) as error:
+        return error
 
 
 def _too_large(most: int) -> ASGIApp:

@@ -47,7 +47,7 @@ LONGEST_DATA = 20_000
 PER_MINUTE, AT_ONCE = 60, 30
 """Deliveries of one hook."""
 TRIES_PER_MINUTE, TRIES_AT_ONCE = 120, 60
-"""Requests of one address, before anything of them is looked at."""
+"""Requests of one address whose signature does not fit. Others are not held up by them: they may share a proxy."""
 ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 _ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _SECRET = "whsec_"
@@ -193,15 +193,18 @@ def hooks_router(parts: HttpParts) -> APIRouter:
 
     @router.post("/hooks/{name}", status_code=202, summary="A signed call of a program")
     async def hook(name: str, request: Request) -> JSONResponse:
-        if not tries.passes(request.client.host if request.client is not None else ""):
-            raise _too_many()
         body = await _body(request)
         known = parts.settings().http.hooks.get(name)
         # Of a hook that there is not the same is told as of a wrong secret.
         secret = known.secret.get_secret_value() if known is not None else hashlib.sha256(body).hexdigest()
-        delivery = verified(request.headers, body, secret, parts.clock.now())
-        if known is None:
-            raise refused("the signature does not fit: there is no such hook, or it has another secret")
+        try:
+            delivery = verified(request.headers, body, secret, parts.clock.now())
+            if known is None:
+                raise refused("the signature does not fit: there is no such hook, or it has another secret")
+        except HttpProblem:
+            if not tries.passes(request.client.host if request.client is not None else ""):
+                raise _too_many() from None
+            raise
         if not deliveries.passes(name):
             raise _too_many()
         text = text_of(body, request.headers.get("content-type", ""))

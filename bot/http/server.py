@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 from fastapi import FastAPI
 
+from bot.http.connections import connection_class
 from bot.http.errors import tell_errors
 from bot.http.guard import Guard
 
@@ -76,8 +77,10 @@ class HttpServer:
             access_log=False,
             lifespan="off",
             ws="none",
+            http=connection_class(settings.proxies if settings.behind_proxy else ()),
             server_header=False,
             proxy_headers=settings.behind_proxy,
+            forwarded_allow_ips=list(settings.proxies),
             ssl_certfile=settings.tls.cert if settings.tls is not None else None,
             ssl_keyfile=settings.tls.key if settings.tls is not None else None,
             limit_concurrency=MOST_CONNECTIONS,

@@ -59,7 +59,8 @@ class HookSettings(Section):
 
 class HttpSettings(Section):
     """The HTTP listener: the page, the API, health and metrics. listen: host:port; None: there is none. behind_proxy: a
-    proxy that has TLS stands in front of it. url: how people reach it, where that is another address than `listen`;
+    proxy that has TLS stands in front of it. proxies: addresses and networks of such proxies, which are believed for
+    whom they ask. url: how people reach it, where that is another address than `listen`;
     its path is that below which everything is. session_days: after which one who signed in has to do so again.
     metrics_token: what /metrics is asked with, as `Authorization: Bearer ...`. admins_read_threads: administrators read
     everybody's threads on the page, which is said in the chats. hooks: webhooks by their names, called at
@@ -68,11 +69,20 @@ class HttpSettings(Section):
     listen: str | None = None
     tls: TlsSettings | None = None
     behind_proxy: bool = False
+    proxies: tuple[str, ...] = ("127.0.0.1", "::1")
     url: str | None = None
     session_days: int = Field(default=30, ge=1, le=365)
     metrics_token: SecretStr | None = None
     admins_read_threads: bool = False
     hooks: dict[HookName, HookSettings] = Field(default={}, max_length=100)
+
+    @field_validator("proxies")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            return tuple(str(ipaddress.ip_network(each, strict=False)) for each in value)
+        except ValueError:
+            raise ValueError("should be addresses or networks, such as 10.0.0.5 or 172.18.0.0/16") from None
 
     @field_validator("url")
     @classmethod
@@ -108,6 +118,14 @@ class HttpSettings(Section):
                 "listen is reached from other machines: give tls a cert and a key, or say behind_proxy: true where a "
                 "proxy with TLS stands in front, or listen on 127.0.0.1"
             )
+        if not self.behind_proxy and not all(ipaddress.ip_network(each).is_loopback for each in self.proxies):
+            raise ValueError("proxies count behind a proxy alone: say behind_proxy: true")
+        host = urlsplit(self.url or "").hostname or "localhost"
+        if self.listen is not None and not (_is_near(host) or self.tls or self.behind_proxy):
+            raise ValueError(
+                "url is an address of others than this machine: say behind_proxy: true where a proxy with TLS stands "
+                "in front, or give tls a cert and a key"
+            )
         return self
 
     @property
@@ -138,13 +156,16 @@ class HttpSettings(Section):
     @property
     def is_local(self) -> bool:
         """Only this machine reaches the listener itself."""
-        host = self.address[0]
-        return host == "localhost" or is_loopback(host)
+        return _is_near(self.address[0])
 
     @property
     def is_exposed(self) -> bool:
         """Others than this machine may reach it, be it through a proxy."""
         return self.behind_proxy or not self.is_local
+
+
+def _is_near(host: str) -> bool:
+    return host == "localhost" or is_loopback(host)
 
 
 def is_loopback(host: str) -> bool:

@@ -61,7 +61,7 @@ class ServedCore(Core):
         settings = self.parts.settings
         gatekeeper = Gatekeeper(self.parts.signins, settings.http, self.clock)
         self.served = http_parts(self.parts, gatekeeper, lambda: True)
-        self.server = HttpServer(settings.http, routers(self.served), gatekeeper, 30_000_000)
+        self.server = HttpServer(settings.http, routers(self.served), gatekeeper, 50_000_000)
         self.server.start()
 
     async def _end(self) -> None:

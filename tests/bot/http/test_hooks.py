@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from bot.access.admission import AccountPolicy
 from bot.http.errors import HttpProblem
-from bot.http.hooks import AT_ONCE, LARGEST_BODY, LONGEST_DATA, TOLERANCE, signature, text_of, verified
+from bot.http.hooks import AT_ONCE, LARGEST_BODY, LONGEST_DATA, TOLERANCE, TRIES_AT_ONCE, signature, text_of, verified
 from bot.settings import Settings
 from bot.store.tables import inbox
 from harness.graph.messages import HOOKED
@@ -181,6 +181,14 @@ async def test_a_hook_that_is_called_too_often_is_told_to_wait(tmp_path: Path) -
         assert codes == [202] * AT_ONCE + [429]
         await world.clock.advance(60)
         assert (await call(world, "alerts", b"x", delivery="later")).status_code == 202
+
+
+async def test_wrong_signatures_hold_up_nobody_elses_calls(tmp_path: Path) -> None:
+    async with served(tmp_path, http=HOOKS) as world:
+        client, wrong = world.client(), signed(world, b"x", secret="another secret of that hook")
+        answers = [await client.post("/hooks/alerts", content=b"x", headers=wrong) for _ in range(TRIES_AT_ONCE + 1)]
+        assert [answer.status_code for answer in answers] == [401] * TRIES_AT_ONCE + [429]
+        assert (await call(world, "alerts", b"x")).status_code == 202
 
 
 def test_a_body_is_read_by_what_it_is() -> None:
