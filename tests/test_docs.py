@@ -28,7 +28,19 @@ if TYPE_CHECKING:
 ROOT = configuration.ROOT
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 BOT_FATHERS = {"revoke", "mybots", "newbot", "setcommands", "setjoingroups", "setprivacy"}
-NOT_OURS = BOT_FATHERS | {"api", "invite", "bot", "config", "data", "healthz", "metrics", "proc", "readyz", "sys", "tmp"}
+NOT_OURS = BOT_FATHERS | {
+    "api",
+    "invite",
+    "bot",
+    "config",
+    "data",
+    "healthz",
+    "metrics",
+    "proc",
+    "readyz",
+    "sys",
+    "tmp",
+}
 """Slack has a command of its own too; the others are paths."""
 COMMAND = r"(?:^|[\s/$(])(?<!--name )(?<!-u )(?<!-n )(?<!deployment )(?<!deployment/)"
 """What stands before the command `antler`, and not before a user, a container or an object of that name."""
