@@ -91,13 +91,17 @@ _LINKS = tuple(
     for platform, form in (
         # Message ids count within a chat, so that the topic before one tells nothing (core.telegram.org/api/links).
         ("telegram", rf"(?:https?://)?(?:t|telegram)\.me/c/(?P<chat>\d+)/(?:\d+/)?(?P<id>\d+){_END}"),
-        ("telegram", r"tg://privatepost\?(?=.*\bchannel=(?P<chat>\d+))(?=.*\bpost=(?P<id>\d+)).*"),
+        ("telegram", r"tg://privatepost\?(?=.{0,200}\bchannel=(?P<chat>\d+))(?=.{0,200}\bpost=(?P<id>\d+)).{0,400}"),
         ("telegram", rf"(?:https?://)?(?:t|telegram)\.me/(?P<handle>[a-z]\w+)/(?:\d+/)?(?P<id>\d+){_END}"),
         ("telegram", rf"(?:https?://)?(?P<handle>[a-z]\w+)\.t\.me/(?:\d+/)?(?P<id>\d+){_END}"),
-        ("telegram", r"tg://resolve\?(?=.*\bdomain=(?P<handle>\w+))(?=.*\bpost=(?P<id>\d+)).*"),
+        ("telegram", r"tg://resolve\?(?=.{0,200}\bdomain=(?P<handle>\w+))(?=.{0,200}\bpost=(?P<id>\d+)).{0,400}"),
         ("slack", rf"https://[\w.-]+\.slack(?:-gov)?\.com/archives/(?P<chat>\w+)/p(?P<id>\d{{16}}){_END}"),
         ("slack", rf"https://app\.slack(?:-gov)?\.com/client/\w+/(?P<chat>\w+)/p(?P<id>\d{{16}}){_END}"),
-        ("feishu", r"https://[\w.-]+\.(?:feishu\.cn|larksuite\.com)/.*[?&]open_?message_?id=(?P<id>om_\w+)(?:[&#].*)?"),
+        (
+            "feishu",
+            r"https://[\w.-]{1,100}\.(?:feishu\.cn|larksuite\.com)/.{0,400}[?&]open_?message_?id=(?P<id>om_\w+)"
+            r"(?:[&#].{0,400})?",
+        ),
         ("feishu", r"(?P<id>om_\w+)"),
     )
 )

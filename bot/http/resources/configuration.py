@@ -44,8 +44,8 @@ _SECRET_KEY = re.compile(_SOUNDS, re.IGNORECASE)
 _REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})", re.ASCII)
 _COMMENT = re.compile(r"#[^\r\n]*")
 _NAMED = re.compile(
-    rf"(?P<key>[\w.-]*{_SOUNDS}[\w-]*[\"']?\s*[:=]\s*)"
-    r"(?P<value>(?![\s\"']*\$)(?:\"[^\"\n]+\"|'[^'\n]+'|[^\s#,}\]]+))",
+    rf"(?P<key>{_SOUNDS}[\w-]{{0,80}}[\"']?\s{{0,8}}[:=]\s{{0,8}})"
+    r"(?P<value>(?![\s\"']{0,8}\$)(?:\"[^\"\n]+\"|'[^'\n]+'|[^\s#,}\]]+))",
     re.IGNORECASE,
 )
 """Within a comment or a value, what stands behind a key that sounds like a secret; a reference to a variable stays."""
