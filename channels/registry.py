@@ -5,10 +5,10 @@ The adapter is imported only when an account of it is enabled, so that an SDK no
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
 from channels.base import AccountReport
 
@@ -85,45 +85,59 @@ class LinkedMessage:
     handle: str = ""
 
 
-_END = r"/?(?:[?#].*)?"
-_LINKS = tuple(
-    (platform, re.compile(form, re.IGNORECASE))
-    for platform, form in (
-        # Message ids count within a chat, so that the topic before one tells nothing (core.telegram.org/api/links).
-        ("telegram", rf"(?:https?://)?(?:t|telegram)\.me/c/(?P<chat>\d+)/(?:\d+/)?(?P<id>\d+){_END}"),
-        ("telegram", r"tg://privatepost\?(?=.{0,200}\bchannel=(?P<chat>\d+))(?=.{0,200}\bpost=(?P<id>\d+)).{0,400}"),
-        ("telegram", rf"(?:https?://)?(?:t|telegram)\.me/(?P<handle>[a-z]\w+)/(?:\d+/)?(?P<id>\d+){_END}"),
-        ("telegram", rf"(?:https?://)?(?P<handle>[a-z]\w+)\.t\.me/(?:\d+/)?(?P<id>\d+){_END}"),
-        ("telegram", r"tg://resolve\?(?=.{0,200}\bdomain=(?P<handle>\w+))(?=.{0,200}\bpost=(?P<id>\d+)).{0,400}"),
-        ("slack", rf"https://[\w.-]+\.slack(?:-gov)?\.com/archives/(?P<chat>\w+)/p(?P<id>\d{{16}}){_END}"),
-        ("slack", rf"https://app\.slack(?:-gov)?\.com/client/\w+/(?P<chat>\w+)/p(?P<id>\d{{16}}){_END}"),
-        (
-            "feishu",
-            r"https://[\w.-]{1,100}\.(?:feishu\.cn|larksuite\.com)/.{0,400}[?&]open_?message_?id=(?P<id>om_\w+)"
-            r"(?:[&#].{0,400})?",
-        ),
-        ("feishu", r"(?P<id>om_\w+)"),
-    )
-)
-
-
 def message_of_link(link: str) -> LinkedMessage | None:
     """The message of a link that an app copies, or of an id that a platform shows; None where it tells of none.
 
     Telegram has links of messages in supergroups and channels only, WeCom has none, and what Feishu copies holds a
     token that means nothing to a bot.
     """
-    for platform, form in _LINKS:
-        if (found := form.fullmatch(link.strip().strip("<>"))) is None:
-            continue
-        parts = found.groupdict()
-        chat, message_id, handle = parts.get("chat") or "", parts["id"], (parts.get("handle") or "").lower()
-        if platform == "telegram" and chat:  # "dialog ids" of supergroups (core.telegram.org/api/bots/ids)
-            chat = f"-100{chat}"
-        if platform == "slack":
-            chat, message_id = chat.upper(), f"{message_id[:10]}.{message_id[10:]}"
-        return LinkedMessage(platform=platform, message_id=message_id, chat=chat, handle=handle)
-    return None
+    copied = link.strip().strip("<>")
+    try:
+        url = urlsplit(copied if "://" in copied else f"https://{copied}")
+        place = [url.scheme, url.hostname or "", *filter(None, url.path.split("/"))]
+    except ValueError:
+        return None
+    asked = {key.lower().replace("_", ""): value for key, value in parse_qsl(url.query)}
+    match place:
+        # Message ids count within a chat, so that the topic before one tells nothing (core.telegram.org/api/links).
+        case ["http" | "https", "t.me" | "telegram.me", "c", chat, *topic, post] if len(topic) < 2:
+            return _of_telegram(post, chat=chat)
+        case ["http" | "https", "t.me" | "telegram.me", handle, *topic, post] if len(topic) < 2:
+            return _of_telegram(post, handle=handle)
+        case ["http" | "https", host, *topic, post] if host.endswith(".t.me") and len(topic) < 2:
+            return _of_telegram(post, handle=host.removesuffix(".t.me"))
+        case ["tg", "privatepost" | "resolve"]:
+            return _of_telegram(asked.get("post", ""), asked.get("channel", ""), asked.get("domain", ""))
+        case ["https", "app.slack.com" | "app.slack-gov.com", "client", _, chat, post]:
+            return _of_slack(post, chat)
+        case ["https", host, "archives", chat, post] if host.endswith((".slack.com", ".slack-gov.com")):
+            return _of_slack(post, chat)
+        case ["https", host, *_] if host.endswith((".feishu.cn", ".larksuite.com")):
+            return _of_feishu(asked.get("openmessageid", ""))
+    return _of_feishu(copied)
+
+
+def _of_telegram(post: str, chat: str = "", handle: str = "") -> LinkedMessage | None:
+    named = chat.isdecimal() if chat else len(handle) > 1 and handle.isidentifier()
+    if not (named and post.isdecimal()):
+        return None
+    # "dialog ids" of supergroups (core.telegram.org/api/bots/ids)
+    return LinkedMessage(
+        platform="telegram", message_id=post, chat=chat and f"-100{chat}", handle="" if chat else handle.lower()
+    )
+
+
+def _of_slack(post: str, chat: str) -> LinkedMessage | None:
+    """post: "p" and the message's timestamp in microseconds."""
+    time = post[1:]
+    if not (post.lower().startswith("p") and time.isdecimal() and len(time) == 16 and chat.isalnum()):
+        return None
+    return LinkedMessage(platform="slack", message_id=f"{time[:10]}.{time[10:]}", chat=chat.upper())
+
+
+def _of_feishu(message_id: str) -> LinkedMessage | None:
+    named = message_id.startswith("om_") and message_id.removeprefix("om_").isalnum()
+    return LinkedMessage(platform="feishu", message_id=message_id) if named else None
 
 
 class UnknownPlatform(LookupError):
