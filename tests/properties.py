@@ -20,7 +20,7 @@ def choose_profile(name: str) -> None:
 
 
 def examples(full: int) -> int:
-    """`full` of them in `make test-all`; `make test` and `make check` try a fifth; the environment may ask for another number."""
+    """`full` of them in `make test-all`, a fifth of them elsewhere; the environment may ask for another number."""
     if asked := os.environ.get("HYPOTHESIS_EXAMPLES"):
         return int(asked)
     return max(full * settings().max_examples // PROFILES["full"], min(full, FEWEST))
