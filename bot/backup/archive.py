@@ -12,6 +12,7 @@ import os
 import stat
 import tarfile
 import tempfile
+import zlib
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -179,7 +180,9 @@ def _compressed(file: IO[bytes], name: str) -> IO[bytes]:
         return cast("IO[bytes]", gzip.GzipFile(fileobj=file, mode="wb", filename=""))
     import zstandard  # rarely used
 
-    return cast("IO[bytes]", zstandard.ZstdCompressor(threads=-1).stream_writer(file, closefd=False))
+    return cast(
+        "IO[bytes]", zstandard.ZstdCompressor(threads=-1, write_checksum=True).stream_writer(file, closefd=False)
+    )
 
 
 def extract(path: Path, folder: Path, tell: Tell) -> Manifest:
@@ -206,7 +209,9 @@ def extract(path: Path, folder: Path, tell: Tell) -> Manifest:
                 tell(member.name, member.size)
             else:
                 raise BadArchive(f"{path} has no manifest: it is no backup of Antler, or the copy was cut off")
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile, ValueError) as error:
+            while stream.read(CHUNK):  # a checksum of the whole stands at the end
+                pass
+    except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
         raise BadArchive(f"{path} cannot be read: {error}") from error
     if sorted(found, key=_path_of) != sorted(manifest.entries, key=_path_of):
         raise BadArchive(f"{path} does not hold what its manifest says ({_difference(found, manifest)}): do not use it")
