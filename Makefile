@@ -54,9 +54,9 @@ sandbox-runtime:
 runtime-in-background:
 	@{ $(HAS_SANDBOX_PYTHON); exec $(BUILD_RUNTIME) --background; } </dev/null >/dev/null &
 
-# Two workers, for two cores; the tests of one module share its fixtures.
+# Three workers, for two cores: many tests wait. The tests of one module share its fixtures.
 test: $(VENV)/.installed-dev runtime-in-background
-	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadscope $(ARGS)
+	@$(BIN)/python -m pytest -m "not slow" -n 3 --dist loadscope $(ARGS)
 
 test-all: $(VENV)/.installed-dev $(VENV)/.installed-real-model $(VENV)/.installed-browser runtime-in-background
 	@$(EVERY_TEST) $(ARGS)

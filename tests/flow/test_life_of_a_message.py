@@ -60,7 +60,7 @@ async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(world: World
         assert answer.message_id > draft.message_id, "a new message is noticed, and the old one is gone"
 
 
-@pytest.mark.parametrize("count", [20, 400])
+@pytest.mark.parametrize("count", [20, pytest.param(400, marks=pytest.mark.slow)])
 async def test_what_was_read_before_a_kill_stays_until_the_new_text_has_passed_it(world: World, count: int) -> None:
     async with world:
         await world.telegram.user_says(f"!count {count}\n!pause far")

@@ -90,7 +90,7 @@ async def test_where_the_bot_can_be_is_told(telegram: TelegramSimulator) -> None
         ({"can_read_all_group_messages": False}, ("in groups it is given only what addresses it",)),
     ):
         bot = await telegram.add_bot(new_token(), **profile)
-        assert tuple(each.partition(" (")[0] for each in (await probed(bot)).notes) == note
+        assert tuple(each.partition(" (")[0] for each in (await probed(bot, alone=False)).notes) == note
 
 
 async def test_a_server_that_cannot_be_reached_is_named(telegram: TelegramSimulator) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.config import ModelSettings, SummarizationSettings
+from harness.models.demo import DemoModel
 from harness.scheduling.schedules import MemorySchedules, Scheduling
 from harness.subagents.config import SubagentsSettings
 from tests.harness.support import Bench, HeldClock, collect, context, finished, in_memory, said, visible
@@ -39,7 +41,8 @@ async def test_asked_what_it_can_do_it_lists_it_and_the_way_to_a_real_one(bench:
 
 
 @pytest.mark.parametrize("text", ["hello", "markdown", "long", "thanks", "tell me a story", "run echo hello"])
-async def test_no_other_answer_advertises(bench: Bench, text: str) -> None:
+async def test_no_other_answer_advertises(bench: Bench, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("harness.models.build.DemoModel", partial(DemoModel, pause=0.0))
     in_memory(bench)
     assert "config.yaml" not in (await ask(bench, text)).text
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,10 +87,8 @@ def test_everything_that_can_stand_in_a_folder_is_removed_and_nothing_else(tmp_p
     os.mkfifo(tree / "fifo")
     (tree / "名前\n").write_text("x")
     os.close(os.open(os.fsencode(tree) + b"/\xff\xfe", os.O_CREAT | os.O_WRONLY))
-    with socket.socket(socket.AF_UNIX) as made:
-        os.chdir(tree)  # a socket's path is short
+    with socket.socket(socket.AF_UNIX) as made, chdir(tree):  # a socket's path is short
         made.bind("socket")
-        os.chdir("/")
     with Folder.at(tmp_path) as parent:
         remove_tree(parent, "tree")
     assert os.listdir(tmp_path) == ["outside"]
