@@ -17,6 +17,7 @@ import os
 import time
 import uuid
 from contextlib import AsyncExitStack, aclosing, suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
@@ -147,6 +148,7 @@ class Client:
             base_url=url,
             headers={"Authorization": f"Bearer {token}"},
             timeout=TIMEOUT,
+            limits=httpx.Limits(max_connections=None),  # a stream holds one as long as its run
             transport=transport,
             trust_env=not _is_here(url),  # what is on this machine is not asked for through a proxy
         )
@@ -268,8 +270,8 @@ class Client:
         self, *, limit: int = 20, offset: int = 0, metadata: Mapping[str, Any] | None = None
     ) -> list[Thread]:
         """Your threads, the one that was used last first. limit: up to 100. metadata: only those with these members."""
-        fields = ["thread_id", "status", "metadata", "created_at", "updated_at"]
-        body = {"limit": limit, "offset": offset, "metadata": dict(metadata or {}), "select": fields}
+        wanted = ["thread_id", "status", "metadata", "created_at", "updated_at"]
+        body = {"limit": limit, "offset": offset, "metadata": dict(metadata or {}), "select": wanted}
         return [
             thread_of(each) for each in (await self._connection.ask("POST", f"{API}/threads/search", json=body)).json()
         ]
@@ -313,7 +315,7 @@ class Client:
     async def health(self) -> Health:
         """Whether all is well."""
         told = (await self._connection.ask("GET", "/api/health")).json()
-        return Health(**{name: told[name] for name in Health.__slots__})
+        return Health(**{each.name: told[each.name] for each in fields(Health)})
 
     async def agents(self) -> list[str]:
         """The names of the agents."""

@@ -13,13 +13,14 @@ from antler.errors import NotStarted
 from bot.process.embedding import Unusable, embedded, settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, MutableMapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
     from contextlib import AsyncExitStack
     from pathlib import Path
 
-    from fastapi import FastAPI
-
     from bot.settings import Settings
+
+    App = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
+    """An ASGI application."""
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class AppTransport(httpx.AsyncBaseTransport):
     failure: why the application does not answer any more, "" while it does.
     """
 
-    def __init__(self, app: FastAPI, failure: Callable[[], str]) -> None:
+    def __init__(self, app: App, failure: Callable[[], str]) -> None:
         self._app = app
         self._failure = failure
         self._answering: dict[asyncio.Task[None], _Exchange] = {}

@@ -53,6 +53,8 @@ class Reading:
         """Both as they were at last_event_id: what came behind it is told once more."""
         self._told: dict[str, str] = {}
         """By message, as the program has them."""
+        self._cut_off = ""
+        """What it has of a message that the next one takes the place of."""
         self._finished: Mapping[str, Any] | None = None
         self._problem: tuple[str, str] | None = None
 
@@ -76,11 +78,7 @@ class Reading:
             case "messages":
                 yield from self._message(frame.data[0])
             case "gap":
-                for message in frame.data["messages"]:
-                    if message["type"] == "ai" and message["content"]:
-                        self._texts[message["id"]] = message["content"]
-                        self._void.discard(message["id"])
-                        yield from self._grown(message["id"])
+                yield from self._caught_up(frame.data["messages"])
             case "custom":
                 yield from self._custom(frame.data)
             case "error":
@@ -100,10 +98,23 @@ class Reading:
             self._texts[message_id] = before + message["content"]
             yield from self._grown(message_id)
 
+    def _caught_up(self, messages: list[Mapping[str, Any]]) -> Iterator[Event]:
+        """The messages of the turn as they are, where events are lost. One that is not among them was cut off with the
+        process that made it: it is made again, as another message."""
+        said = {each["id"]: each["content"] for each in messages if each["type"] == "ai" and each["content"]}
+        for message_id in [each for each in self._told if each not in said]:
+            self._cut_off = self._told.pop(message_id)
+        for message_id, text in said.items():
+            self._texts[message_id] = text
+            self._void.discard(message_id)
+            yield from self._grown(message_id)
+
     def _grown(self, message_id: str) -> Iterator[Event]:
-        text, told = self._texts[message_id], self._told.get(message_id, "")
+        text, told = self._texts[message_id], self._told.get(message_id, self._cut_off)
         if told.startswith(text):
             return  # it is told once more, and has not caught up yet
+        if message_id not in self._told:
+            self._cut_off = ""
         self._told.pop(message_id, None)  # the newest stands last
         self._told[message_id] = text
         yield Text(message_id=message_id, text=text, added=text.removeprefix(told))

@@ -64,8 +64,8 @@ def settings_of(config: Settings | Path | str | None) -> Settings:
 @asynccontextmanager
 async def embedded(settings: Settings, name: str, *, platforms: bool) -> AsyncIterator[Embedded]:
     """Serve within the block, as the only process of the data folder. name: whose conversations these are: those of
-    the person `api:NAME`. platforms: the config's accounts connect too, but for terminals; else the API alone is there,
-    and what others left behind waits. Raises Unusable."""
+    the person `api:NAME`. platforms: the config's accounts connect too, but for terminals; else the API alone is there.
+    Raises Unusable."""
     if not NAME.fullmatch(name):
         raise Unusable(f"name: {name!r} should be up to 40 small letters, digits and dashes")
     redact = Redactor(settings.secrets())

@@ -58,6 +58,23 @@ def test_what_is_told_again_after_a_gap_is_not_told_twice(before: list[str], aft
     assert said + told(reading, again) == whole + "".join(after)
 
 
+@given(PIECES, PIECES, st.integers(0, 8))
+def test_what_a_new_process_says_again_as_another_message_is_not_told_twice(
+    before: list[str], after: list[str], seen: int
+) -> None:
+    """seen: how much of the text the gap has already."""
+    reading, whole = Reading(RUN), "".join(before) + "".join(after)
+    said = told(reading, [chunk("Done. ", message="l"), *(chunk(piece) for piece in before)])
+    known = {"messages": [{"type": "ai", "id": "l", "content": "Done. "}]}
+    again = [
+        Frame("gap", known, "2-1-0"),
+        chunk(whole[:seen], message="n"),
+        *(chunk(each, message="n") for each in whole[seen:]),
+    ]
+    assert said + told(reading, again) == "Done. " + whole
+    assert reading.text == whole
+
+
 def test_a_message_that_says_something_else_is_told_whole() -> None:
     reading = Reading(RUN)
     assert told(reading, [chunk("One th")]) == "One th"

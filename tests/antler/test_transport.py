@@ -85,7 +85,7 @@ def app() -> App:
 
 @pytest.fixture
 async def http(app: App) -> AsyncIterator[httpx.AsyncClient]:
-    transport = AppTransport(app, lambda: "")  # type: ignore[arg-type]  # any application will do
+    transport = AppTransport(app, lambda: "")
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         yield client
 
@@ -141,7 +141,7 @@ async def test_a_request_that_fails_is_a_lost_connection(http: httpx.AsyncClient
 
 
 async def test_a_gateway_that_has_stopped_is_named() -> None:
-    transport = AppTransport(App(), lambda: "the disk is gone")  # type: ignore[arg-type]  # as above
+    transport = AppTransport(App(), lambda: "the disk is gone")
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         with pytest.raises(NotStarted, match="the disk is gone"):
             await client.get("/echo")

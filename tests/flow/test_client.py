@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from antler.client import Event
+    from antler.values import Decision
     from tests.flow.gateway import World
 
 require_bubblewrap()
@@ -153,11 +154,11 @@ async def test_who_asks_for_the_answer_alone_decides_by_a_function_or_later(plac
     place.letters.forget()
     asked: list[str] = []
 
-    async def approve(approval: Approval) -> str:
+    async def approve(approval: Approval) -> Decision:
         asked.append(approval.tool)
         return "deny"
 
-    answer = await place.client.ask(letter("bob", "!say Then not."), approve=approve)  # type: ignore[arg-type]
+    answer = await place.client.ask(letter("bob", "!say Then not."), approve=approve)
     assert (answer.text, asked) == ("Then not.", ["send_letter"])
     with pytest.raises(ApprovalRequired, match="send_letter") as waits:
         await place.client.ask(letter("cid", "!say Sent."))
