@@ -82,9 +82,9 @@ class Connection:
         request: as httpx takes it. Raises RequestFailed, Unreachable."""
         patience = Patience(self.retry_seconds)
         while True:
-            body = {} if content is None else {"content": content()}
+            body = None if content is None else content()
             try:
-                answer = await self._http.request(method, path, **request, **body)
+                answer = await self._http.request(method, path, content=body, **request)
             except httpx.TransportError as error:
                 lost = _unreachable(error)
                 if not (again or isinstance(error, NOT_SENT)):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from antler.errors import NotStarted
-from bot.process.embedding import Unusable, embedded, settings_of
+from bot.process.embedding import embedded, settings_of
+from bot.process.gateway import Unusable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping

@@ -100,10 +100,11 @@ class Reading:
 
     def _caught_up(self, messages: list[Mapping[str, Any]]) -> Iterator[Event]:
         """The messages of the turn as they are, where events are lost. One that is not among them was cut off with the
-        process that made it: it is made again, as another message."""
+        process that made it: it is made again, under the same id or another."""
         said = {each["id"]: each["content"] for each in messages if each["type"] == "ai" and each["content"]}
-        for message_id in [each for each in self._told if each not in said]:
-            self._cut_off = self._told.pop(message_id)
+        for message_id in self._told.keys() - said.keys():
+            self._void.add(message_id)
+        self._cut_off = next((text for each, text in reversed(self._told.items()) if each not in said), "")
         for message_id, text in said.items():
             self._texts[message_id] = text
             self._void.discard(message_id)
@@ -113,8 +114,7 @@ class Reading:
         text, told = self._texts[message_id], self._told.get(message_id, self._cut_off)
         if told.startswith(text):
             return  # it is told once more, and has not caught up yet
-        if message_id not in self._told:
-            self._cut_off = ""
+        self._cut_off = ""
         self._told.pop(message_id, None)  # the newest stands last
         self._told[message_id] = text
         yield Text(message_id=message_id, text=text, added=text.removeprefix(told))

@@ -58,18 +58,18 @@ def test_what_is_told_again_after_a_gap_is_not_told_twice(before: list[str], aft
     assert said + told(reading, again) == whole + "".join(after)
 
 
-@given(PIECES, PIECES, st.integers(0, 8))
-def test_what_a_new_process_says_again_as_another_message_is_not_told_twice(
-    before: list[str], after: list[str], seen: int
+@given(PIECES, PIECES, st.integers(0, 8), st.sampled_from("mn"))
+def test_what_a_new_process_says_again_is_not_told_twice(
+    before: list[str], after: list[str], seen: int, message: str
 ) -> None:
-    """seen: how much of the text the gap has already."""
+    """message: the id under which it is said, the former one or another. seen: how much comes in one piece."""
     reading, whole = Reading(RUN), "".join(before) + "".join(after)
     said = told(reading, [chunk("Done. ", message="l"), *(chunk(piece) for piece in before)])
     known = {"messages": [{"type": "ai", "id": "l", "content": "Done. "}]}
     again = [
         Frame("gap", known, "2-1-0"),
-        chunk(whole[:seen], message="n"),
-        *(chunk(each, message="n") for each in whole[seen:]),
+        chunk(whole[:seen], message=message),
+        *(chunk(each, message=message) for each in whole[seen:]),
     ]
     assert said + told(reading, again) == "Done. " + whole
     assert reading.text == whole

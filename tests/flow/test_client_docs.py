@@ -33,7 +33,7 @@ RULES: dict[str, Any] = dict(BUILT_IN["guardrails"])
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def api(public_world: World) -> AsyncIterator[Api]:
-    async with serving(public_world, models=None, guardrails=RULES) as api:
+    async with serving(public_world, models=[{"name": "demo", "use": "demo"}], guardrails=RULES) as api:
         yield api
 
 
@@ -52,7 +52,7 @@ async def ran(example: str, folder: Path, **variables: str) -> str:
     return output.decode()
 
 
-def test_there_are_three_examples() -> None:
+async def test_there_are_three_examples() -> None:
     assert ["EmbeddedClient" in example for example in EXAMPLES] == [False, False, True]
 
 

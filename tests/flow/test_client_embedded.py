@@ -43,7 +43,7 @@ async def test_one_gateway_holds_a_folder_and_leaves_it_tidy(config: Path) -> No
     with DataDirLock(folder):
         assert not (folder / SOCKET).exists()
     assert gc.isenabled()
-    assert gc.get_freeze_count() == frozen
+    assert gc.get_freeze_count() <= frozen
     left = [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith(("gateway:", "embedded "))]
     assert left == []
 
