@@ -359,8 +359,8 @@ class _HandingOn(logging.Handler):
 
 @contextmanager
 def handed_on(redact: Redactor) -> Iterator[None]:
-    """Within the block the log of the program that embeds the gateway gets what that logs, from its levels on, with
-    secrets and words of people taken out before any of the program's handlers sees them."""
+    """Give what the gateway logs to the log of the program that embeds it, as long as the block, with secrets and words
+    of people taken out before any of the program's handlers sees them."""
     handler = _HandingOn(redact)
     loggers = [logging.getLogger(name) for name in OURS]
     before = [logger.propagate for logger in loggers]
