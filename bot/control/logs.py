@@ -343,6 +343,38 @@ def written(settings: Settings) -> Iterator[None]:
         file.close()
 
 
+class _HandingOn(logging.Handler):
+    """Gives records to the root logger as they may be read: redacted, without words of people."""
+
+    def __init__(self, redact: Redactor) -> None:
+        super().__init__()
+        self.setFormatter(RedactingFormatter(_Wordless("%(message)s"), redact))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        told = copy.copy(record)
+        told.msg, told.args = self.format(record), ()
+        told.exc_info = told.exc_text = told.stack_info = None
+        logging.getLogger().handle(told)
+
+
+@contextmanager
+def handed_on(redact: Redactor) -> Iterator[None]:
+    """Give what the gateway logs to the log of the program that embeds it, as long as the block, with secrets and words
+    of people taken out before any of the program's handlers sees them."""
+    handler = _HandingOn(redact)
+    loggers = [logging.getLogger(name) for name in OURS]
+    before = [logger.propagate for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger, propagates in zip(loggers, before, strict=True):
+            logger.removeHandler(handler)
+            logger.propagate = propagates
+
+
 def adopt(wanted: LogSettings, folder: Path, redact: Redactor) -> None:
     """Log as these settings say from now on. What is written into a file alone goes on there."""
     follow(wanted.level, wanted.format, redact)

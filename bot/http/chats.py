@@ -15,6 +15,8 @@ from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import not_found
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bot.http.parts import HttpParts
     from bot.http.talk import Talk
 
@@ -41,6 +43,22 @@ class Press(_Body):
     message_id: str
     data: str
     client_id: str
+
+
+def file_of_answer(path: Path, name: str, mime_type: str) -> FileResponse:
+    """A file that the agent made, as far as it is still kept. Raises HttpProblem."""
+    if not path.is_file():
+        raise not_found("the file is not kept any more")
+    inline = mime_type in SHOWN_INLINE
+    return FileResponse(
+        path,
+        media_type=mime_type if inline else "application/octet-stream",
+        headers={
+            "Content-Disposition": f"{'inline' if inline else 'attachment'}; filename*=UTF-8''{quote(name)}",
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+            "Cache-Control": "private, max-age=3600",
+        },
+    )
 
 
 def chats_router(parts: HttpParts) -> APIRouter:
@@ -105,18 +123,7 @@ def chats_router(parts: HttpParts) -> APIRouter:
     @router.get("/conversations/{chat}/files/{message_id}", dependencies=[requires("read")])
     async def file(caller: SignedIn, chat: str, message_id: str) -> FileResponse:
         found = await talk(caller).file(caller, chat, message_id)
-        if not found.path.is_file():
-            raise not_found("the file is not kept any more")
-        inline = found.mime_type in SHOWN_INLINE
-        return FileResponse(
-            found.path,
-            media_type=found.mime_type if inline else "application/octet-stream",
-            headers={
-                "Content-Disposition": f"{'inline' if inline else 'attachment'}; filename*=UTF-8''{quote(found.name)}",
-                "Content-Security-Policy": "default-src 'none'; sandbox",
-                "Cache-Control": "private, max-age=3600",
-            },
-        )
+        return file_of_answer(found.path, found.name, found.mime_type)
 
     @router.post("/uploads", dependencies=[requires("threads")], status_code=201)
     async def upload(

@@ -49,6 +49,8 @@ TAKE_OVER_RETRY_SECONDS = 2.0
 HANDLES = Path("/proc/self/fd")
 LONGEST = 20
 """Things that the line names at most."""
+ANYIO_THREAD = "AnyIO worker thread"
+"""Idle ones of those that read the files which Starlette sends."""
 CLOSING_TURNS = 5
 """Turns of the loop that a closed connection takes until its socket is really gone."""
 
@@ -90,9 +92,9 @@ def _generators(loop: asyncio.AbstractEventLoop) -> list[str]:
 
 
 def _threads(before: Belongings) -> list[str]:
-    """A daemon thread ends with the process, by its maker's own will."""
+    """A daemon thread ends with the process, by its maker's own will, and AnyIO's end with the loop's main task."""
     new = [thread for thread in threading.enumerate() if thread.ident not in before.threads and not thread.daemon]
-    return sorted(f"thread {thread.name}" for thread in new)
+    return sorted(f"thread {thread.name}" for thread in new if thread.name != ANYIO_THREAD)
 
 
 def _open(before: Belongings, data_dir: Path) -> list[str]:

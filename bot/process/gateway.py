@@ -26,8 +26,11 @@ from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
+    from fastapi import FastAPI
+
+    from bot.access.signin import SignIns
     from bot.clock import SystemClock
     from bot.control.server import TakeOver
     from bot.http.auth import Gatekeeper
@@ -58,8 +61,13 @@ WARM_UP_AFTER = 1.0
 """Seconds that the import of the agent waits for the first account to connect."""
 
 
+class Unusable(Exception):
+    """The gateway cannot serve; the text says why."""
+
+
 class Gateway:
-    """source: where the settings came from, to be read again; None: they hold as they are."""
+    """source: where the settings came from, to be read again; None: they hold as they are. embedded: it is a part of
+    another program, to which signals, the terminal, systemd and the garbage collector belong."""
 
     def __init__(
         self,
@@ -68,19 +76,25 @@ class Gateway:
         clock: SystemClock,
         redact: Redactor,
         source: SettingsSource | None = None,
+        *,
+        embedded: bool = False,
     ) -> None:
         self._settings = settings
+        self._embedded = embedded
         self._store = store
         self._clock = clock
         self._stop = asyncio.Event()
         self._code = OK
+        self.failure = ""
+        """Why it stops by itself."""
         self._connected = asyncio.Event()
         self._terminal: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
         self._http: HttpServer | None = None
         self._former: set[HttpServer] = set()
         self._serving = False
         self._last = terminal.LastResort()
-        self._supervisor = Supervisor.of(os.environ)
+        self._supervisor = Supervisor.of({} if embedded else os.environ)
 
         self._parts = Wiring(settings, store, clock, redact, source=source, on_dead_letter=self._dead_letter)
         self._tasks = self._parts.tasks
@@ -97,9 +111,37 @@ class Gateway:
             await self._shut_down()
         return self._code
 
+    @contextlib.asynccontextmanager
+    async def serving(self, http: HttpSettings) -> AsyncIterator[tuple[FastAPI, SignIns]]:
+        """Serve within the block, for a program that embeds it: the application that a listener with these settings
+        would serve, and the tokens for it. Raises Unusable where it cannot start."""
+        try:
+            await self._start()
+            if self._warming is not None:
+                await asyncio.shield(self._warming)
+            if self.failure:
+                raise Unusable(self.failure)
+            from bot.http.auth import Gatekeeper  # with FastAPI
+            from bot.http.parts import routers
+            from bot.http.server import make_app
+
+            gatekeeper = Gatekeeper(self._parts.signins, http, self._clock)
+            made = routers(http_parts(self._parts, gatekeeper, self._is_ready))
+            self._tasks.spawn("requests", self._end_streams(gatekeeper))
+            yield make_app(http, made, gatekeeper, self._parts.uploads.limits.message), self._parts.signins
+        finally:
+            self._stop.set()
+            await self._shut_down()
+
+    async def _end_streams(self, gatekeeper: Gatekeeper) -> None:
+        try:
+            await self._stop.wait()
+        finally:
+            gatekeeper.closing.set()
+
     def _fail(self, reason: str, code: int = FAILURE) -> None:
         log.error("%s; antler stops", reason)
-        self._code = code
+        self._code, self.failure = code, reason
         self._stop.set()
 
     # Start: what is left from the last process first, then the platforms, then the heavy imports.
@@ -117,7 +159,7 @@ class Gateway:
         await parts.recover()
         parts.accounts.serve(Serving(self._said_hello, self._source_ended, self._none_left))
         self._tasks.spawn("schedules", parts.timer.serve())
-        self._tasks.spawn("agent", self._warm_up())
+        self._warming = self._tasks.spawn("agent", self._warm_up())
         if parts.reloader is not None:
             parts.reloader.told = self._supervisor.reloading
             self._tasks.spawn("config", parts.reloader.serve())
@@ -217,10 +259,10 @@ class Gateway:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._connected.wait(), WARM_UP_AFTER)
         why = await self._parts.agent.build()
-        if why is None:
-            gc_tuning.settle()
-        else:
+        if why is not None:
             self._fail(why)
+        elif not self._embedded:
+            gc_tuning.settle()
 
     # While it serves.
 
@@ -277,7 +319,8 @@ class Gateway:
         self._supervisor.stopping()
         parts = self._parts
         grace = parts.settings.shutdown_grace_seconds
-        terminal.end_after(grace + LAST_SECONDS, self._last)
+        if not self._embedded:
+            terminal.end_after(grace + LAST_SECONDS, self._last)
         self._serving = False
         began = self._clock.monotonic()
         parts.runs.suspend()

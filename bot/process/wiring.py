@@ -60,7 +60,7 @@ from bot.usage.report import make_spending
 from bot.voice.speech_to_text import CurrentSpeechToText, make_speech_to_text
 from channels.registry import channel_class
 from harness.agents.parts import ExtraSettings, Parts
-from harness.files.spool import Spool, SpoolSettings
+from harness.files.spool import FOLDER, Spool, SpoolSettings
 from harness.guardrails.rules import load_guardrails
 from harness.mcp.pool import McpPool
 from harness.models.health import ModelHealth
@@ -143,7 +143,7 @@ class Wiring:
         self.models = ModelHealth(clock.monotonic)
         self.owners = ThreadOwners()
         self.agents = AgentChoices.of(settings)
-        self._spool = settings.data_dir / "spool"
+        self._spool = settings.data_dir / FOLDER
         self._make_agent(patient, outside)
         self.connections = Connections(settings, patient, clock, self.tasks, load=outside.channel)
         self.delivery = Delivery(

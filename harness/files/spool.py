@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from sandbox.base import Sandbox
 
+FOLDER = "spool"
+"""The usual name, below the data folder."""
 MEGABYTE = 1_000_000
 HEAD = 16
 IMAGES = (

@@ -48,6 +48,8 @@ TABLE: dict[tuple[str, str], tuple[str, Any]] = {
     ("GET", GRAPH + RUN): ("read", None),
     ("DELETE", GRAPH + RUN): ("runs", None),
     ("GET", f"{GRAPH}{RUN}/join"): ("read", None),
+    ("GET", f"{GRAPH}{RUN}/files"): ("read", None),
+    ("GET", f"{GRAPH}{RUN}/file"): ("read", None),
     ("GET", f"{GRAPH}{RUN}/stream"): ("read", None),
     ("POST", f"{GRAPH}{RUN}/cancel"): ("runs", None),
     ("POST", f"{GRAPH}/runs"): ("runs", ASK),

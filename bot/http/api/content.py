@@ -30,11 +30,12 @@ MOST_FILES = 20
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file that came inside a message."""
+    """A file of a message. upload_id: of one that was uploaded before, "" where its bytes came inside the message."""
 
     name: str
     mime_type: str
     data: bytes
+    upload_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,9 @@ def _part(part: Any, place: str, texts: list[str], files: list[SentFile]) -> Non
 
 
 def _file(kind: str, part: Mapping[str, Any], place: str) -> SentFile:
+    for about in (part, part.get(kind)) if kind in ("file", "input_file", "input_image") else ():
+        if isinstance(about, Mapping) and isinstance(upload := about.get("file_id"), str):
+            return SentFile("", "", b"", upload)
     match kind:
         case "image_url" | "input_image":
             url = part.get("image_url")

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
 
 from bot.http.api.assistants import assistants_router
 from bot.http.api.content import read_messages
@@ -23,11 +23,14 @@ from bot.http.api.models import (
     ThreadSearch,
     ThreadUpdate,
 )
+from bot.http.api.runs import file_json
 from bot.http.api.stream import RunReader
 from bot.http.api.threads import state_json
 from bot.http.auth import Caller, SignedIn, requires
+from bot.http.chats import file_of_answer
 from bot.http.errors import HttpProblem, not_found
 from bot.http.sse import HEARTBEAT_SECONDS, event
+from bot.store.identity import harmless_name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -383,6 +386,21 @@ def _running(router: APIRouter, the: Protocol) -> None:
     @router.get(f"{RUN}/join", dependencies=[READ])
     async def join(caller: SignedIn, thread_id: str, run_id: str) -> Response:
         return the.wait(caller, *await find(caller, thread_id, run_id))
+
+    @router.get(f"{RUN}/files", dependencies=[READ])
+    async def files(caller: SignedIn, thread_id: str, run_id: str) -> Response:
+        """The files of its answer, in their order, also while it works."""
+        _, row = await find(caller, thread_id, run_id)
+        return the.told([file_json(each) for each in await runs.files(row)])
+
+    @router.get(f"{RUN}/file", dependencies=[READ])
+    async def file(caller: SignedIn, thread_id: str, run_id: str, path: str = "") -> FileResponse:
+        """One of them. path: as the list has it."""
+        _, row = await find(caller, thread_id, run_id)
+        found = next((each for each in await runs.files(row) if each.path == path), None)
+        if found is None:
+            raise not_found("there is no such file")
+        return file_of_answer(runs.spool / found.spooled, harmless_name(found.name, "file"), found.mime_type)
 
     @router.get(f"{RUN}/stream", dependencies=[READ])
     async def join_stream(

@@ -7,7 +7,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from bot.http.api.content import Said, invalid
@@ -20,6 +20,8 @@ from bot.texts import DEFAULT, texts_for
 from channels.message import TurnOptions
 from harness.context import HistoryEntry
 from harness.events import FailureKind
+from harness.files.spool import FOLDER as SPOOL
+from harness.files.spool import Spool, SpoolSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow
     from bot.store.usage import Totals
     from channels.message import Attachment
+    from harness.events import ReadyFile
 
 LOOK_SECONDS, LOOK_AGAIN_SECONDS = 0.5, 10.0
 """Between two looks at the store, while a message is decided on (what turns it away is not told of) and while its run
@@ -142,6 +145,8 @@ class Runs:
         self._threads = threads
         self.following = parts.runs.following
         self.following.accounts |= {ACCOUNT}
+        self.spool = parts.settings().data_dir / SPOOL
+        """Where the files of answers are."""
 
     @property
     def epoch(self) -> int:
@@ -179,6 +184,9 @@ class Runs:
         return await self._opened(thread.key, chat, posted.message_id)
 
     async def _kept(self, caller: Caller, file: SentFile) -> Attachment:
+        if file.upload_id:
+            return await self._parts.api.attachment(caller, file.upload_id)
+
         async def chunks() -> AsyncIterator[bytes]:
             for start in range(0, len(file.data), CHUNK):
                 yield file.data[start : start + CHUNK]
@@ -269,6 +277,10 @@ class Runs:
         """What is stored of what it told."""
         return await self._store.read(lambda tx: run_events.read(tx, row.run_id))
 
+    async def files(self, row: RunRow) -> tuple[ReadyFile, ...]:
+        """What it has presented so far."""
+        return await Spool(SpoolSettings(folder=self.spool)).files(row.run_id)
+
     async def as_json(self, thread: ProgramThread, rows: Sequence[RunRow]) -> list[dict[str, Any]]:
         """LangGraph's Run."""
         first = [row.inbox_ids[0] for row in rows if row.inbox_ids]
@@ -285,6 +297,7 @@ class Runs:
                     "assistant_id": row.context.agent,
                     "created_at": row.created_at.isoformat(),
                     "updated_at": updated.isoformat(),
+                    "ended_at": None if row.ended_at is None else row.ended_at.isoformat(),
                     "status": "error" if problem is not None and row.state is RunState.LIMITED else STATUS[row.state],
                     "metadata": note.get("metadata", {}),
                     "multitask_strategy": note.get("strategy", "enqueue"),
@@ -416,6 +429,13 @@ def _plain(run_id: str) -> str:
         return uuid.UUID(run_id).hex
     except ValueError:
         raise not_found("there is no such run") from None
+
+
+def file_json(file: ReadyFile) -> dict[str, Any]:
+    """A file of an answer, without the place of its copy on this machine."""
+    told = asdict(file)
+    del told["spooled"]
+    return told
 
 
 async def within(event: asyncio.Event, seconds: float) -> None:

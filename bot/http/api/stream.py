@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from bot.http.api.runs import LOOK_AGAIN_SECONDS, within
+from bot.http.api.runs import LOOK_AGAIN_SECONDS, file_json, within
 from bot.http.api.threads import values_of
 from bot.store.rows import RunState
 from harness.events import (
@@ -418,9 +418,9 @@ def _custom(event: AnyRunEvent) -> dict[str, Any]:
     """An event of the run, without what is for this machine."""
     told: dict[str, Any] = RUN_EVENT.dump_python(event, mode="json")
     if isinstance(event, FileReady):
-        told["file"].pop("spooled", None)
-    for file in told.get("files", ()):
-        file.pop("spooled", None)
+        told["file"] = file_json(event.file)
+    if isinstance(event, Finished):
+        told["files"] = [file_json(file) for file in event.files]
     return told
 
 

@@ -194,12 +194,14 @@ class Threads:
 def _approval(row: ApprovalRow) -> dict[str, Any]:
     options = ["once", "deny"] if row.is_exact else ["once", "chat", "deny"]
     about = {"tool": row.tool, "arguments": row.shown, "reason": row.why, "call_id": row.call_id}
+    about["run_id"] = str(uuid.UUID(row.run_id))
     expires = {"expires_at": row.expires_at.isoformat()}
     return {"id": row.prompt_id, "value": {"type": "approval", **about, "options": options, **expires}}
 
 
 def _question(asked: Question) -> dict[str, Any]:
     value = {"type": "question", "text": asked.text, "options": list(asked.options)}
+    value["run_id"] = str(uuid.UUID(asked.run_id))
     return {"id": asked.prompt_id, "value": {**value, "expires_at": asked.expires_at.isoformat()}}
 
 

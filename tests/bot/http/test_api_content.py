@@ -67,6 +67,19 @@ def test_a_file_inside_a_message_is_read(part: Any, name: str, mime_type: str) -
 
 
 @pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "file", "file": {"file_id": "f"}},
+        {"type": "input_file", "file_id": "f"},
+        {"type": "input_image", "file_id": "f", "detail": "low"},
+    ],
+)
+def test_a_file_that_was_uploaded_is_named(part: Any) -> None:
+    (said,) = read_messages([{"role": "user", "content": [part]}])
+    assert [file.upload_id for file in said.files] == ["f"]
+
+
+@pytest.mark.parametrize(
     ("raw", "place"),
     [
         (5, r"messages\[0\]"),
@@ -80,7 +93,9 @@ def test_a_file_inside_a_message_is_read(part: Any, name: str, mime_type: str) -
             {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%"}}]},
             "base64",
         ),
-        ({"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}, "bytes are missing"),
+        ({"role": "user", "content": [{"type": "file", "file": {"filename": "f"}}]}, "bytes are missing"),
+        ({"role": "user", "content": [{"type": "file", "file": {"file_id": 5}}]}, "bytes are missing"),
+        ({"role": "user", "content": [{"type": "teapot", "file_id": "f"}]}, "teapot"),
         ({"role": "user", "content": [{"type": "teapot"}]}, "teapot"),
     ],
 )

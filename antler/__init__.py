@@ -1,0 +1,1 @@
+"""Clients of the gateway for Python programs: `antler.client`."""
