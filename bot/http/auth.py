@@ -206,7 +206,7 @@ def not_signed_in() -> HttpProblem:
 
 
 def signed_out() -> HttpProblem:
-    """For who waits for an answer while their session or token ends."""
+    """The answer for who waits while their session or token ends."""
     return HttpProblem(401, "not_signed_in", "the session or token is not good any more", _BEARER)
 
 

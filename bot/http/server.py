@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from bot.http.connections import connection_class
 from bot.http.errors import ANY_ERROR, tell_errors
 from bot.http.guard import Guard
+from bot.http.sse import EVENT, EventStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,13 +47,17 @@ class _Server(uvicorn.Server):
 
 class Application(FastAPI):
     def openapi(self) -> dict[str, Any]:
-        """The description of all routes. Errors are JSON, also of those whose answers are not."""
+        """The description of all routes. Errors are JSON, also of those whose answers are not; streams are described by
+        their events."""
         if self.openapi_schema is None:
             operations = [each for path in super().openapi()["paths"].values() for each in path.values()]
             for responses in (each["responses"] for each in operations):
                 for status in ANY_ERROR:
                     (described,) = responses[status]["content"].values()
                     responses[status]["content"] = {"application/json": described}
+                for answer in responses.values():
+                    if EventStream.media_type in answer.get("content", {}):
+                        answer["content"][EventStream.media_type] = {"schema": EVENT}
         return super().openapi()
 
 

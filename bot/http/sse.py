@@ -17,6 +17,14 @@ HEARTBEAT_SECONDS = 15.0
 RETRY_MILLISECONDS = 2000
 
 
+EVENT = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in ("id", "event", "data")} | {"retry": {"type": "integer"}},
+    "description": "One of the stream's events; data is JSON",
+}
+"""How OpenAPI describes a stream."""
+
+
 class EventStream(StreamingResponse):
     """Server-sent events."""
 

@@ -44,7 +44,7 @@ TABLE: dict[tuple[str, str], tuple[str, Any]] = {
     ("GET", f"{GRAPH}{THREAD}/state"): ("read", None),
     ("POST", f"{GRAPH}{THREAD}/state"): ("threads", {"values": {"messages": [{"role": "user", "content": "Mine."}]}}),
     ("GET", f"{GRAPH}{THREAD}/state/{{checkpoint_id}}"): ("read", None),
-    ("POST", f"{GRAPH}{THREAD}/state/checkpoint"): ("read", {"checkpoint": {"checkpoint_id": "x"}}),
+    ("POST", f"{GRAPH}{THREAD}/state/checkpoint"): ("read", {"checkpoint": {"checkpoint_id": "{checkpoint_id}"}}),
     ("GET", f"{GRAPH}{THREAD}/history"): ("read", None),
     ("POST", f"{GRAPH}{THREAD}/history"): ("read", {}),
     ("POST", f"{GRAPH}{THREAD}/runs"): ("runs", ASK),

@@ -203,8 +203,9 @@ async def test_a_fork_is_refused_where_it_cannot_be(api: Api, client: LangGraphC
     first: Any = await client.threads.get_state(thread_id)
     with pytest.raises(NotFoundError, match="no such checkpoint"):
         await client.runs.create(thread_id, AGENT, input=said("x"), checkpoint_id=str(uuid.uuid4()))
+    stateless: Any = {"checkpoint": first["checkpoint"]}
     with pytest.raises(UnprocessableEntityError):
-        await client.runs.create(None, AGENT, input=said("x"), checkpoint=first["checkpoint"])
+        await client.runs.create(None, AGENT, input=said("x"), **stateless)
     elsewhere: Any = {**first["checkpoint"], "checkpoint_ns": "tools:1"}
     with pytest.raises(UnprocessableEntityError, match="checkpoint_ns"):
         await client.runs.create(thread_id, AGENT, input=said("x"), checkpoint=elsewhere)

@@ -155,7 +155,7 @@ class StateUpdate(AtCheckpoint):
 
     @property
     def messages(self) -> Any:
-        """As they were sent; None for nothing to write."""
+        """What is to be written, as it was sent; None for nothing."""
         return (self.values or {}).get("messages") or None
 
 

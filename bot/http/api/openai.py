@@ -17,7 +17,7 @@ from bot.http.api.content import read_messages
 from bot.http.api.models import Metadata
 from bot.http.auth import HOLDS_SECONDS, SignedIn, requires, signed_out
 from bot.http.errors import HttpProblem
-from bot.http.sse import EventStream
+from bot.http.sse import EVENT, EventStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -33,7 +33,7 @@ THREAD_HEADER = "X-Antler-Thread"
 STREAMED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The answer, or with stream its events",
-        "content": {EventStream.media_type: {"schema": {"type": "string"}}},
+        "content": {EventStream.media_type: {"schema": EVENT}},
     }
 }
 

@@ -25,7 +25,7 @@ Selected = Annotated[list[str] | None, Query()]
 
 
 def states_router(the: Protocol) -> APIRouter:
-    """Below /threads/{thread_id}."""
+    """Everything below /threads/{thread_id} that is about its state."""
     router, threads = APIRouter(prefix="/threads/{thread_id}"), the.threads
 
     async def at(caller: Caller, thread_id: str, checkpoint_id: str | None, select: Sequence[str] | None) -> Response:
