@@ -35,6 +35,9 @@ EVERY_TEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 # every wait. A fault fails again; then, or when the first run broke off without a failed test, the check fails.
 ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --exitfirst
 
+# For the others there is no time, or no program, where the CI runs.
+CHECKED = "not image and not browser and not node"
+
 .PHONY: run init test test-all check house torture bench evals screenshots sandbox-runtime runtime-in-background clean
 .DELETE_ON_ERROR:
 
@@ -58,7 +61,8 @@ runtime-in-background:
 test: $(VENV)/.installed-dev runtime-in-background
 	@$(BIN)/python -m pytest -m "not slow" -n 3 --dist loadscope $(ARGS)
 
-test-all: $(VENV)/.installed-dev $(VENV)/.installed-real-model $(VENV)/.installed-browser runtime-in-background
+test-all: $(VENV)/.installed-dev $(VENV)/.installed-real-model $(VENV)/.installed-browser $(VENV)/.installed-node \
+    runtime-in-background
 	@$(EVERY_TEST) $(ARGS)
 
 check: $(VENV)/.installed-dev $(VENV)/.installed-real-model
@@ -66,7 +70,7 @@ check: $(VENV)/.installed-dev $(VENV)/.installed-real-model
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(EVERY_TEST) -m "not image and not browser" $(ARGS) || { echo "Once more, one by one:"; $(ALONE) -m "not image and not browser" -rpf $(ARGS); }
+	$(EVERY_TEST) -m $(CHECKED) $(ARGS) || { echo "Once more, one by one:"; $(ALONE) -m $(CHECKED) -rpf $(ARGS); }
 
 # The size and shape of the code, beside the limits that tests hold it to.
 house: $(VENV)/.installed-dev
@@ -117,3 +121,11 @@ $(VENV)/.installed-real-model: $(VENV)/.installed-dev
 $(VENV)/.installed-browser: $(VENV)/.installed-dev
 	@if $(PIP) --only-binary :all: --group browser </dev/null >&2; then touch $@; \
 	  else echo "No playwright for this machine: tests/browser is left out." >&2; fi
+
+# LangGraph's client for JavaScript, for one test. Its lock file holds versions and digests, and no addresses.
+JAVASCRIPT := tests/flow/javascript
+$(VENV)/.installed-node: $(JAVASCRIPT)/package.json $(JAVASCRIPT)/package-lock.json | $(BIN)/python
+	@mkdir -p $(VENV)/javascript && cp $^ $(VENV)/javascript/
+	@if cd $(VENV)/javascript && npm ci --ignore-scripts --no-audit --no-fund --loglevel error </dev/null >&2; \
+	  then touch $(CURDIR)/$@; \
+	  else echo "No npm, or not its packages: tests/flow/test_api_javascript.py is left out." >&2; fi

@@ -179,6 +179,13 @@ class HistoryEntry:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A message that is taken out of a thread. message_id: None for all that are there by then."""
+
+    message_id: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadView:
     """A thread at one of its checkpoints, as programs see it: JSON types, in the form of LangChain's messages.

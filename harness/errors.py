@@ -38,5 +38,9 @@ class ModelFailure(HarnessError):
         self.retry_after = retry_after
 
 
+class UnfitChange(HarnessError):
+    """What is to be written into a thread does not fit what is in it; the text says why."""
+
+
 class GuardrailSetupError(SetupError):
     """The provider of guardrails cannot be used. The text names the key."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from langgraph.checkpoint.base import CheckpointTuple
 
-    from harness.context import HistoryEntry, RunContext, RunInput, ThreadView, Titled, Unfinished
+    from harness.context import HistoryEntry, Removal, RunContext, RunInput, ThreadView, Titled, Unfinished
     from harness.events import (
         ApprovalRequested,
         Failed,
@@ -212,6 +212,14 @@ class Harness(Protocol):
 
     async def seed(self, thread_id: str, said: Sequence[HistoryEntry]) -> None:
         """Begin a new thread with what was said elsewhere."""
+
+    async def change(self, thread_id: str, changes: Sequence[HistoryEntry | Removal], *, at: str | None = None) -> None:
+        """Add messages, replace those with a known id, and take others out, in this order, in a thread in which nothing
+        runs. at: in its state at that checkpoint, which takes the place of the newest one. Raises LookupError when that
+        is gone, UnfitChange."""
+
+    async def copy(self, thread_id: str, to: str) -> None:
+        """Begin a new thread with the history and the plan of another one, in which nothing runs."""
 
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""

@@ -26,10 +26,12 @@ SLOW = (
     "evals",
     "simulators",
     "torture",
-    # What starts processes by the dozen, waits for limits to bite, or tries every pattern on texts of every length.
+    # What starts processes by the dozen, waits for limits to bite, or tries every pattern on texts of every length, and
+    # every route on requests that were made up.
     "bot/cli/test_command_line.py",
     "bot/delivery/test_crash.py",
     "bot/doctor/test_online.py",
+    "bot/http/test_description.py",
     "bot/http/test_configuration.py",
     "bot/http/test_guard.py",
     "bot/http/test_http.py",

@@ -41,6 +41,8 @@ SIGN_INS_PER_MINUTE, SIGN_INS_AT_ONCE = 10.0, 10
 MOST_STREAMS = 250
 """Of one session or token, half of all connections."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+HOLDS_SECONDS = 1.0
+"""Between two looks whether who waits for an answer may still have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +203,11 @@ def _token_of(request: Request) -> str:
 
 def not_signed_in() -> HttpProblem:
     return HttpProblem(401, "not_signed_in", "sign in with a link of `antler web`, or send a token", _BEARER)
+
+
+def signed_out() -> HttpProblem:
+    """The answer for who waits while their session or token ends."""
+    return HttpProblem(401, "not_signed_in", "the session or token is not good any more", _BEARER)
 
 
 def _foreign() -> HttpProblem:

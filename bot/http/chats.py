@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime  # noqa: TC003  # read by FastAPI
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import FileResponse, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import not_found
+from bot.http.sse import EventStream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ def chats_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/conversations", dependencies=[requires("read")])
     async def conversations(
-        caller: SignedIn, limit: Annotated[int, Query(ge=1, le=200)] = 50, before: datetime | None = None
+        caller: SignedIn, limit: Annotated[int, Query(ge=1, le=200)] = 50, before: AwareDatetime | None = None
     ) -> dict[str, Any]:
         found = await talk(caller).conversations(caller, limit=limit, before=before)
         return {"conversations": [asdict(each) for each in found]}
@@ -85,7 +85,10 @@ def chats_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/conversations/{chat}/messages", dependencies=[requires("read")])
     async def messages(
-        caller: SignedIn, chat: str, limit: Annotated[int, Query(ge=1, le=200)] = 100, before: datetime | None = None
+        caller: SignedIn,
+        chat: str,
+        limit: Annotated[int, Query(ge=1, le=200)] = 100,
+        before: AwareDatetime | None = None,
     ) -> dict[str, Any]:
         return {"messages": await talk(caller).history(caller, chat, limit=limit, before=before)}
 
@@ -111,7 +114,7 @@ def chats_router(parts: HttpParts) -> APIRouter:
         )
         return {}
 
-    @router.get("/conversations/{chat}/events", dependencies=[requires("read")])
+    @router.get("/conversations/{chat}/events", dependencies=[requires("read")], response_class=EventStream)
     async def events(
         caller: SignedIn, chat: str, last_event_id: Annotated[str | None, Header(max_length=64)] = None
     ) -> StreamingResponse:
@@ -120,7 +123,12 @@ def chats_router(parts: HttpParts) -> APIRouter:
         mine.require(caller, chat)
         return parts.gatekeeper.stream(caller, mine.follow(caller, chat, last_event_id))
 
-    @router.get("/conversations/{chat}/files/{message_id}", dependencies=[requires("read")])
+    @router.get(
+        "/conversations/{chat}/files/{message_id}",
+        dependencies=[requires("read")],
+        response_class=FileResponse,
+        responses={200: {"description": "The file", "content": {"*/*": {"schema": {"type": "string"}}}}},
+    )
     async def file(caller: SignedIn, chat: str, message_id: str) -> FileResponse:
         found = await talk(caller).file(caller, chat, message_id)
         return file_of_answer(found.path, found.name, found.mime_type)

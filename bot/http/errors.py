@@ -8,16 +8,41 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 
 from bot.store.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fastapi import FastAPI, Request
 
 log = logging.getLogger(__name__)
+
+
+class Trouble(BaseModel):
+    """code: for programs. message: for people. Some codes have more members."""
+
+    model_config = ConfigDict(extra="allow")
+
+    code: str
+    message: str
+
+
+class ErrorAnswer(BaseModel):
+    """What every answer that says what went wrong looks like."""
+
+    error: Trouble
+
+
+ANY_ERROR: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorAnswer, "description": "What is wrong with the request"},
+    "5XX": {"model": ErrorAnswer, "description": "Why it cannot be answered now"},
+}
+"""What OpenAPI's description says of errors; true for every route."""
+PLAIN = {"content": {"text/plain": {"schema": {"type": "string"}}}}
+"""How OpenAPI describes an answer that is a text."""
 
 
 class HttpProblem(Exception):
@@ -62,7 +87,7 @@ def tell_errors(app: FastAPI) -> None:
     async def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         # Without what was given: it may be long, or a secret.
-        wrong = [{"place": ".".join(map(str, each["loc"])), "message": each["msg"]} for each in error.errors()]
+        wrong = [{"place": _place(each["loc"]), "message": each["msg"]} for each in error.errors()]
         first = f"{wrong[0]['place'].removeprefix('body.')}: {wrong[0]['message']}" if wrong else "no request"
         return error_response(422, "invalid", first, details=wrong)
 
@@ -75,3 +100,8 @@ def tell_errors(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, refused)
     app.add_exception_handler(StoreError, problem)
+
+
+def _place(parts: Sequence[int | str]) -> str:
+    """Where in a request something is wrong. Keys are the sender's, and may hold what is no character."""
+    return ".".join(map(str, parts)).encode(errors="replace").decode()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 
+from bot.http.errors import PLAIN
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -15,11 +17,13 @@ def health_router(ready: Callable[[], bool]) -> APIRouter:
     """healthz: the process answers at all, so that no restart would help. readyz: what people write is answered now."""
     router = APIRouter()
 
-    @router.api_route("/healthz", methods=["GET", "HEAD"], response_class=PlainTextResponse)
+    @router.head("/healthz", include_in_schema=False)
+    @router.get("/healthz", response_class=PlainTextResponse)
     async def healthz() -> str:
         return "ok\n"
 
-    @router.api_route("/readyz", methods=["GET", "HEAD"])
+    @router.head("/readyz", include_in_schema=False)
+    @router.get("/readyz", response_class=PlainTextResponse, responses={503: {"description": "Not ready", **PLAIN}})
     async def readyz() -> PlainTextResponse:
         well = ready()
         return PlainTextResponse("ok\n" if well else "not ready\n", 200 if well else 503)

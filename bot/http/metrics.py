@@ -16,6 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from bot.http.errors import PLAIN
 from channels.base import ConnectionState
 
 if TYPE_CHECKING:
@@ -57,7 +58,11 @@ def metrics_router(watched: Watched, settings: HttpSettings) -> APIRouter:
     router = APIRouter()
     token = None if settings.metrics_token is None else settings.metrics_token.get_secret_value()
 
-    @router.get("/metrics")
+    @router.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        responses={401: {"description": "The token is wrong", **PLAIN}, 403: {"description": "Not open", **PLAIN}},
+    )
     async def metrics(authorization: Annotated[str, Header()] = "") -> Response:
         if token is None and settings.is_exposed:
             return PlainTextResponse("set http.metrics_token, and ask with it\n", 403)

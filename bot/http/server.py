@@ -6,14 +6,15 @@ import asyncio
 import contextlib
 import logging
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
 
 from bot.http.connections import connection_class
-from bot.http.errors import tell_errors
+from bot.http.errors import ANY_ERROR, tell_errors
 from bot.http.guard import Guard
+from bot.http.sse import EVENT, EventStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,12 +45,28 @@ class _Server(uvicorn.Server):
         yield
 
 
+class Application(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """The description of all routes. Errors are JSON, also of those whose answers are not; streams are described by
+        their events."""
+        if self.openapi_schema is None:
+            operations = [each for path in super().openapi()["paths"].values() for each in path.values()]
+            for responses in (each["responses"] for each in operations):
+                for status in ANY_ERROR:
+                    (described,) = responses[status]["content"].values()
+                    responses[status]["content"] = {"application/json": described}
+                for answer in responses.values():
+                    if EventStream.media_type in answer.get("content", {}):
+                        answer["content"][EventStream.media_type] = {"schema": EVENT}
+        return super().openapi()
+
+
 def make_app(
     settings: HttpSettings, routers: Sequence[APIRouter], gatekeeper: Gatekeeper | None = None, most_upload: int = 0
 ) -> FastAPI:
     """The application that serves these routers and nothing else. gatekeeper: finds out who asks; None where nothing is
     served that asks for it. most_upload: bytes of an upload."""
-    app = FastAPI(title="Antler", docs_url=None, redoc_url=None, openapi_url=None)
+    app = Application(title="Antler", docs_url=None, redoc_url=None, openapi_url=None, responses=ANY_ERROR)
     app.state.gatekeeper = gatekeeper
     tell_errors(app)
     app.add_middleware(Guard, settings=settings, most_upload=most_upload)

@@ -17,6 +17,20 @@ HEARTBEAT_SECONDS = 15.0
 RETRY_MILLISECONDS = 2000
 
 
+EVENT = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in ("id", "event", "data")} | {"retry": {"type": "integer"}},
+    "description": "One of the stream's events; data is JSON",
+}
+"""How OpenAPI describes a stream."""
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events."""
+
+    media_type = "text/event-stream"
+
+
 def event(kind: str, data: Any, number: str = "") -> str:
     """One event of a stream. data: JSON types."""
     lines = [f"id: {number}"] if number else []
@@ -40,7 +54,7 @@ def stream(
     """
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     alive = _alive(events, every, still, closing or asyncio.Event(), retry=retry)
-    return StreamingResponse(alive, media_type="text/event-stream", headers=headers)
+    return EventStream(alive, headers=headers)
 
 
 async def _alive(

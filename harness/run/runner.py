@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from harness.agents.maker import Agent
     from harness.agents.parts import Parts
     from harness.agents.tools import Extras
-    from harness.context import HistoryEntry, RunContext, RunInput, ThreadView, Titled, Unfinished
+    from harness.context import HistoryEntry, Removal, RunContext, RunInput, ThreadView, Titled, Unfinished
     from harness.events import Usage
     from harness.graph.state import Graph
     from harness.memory.model import Exchange, Memory, Updated
@@ -259,6 +259,14 @@ class HarnessRunner:
     async def seed(self, thread_id: str, said: Sequence[HistoryEntry]) -> None:
         """Begin a new thread with what was said elsewhere."""
         await threads.replace_history(self._any_graph(), thread_id, threads.messages_of(said))
+
+    async def change(self, thread_id: str, changes: Sequence[HistoryEntry | Removal], *, at: str | None = None) -> None:
+        """Add, replace and take out messages of a thread in which nothing runs."""
+        await threads.change(self._any_graph(), self._parts.effects, thread_id, changes, at)
+
+    async def copy(self, thread_id: str, to: str) -> None:
+        """Begin a new thread with what is in another one."""
+        await threads.copy(self._any_graph(), self._parts.effects, thread_id, to)
 
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""

@@ -1,4 +1,4 @@
-"""Operations on a thread between turns: settle, rewind, compact, history, views; the runner hands them its graph."""
+"""Operations on a thread between turns: settle, rewind, change, copy, compact, history, views."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import StateUpdate
 
 from harness.context import HistoryEntry, ThreadView
+from harness.errors import UnfitChange
 from harness.graph.calls import effect_key, open_calls, recorded_result
 from harness.graph.messages import INTERRUPTED_TURN, MARK, TEXT_LENGTH, answer_text, is_users, users_text
-from harness.graph.state import TODOS
+from harness.graph.state import TODOS, reduce_messages
 from harness.graph.turn import MODEL_NODE
 from harness.threads.checkpoints import RUN_KEY, thread_config
 from harness.tools.asking import question_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.types import StateSnapshot
 
-    from harness.context import Unfinished
+    from harness.context import Removal, Unfinished
     from harness.graph.state import Graph
     from harness.ports import EffectLog
 
@@ -97,8 +98,65 @@ async def rewind(graph: Graph, effects: EffectLog, thread_id: str, checkpoint_id
 
 async def replace_history(graph: Graph, thread_id: str, messages: list[AnyMessage]) -> None:
     """Put these messages in the place of the thread's history; the thread must be settled."""
-    update: dict[str, Any] = {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]}
+    await _put(graph, thread_id, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]})
+
+
+async def copy(graph: Graph, effects: EffectLog, thread_id: str, to: str) -> None:
+    """See harness.ports.Harness.copy."""
+    await settle(graph, effects, thread_id)
+    known = (await graph.aget_state(thread_config(thread_id))).values
+    if update := {channel: known[channel] for channel in ("messages", TODOS) if known.get(channel)}:
+        await _put(graph, to, update)
+
+
+async def _put(graph: Graph, thread_id: str, update: dict[str, Any]) -> None:
+    """Write into a settled thread, which is settled afterwards too."""
     await graph.abulk_update_state(thread_config(thread_id), [[_as(update, MODEL_NODE)], [_as(None, END)]])
+
+
+async def change(
+    graph: Graph, effects: EffectLog, thread_id: str, changes: Sequence[HistoryEntry | Removal], at: str | None
+) -> None:
+    """See harness.ports.Harness.change."""
+    if at is None:
+        await settle(graph, effects, thread_id)
+    state = await graph.aget_state(thread_config(thread_id, checkpoint_id=at))
+    if at is not None and state.metadata is None:
+        raise LookupError(f"checkpoint {at} of thread {thread_id} is not kept")
+    if state.tasks:
+        raise UnfitChange("this checkpoint is in the middle of a turn: take one with nothing next")
+    known: list[AnyMessage] = state.values.get("messages", [])
+    writes = _writes(known, changes)
+    if _unpaired(reduce_messages(known, writes)) - _unpaired(known):
+        raise UnfitChange("a message that calls tools and the results of its calls stay or go together")
+    if at is not None:
+        await rewind(graph, effects, thread_id, at)
+    await _put(graph, thread_id, {"messages": writes})
+
+
+def _writes(known: Sequence[AnyMessage], changes: Sequence[HistoryEntry | Removal]) -> list[AnyMessage | RemoveMessage]:
+    """What the state's reducer is given. Raises UnfitChange for a message that is not there to be taken out."""
+    ids = {message.id for message in known}
+    writes: list[AnyMessage | RemoveMessage] = []
+    for each in changes:
+        if isinstance(each, HistoryEntry):
+            writes += messages_of([each])
+            ids.add(each.message_id)
+        elif each.message_id is None:
+            writes.append(RemoveMessage(REMOVE_ALL_MESSAGES))
+            ids.clear()
+        elif each.message_id in ids:
+            writes.append(RemoveMessage(each.message_id))
+            ids.remove(each.message_id)
+        else:
+            raise UnfitChange(f"there is no message with the id {each.message_id!r}")
+    return writes
+
+
+def _unpaired(messages: Sequence[AnyMessage]) -> set[str | None]:
+    """Ids of calls without a result and of results without a call; providers refuse both."""
+    calls = {call["id"] for message in messages if isinstance(message, AIMessage) for call in message.tool_calls}
+    return calls ^ {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
 
 
 def _as(values: dict[str, Any] | None, node: str) -> StateUpdate:

@@ -7,13 +7,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from harness.context import HistoryEntry
 from harness.events import BaseEvent, Failed, FailureKind, Finished, Outcome, Resumed, TextDelta, Usage
 from harness.ports import Head
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from harness.context import HistoryEntry, RunContext, RunInput, ThreadView, Titled, Unfinished
+    from harness.context import Removal, RunContext, RunInput, ThreadView, Titled, Unfinished
     from harness.memory.model import Exchange, Memory, Updated
     from harness.ports import AnyRunEvent, Steering
 
@@ -182,6 +183,14 @@ class ScriptedHarness:
 
     async def seed(self, thread_id: str, said: Sequence[HistoryEntry]) -> None:
         self.said[thread_id] = list(said)
+
+    async def change(self, thread_id: str, changes: Sequence[HistoryEntry | Removal], *, at: str | None = None) -> None:
+        if at is not None:
+            raise LookupError("no such checkpoint")
+        self.said.setdefault(thread_id, []).extend(each for each in changes if isinstance(each, HistoryEntry))
+
+    async def copy(self, thread_id: str, to: str) -> None:
+        self.said[to] = list(self.said.get(thread_id, []))
 
     async def forget(self, thread_id: str) -> None:
         self.heads.pop(thread_id, None)

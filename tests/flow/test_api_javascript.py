@@ -1,6 +1,7 @@
-"""LangGraph's client for JavaScript against a running gateway, where node and the package are installed.
+"""LangGraph's client for JavaScript against a running gateway.
 
-`npm install` in tests/flow/javascript installs it.
+`make .venv/.installed-node` installs it; the lock file beside its test is made by `npm install --package-lock-only
+--omit-lockfile-registry-resolved`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,16 +21,29 @@ from tests.simulators.process import REPO_ROOT, child_environment
 if TYPE_CHECKING:
     from tests.flow.gateway import World
 
-FOLDER = REPO_ROOT / "tests" / "flow" / "javascript"
-NODE = shutil.which("node")
-INSTALLED = (FOLDER / "node_modules" / "@langchain" / "langgraph-sdk").is_dir()
+PACKAGES = Path(sys.prefix) / "javascript" / "node_modules"
+PROGRAM = REPO_ROOT / "tests" / "flow" / "javascript" / "client.mjs"
 
 
-@pytest.mark.skipif(NODE is None or not INSTALLED, reason="node or its packages are not installed")
-async def test_the_client_for_javascript_works_as_that_for_python(world: World) -> None:
+def missing() -> str:
+    """What this machine has not, "" for nothing."""
+    if shutil.which("node") is None:
+        return "node is not installed"
+    if not (PACKAGES / "@langchain" / "langgraph-sdk").is_dir():
+        return "LangGraph's client for JavaScript is not installed: make .venv/.installed-node"
+    return ""
+
+
+pytestmark = [pytest.mark.node, pytest.mark.skipif(bool(missing()), reason=missing() or "nothing is missing")]
+
+
+async def test_the_client_for_javascript_works_as_that_for_python(world: World, tmp_path: Path) -> None:
+    # A module is looked for in node_modules beside and above the program.
+    (tmp_path / "node_modules").symlink_to(PACKAGES)
+    program = shutil.copy(PROGRAM, tmp_path)
     async with serving(world) as api:
         process = await asyncio.create_subprocess_exec(
-            *(str(NODE), str(FOLDER / "client.mjs")),
+            *(str(shutil.which("node")), str(program)),
             env=child_environment() | {"ANTLER_URL": api.url, "ANTLER_TOKEN": await api.token()},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -43,4 +59,8 @@ async def test_the_client_for_javascript_works_as_that_for_python(world: World) 
             "joined": "end",
             "found": True,
             "assistants": [AGENT],
+            "written": "Written from JavaScript.",
+            "removed": ["!say From JavaScript.", "From JavaScript.", "!say Again.", "Again."],
+            "forked": ["!say From JavaScript.", "From JavaScript.", "!say Instead.", "Instead."],
+            "refused": 422,
         }

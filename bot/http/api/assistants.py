@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
-from bot.http.api.models import AssistantSearch  # noqa: TC001  FastAPI reads the annotation
+from bot.http.api.models import AssistantSearch, AssistantTold
 from bot.http.auth import SignedIn, requires
 from bot.http.errors import not_found
 
@@ -69,17 +69,17 @@ def assistants_router(parts: HttpParts) -> APIRouter:
     async def info(caller: SignedIn) -> dict[str, Any]:
         return {"name": "antler", "version": version("antler"), "flags": {"assistants": True, "crons": False}}
 
-    @router.post("/assistants/search", dependencies=[READ])
+    @router.post("/assistants/search", dependencies=[READ], response_model=list[AssistantTold])
     async def search(caller: SignedIn, body: AssistantSearch) -> JSONResponse:
         every, after = assistants.found(body), body.offset + body.limit
         headers = {"X-Pagination-Next": str(after)} if after < len(every) else {}
         return JSONResponse(every[body.offset : after], headers=headers)
 
-    @router.post("/assistants/count", dependencies=[READ])
+    @router.post("/assistants/count", dependencies=[READ], response_model=int)
     async def count(caller: SignedIn, body: AssistantSearch) -> JSONResponse:
         return JSONResponse(len(assistants.found(body)))
 
-    @router.get("/assistants/{assistant_id}", dependencies=[READ])
+    @router.get("/assistants/{assistant_id}", dependencies=[READ], response_model=AssistantTold)
     async def get(caller: SignedIn, assistant_id: str) -> dict[str, Any]:
         return assistants.told(assistant_id)
 
@@ -94,5 +94,17 @@ def assistants_router(parts: HttpParts) -> APIRouter:
         state = dict.fromkeys(("input_schema", "output_schema", "state_schema"), MESSAGES)
         name = assistants.told(assistant_id)["graph_id"]
         return {"graph_id": name, **state, "config_schema": None, "context_schema": None}
+
+    @router.get("/assistants/{assistant_id}/subgraphs", dependencies=[READ])
+    @router.get("/assistants/{assistant_id}/subgraphs/{namespace}", dependencies=[READ], include_in_schema=False)
+    async def subgraphs(caller: SignedIn, assistant_id: str) -> dict[str, Any]:
+        """There are none: subagents are tools of the agent."""
+        assistants.told(assistant_id)
+        return {}
+
+    @router.post("/assistants/{assistant_id}/versions", dependencies=[READ], response_model=list[AssistantTold])
+    async def versions(caller: SignedIn, assistant_id: str) -> JSONResponse:
+        """The one of now."""
+        return JSONResponse([assistants.told(assistant_id)])
 
     return router

@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import mimetypes
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
 from bot.http.errors import HttpProblem
+from bot.store.sql import storable
+from harness.context import HistoryEntry, Removal
 
 Role = Literal["user", "assistant", "system", "tool"]
 ROLES: Mapping[str, Role] = {
@@ -26,6 +29,9 @@ ROLES: Mapping[str, Role] = {
 TEXTS = frozenset({"text", "input_text", "output_text", "refusal", "summary_text"})
 MOST_MESSAGES = 1_000
 MOST_FILES = 20
+LONGEST_ID = 200
+REMOVE_ALL = "__remove_all__"
+"""The id with which LangGraph's `remove` means every message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,48 @@ def read_messages(raw: Any, place: str = "messages") -> list[Said]:
     return [_message(each, f"{place}[{index}]") for index, each in enumerate(found)]
 
 
+def read_changes(raw: Any, place: str) -> list[HistoryEntry | Removal]:
+    """Messages that are put into a thread, or taken out of it where their type is `remove`. Raises HttpProblem."""
+    found = raw if isinstance(raw, list) else [raw]
+    if len(found) > MOST_MESSAGES:
+        raise invalid(f"there are more than {MOST_MESSAGES} messages", place)
+    return [_change(each, f"{place}[{index}]") for index, each in enumerate(found)]
+
+
+def _change(raw: Any, place: str) -> HistoryEntry | Removal:
+    about = raw if isinstance(raw, Mapping) else {}
+    if isinstance(kwargs := about.get("kwargs"), Mapping):  # LangChain's constructor form
+        about = kwargs
+    message_id = about.get("id") or ""
+    if not isinstance(message_id, str) or len(message_id) > LONGEST_ID:
+        raise invalid(f"id is a text of at most {LONGEST_ID} characters", place)
+    if "remove" in (about.get("type"), about.get("role")):
+        if not message_id:
+            raise invalid("the id of the message that goes is missing", place)
+        return Removal(None if message_id == REMOVE_ALL else message_id)
+    said = _message(raw, place)
+    if said.files:
+        raise invalid("files come with the input of a run", place)
+    if said.role == "tool" or about.get("tool_calls"):
+        raise invalid("calls of tools and their results are the agent's own; they can only be removed", place)
+    if (entry := entry_of(said)) is None:
+        raise invalid("the message is empty", place)
+    return entry
+
+
+def entry_of(said: Said) -> HistoryEntry | None:
+    """A message as a thread holds it, under its own id or a new one; None for an empty one.
+
+    What the client calls system is told as words of the person's: the agent has instructions of its own, and a client
+    is nobody who could change them.
+    """
+    if not said.text.strip():
+        return None
+    text = f"[Instructions of the program that I write with]\n{said.text}" if said.role == "system" else said.text
+    role = "assistant" if said.role == "assistant" else "user"
+    return HistoryEntry(message_id=said.id or f"s{uuid.uuid4().hex}", role=role, text=text)
+
+
 def _message(raw: Any, place: str) -> Said:
     match raw:
         case str():
@@ -92,7 +140,7 @@ def _said(role: str, content: Any, message_id: str, place: str) -> Said:
         raise invalid("content is a text or a list of parts", place)
     if len(files) > MOST_FILES:
         raise invalid(f"there are more than {MOST_FILES} files", place)
-    return Said(who, "\n\n".join(texts), tuple(files), message_id)
+    return Said(who, storable("\n\n".join(texts)), tuple(files), storable(message_id))
 
 
 def _part(part: Any, place: str, texts: list[str], files: list[SentFile]) -> None:

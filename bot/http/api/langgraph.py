@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Annotated, Any
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
@@ -14,26 +14,28 @@ from bot.http.api.assistants import assistants_router
 from bot.http.api.content import read_messages
 from bot.http.api.models import (
     CancelMany,
-    CheckpointRequest,
-    HistoryRequest,
     Modes,
     RunCreate,
     RunStatus,
+    RunTold,
     ThreadCreate,
+    ThreadPrune,
     ThreadSearch,
+    ThreadTold,
     ThreadUpdate,
 )
-from bot.http.api.runs import file_json
+from bot.http.api.runs import file_json, message_of_program
+from bot.http.api.states import states_router
 from bot.http.api.stream import RunReader
-from bot.http.api.threads import state_json
-from bot.http.auth import Caller, SignedIn, requires
+from bot.http.api.threads import values_of
+from bot.http.auth import HOLDS_SECONDS, Caller, SignedIn, requires, signed_out
 from bot.http.chats import file_of_answer
 from bot.http.errors import HttpProblem, not_found
-from bot.http.sse import HEARTBEAT_SECONDS, event
+from bot.http.sse import HEARTBEAT_SECONDS, EventStream, event
 from bot.store.identity import harmless_name
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from bot.http.api.runs import Runs
     from bot.http.api.threads import Threads
@@ -43,8 +45,35 @@ if TYPE_CHECKING:
 
 PREFIX = "/api/langgraph"
 RUN = "/threads/{thread_id}/runs/{run_id}"
+MOST_OFFSET = 1_000_000
 ALL_MODES = ("values", "updates", "messages-tuple", "custom")
-SIGNED_OUT = {"error": "not_signed_in", "message": "the session or token is not good any more"}
+Ending = Literal["interrupt", "rollback"]
+AGENTS = "assistants are the gateway's agents: their files are changed, in the folder of agents"
+CRONS = "there are no crons: the agent makes schedules in its conversations, and /api/schedules lists them"
+STORE = "there is no store: what is remembered of a person is at /api/memory"
+FOLLOWED = "a stream belongs to a run: follow it at /threads/{thread_id}/runs/{run_id}/stream"
+UNSUPPORTED = (
+    ("POST", "/assistants", AGENTS),
+    ("PATCH", "/assistants/{assistant_id}", AGENTS),
+    ("DELETE", "/assistants/{assistant_id}", AGENTS),
+    ("POST", "/assistants/{assistant_id}/latest", AGENTS),
+    ("GET", "/threads/{thread_id}/stream", FOLLOWED),
+    ("POST", "/threads/{thread_id}/stream/events", FOLLOWED),
+    ("POST", "/threads/{thread_id}/commands", FOLLOWED),
+    ("POST", "/runs/batch", "each run is asked for by itself, so that one that is refused is no half of a batch"),
+    ("POST", "/threads/{thread_id}/runs/crons", CRONS),
+    ("POST", "/runs/crons", CRONS),
+    ("POST", "/runs/crons/search", CRONS),
+    ("POST", "/runs/crons/count", CRONS),
+    ("PATCH", "/runs/crons/{cron_id}", CRONS),
+    ("DELETE", "/runs/crons/{cron_id}", CRONS),
+    ("PUT", "/store/items", STORE),
+    ("GET", "/store/items", STORE),
+    ("DELETE", "/store/items", STORE),
+    ("POST", "/store/items/search", STORE),
+    ("POST", "/store/namespaces", STORE),
+)
+"""What clients can ask for and is not there, and why."""
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
 Once = Annotated[str | None, Header(alias="Idempotency-Key")]
 READ, THREADS, RUNS = requires("read"), requires("threads"), requires("runs")
@@ -72,6 +101,7 @@ class Protocol:
     async def thread_json(self, thread: ProgramThread, *, values: bool = True) -> dict[str, Any]:
         status, interrupts = await self.threads.status(thread)
         last = await self.threads.newest_run(thread.key)
+        views = await self.threads.views(thread) if values else []
         return {
             "thread_id": thread.name,
             "created_at": thread.created_at.isoformat(),
@@ -79,7 +109,7 @@ class Protocol:
             "metadata": dict(thread.metadata),
             "status": status,
             "config": {},
-            "values": await self.threads.values(thread) if values and last is not None else None,
+            "values": values_of(views[0]) if views else None,
             "interrupts": {last.run_id: interrupts} if interrupts and last is not None else {},
         }
 
@@ -89,6 +119,8 @@ class Protocol:
         """The run that a request asks for, its thread, and whether it goes on after an answer. client_id: the client's
         own id of this request in its thread; once more it is the same run. Raises HttpProblem."""
         agent = self.agent(body.assistant_id)
+        if body.at is not None and (thread_id is None or body.command is not None):
+            raise HttpProblem(422, "invalid", "checkpoint: goes with the input of a run in a thread")
         thread = await self._thread(caller, thread_id, body)
         if body.command is not None and body.command.resume is not None:
             if body.input is not None:
@@ -98,6 +130,9 @@ class Protocol:
         if not body.input or "messages" not in body.input:
             raise HttpProblem(422, "invalid", "input.messages is missing")
         said = read_messages(body.input["messages"], "input.messages")
+        if body.at is not None and not (client_id and await self.runs.was_sent(thread, client_id)):
+            message_of_program(said, frozenset())  # what is wrong with it is told before anything is changed
+            await self.threads.write(thread, (), body.at)
         known: frozenset[str] = frozenset()
         if len(said) > 1:
             known = frozenset(str(each["id"]) for each in (await self.threads.values(thread))["messages"])
@@ -162,11 +197,16 @@ class Protocol:
     ) -> AsyncGenerator[str, None]:
         settled = asyncio.create_task(self.runs.settled(row), name=f"join:{row.run_id}")
         try:
+            silent = HEARTBEAT_SECONDS
             while not settled.done():
-                yield "\n"  # means nothing in JSON, keeps proxies from giving up, and finds out who is gone
-                await asyncio.wait({settled}, timeout=HEARTBEAT_SECONDS)
+                if silent >= HEARTBEAT_SECONDS:
+                    yield "\n"  # means nothing in JSON, keeps proxies from giving up, and finds out who is gone
+                    silent = 0.0
+                await asyncio.wait({settled}, timeout=HOLDS_SECONDS)
+                silent += HOLDS_SECONDS
                 if not self.parts.gatekeeper.signins.holds(caller.key):
-                    yield json.dumps({"__error__": SIGNED_OUT})
+                    problem = signed_out()
+                    yield json.dumps({"__error__": {"error": problem.code, "message": str(problem)}})
                     return
             values = await self.runs.values(thread, settled.result())
             yield self.parts.redact(json.dumps(values, ensure_ascii=False))
@@ -199,39 +239,66 @@ def langgraph_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRoute
     router, protocol = APIRouter(prefix=PREFIX, tags=["langgraph"]), Protocol(parts, threads, runs)
     router.include_router(assistants_router(parts))
     _threads(router, protocol)
-    _states(router, protocol)
+    router.include_router(states_router(protocol))
     _runs(router, protocol)
     _running(router, protocol)
     _ending(router, protocol)
+    for method, path, why in UNSUPPORTED:
+        router.add_api_route(path, _refusal(why), methods=[method], include_in_schema=False)
     return router
+
+
+def _refusal(why: str) -> Callable[[Caller], Awaitable[None]]:
+    async def refuse(caller: SignedIn) -> None:
+        raise HttpProblem(422, "unsupported", why)
+
+    return refuse
 
 
 def _threads(router: APIRouter, the: Protocol) -> None:
     threads = the.threads
 
-    @router.post("/threads", dependencies=[THREADS])
+    @router.post("/threads", dependencies=[THREADS], response_model=ThreadTold)
     async def create(caller: SignedIn, body: ThreadCreate) -> Response:
         thread, made = await threads.create(caller, body.thread_id, body.metadata)
         if not made and body.if_exists == "raise":
             raise HttpProblem(409, "exists", "there is a thread with this id already")
         return the.told(await the.thread_json(thread))
 
-    @router.post("/threads/search", dependencies=[READ])
+    @router.post("/threads/search", dependencies=[READ], response_model=list[dict[str, Any]])
     async def search(caller: SignedIn, body: ThreadSearch) -> Response:
         return the.told(await _found(the, caller, body))
 
-    @router.post("/threads/count", dependencies=[READ])
+    @router.post("/threads/count", dependencies=[READ], response_model=int)
     async def count(caller: SignedIn, body: ThreadSearch) -> JSONResponse:
         every = await _matching(the, caller, body)
         if body.status is not None:
             every = [each for each in every if (await threads.status(each))[0] == body.status]
         return JSONResponse(len(every))
 
-    @router.get("/threads/{thread_id}", dependencies=[READ])
+    @router.post("/threads/{thread_id}/copy", dependencies=[THREADS], response_model=ThreadTold)
+    async def copy(caller: SignedIn, thread_id: str) -> Response:
+        return the.told(await the.thread_json(await threads.copy(caller, await threads.find(caller, thread_id))))
+
+    @router.post("/threads/prune", dependencies=[THREADS])
+    async def prune(caller: SignedIn, body: ThreadPrune) -> dict[str, int]:
+        pruned = 0
+        for thread_id in dict.fromkeys(body.thread_ids):
+            with suppress(HttpProblem):  # there is none, or it is another's
+                await threads.delete(await threads.find(caller, thread_id), caller.person)
+                pruned += 1
+        return {"pruned_count": pruned}
+
+    @router.get("/threads/{thread_id}", dependencies=[READ], response_model=ThreadTold)
     async def get(caller: SignedIn, thread_id: str) -> Response:
         return the.told(await the.thread_json(await threads.find(caller, thread_id)))
 
-    @router.patch("/threads/{thread_id}", dependencies=[THREADS])
+    @router.patch(
+        "/threads/{thread_id}",
+        dependencies=[THREADS],
+        response_model=ThreadTold,
+        responses={204: {"description": "With Prefer: return=minimal"}},
+    )
     async def update(caller: SignedIn, thread_id: str, body: ThreadUpdate, request: Request) -> Response:
         thread = await threads.update(await threads.find(caller, thread_id), body.metadata)
         if request.headers.get("prefer") == "return=minimal":
@@ -267,49 +334,6 @@ async def _found(the: Protocol, caller: Caller, body: ThreadSearch) -> list[dict
     return [{name: each[name] for name in body.select if name in each} for each in found]
 
 
-def _states(router: APIRouter, the: Protocol) -> None:
-    threads = the.threads
-
-    async def at(caller: Caller, thread_id: str, checkpoint_id: str) -> Response:
-        thread = await threads.find(caller, thread_id)
-        views = await threads.views(thread, at=checkpoint_id)
-        if not views:
-            raise not_found("there is no such checkpoint, or not any more")
-        return the.told(state_json(thread.name, views[0]))
-
-    @router.get("/threads/{thread_id}/state", dependencies=[READ])
-    async def state(caller: SignedIn, thread_id: str) -> Response:
-        thread = await threads.find(caller, thread_id)
-        views = await threads.views(thread)
-        _, interrupts = await threads.status(thread)
-        return the.told(state_json(thread.name, views[0] if views else None, interrupts))
-
-    @router.get("/threads/{thread_id}/state/{checkpoint_id}", dependencies=[READ])
-    async def state_at(caller: SignedIn, thread_id: str, checkpoint_id: str) -> Response:
-        return await at(caller, thread_id, checkpoint_id)
-
-    @router.post("/threads/{thread_id}/state/checkpoint", dependencies=[READ])
-    async def state_of(caller: SignedIn, thread_id: str, body: CheckpointRequest) -> Response:
-        return await at(caller, thread_id, str(body.checkpoint.get("checkpoint_id", "")))
-
-    @router.post("/threads/{thread_id}/state", dependencies=[THREADS])
-    async def update_state(caller: SignedIn, thread_id: str) -> Response:
-        await threads.find(caller, thread_id)
-        raise HttpProblem(422, "unsupported", "a thread changes by runs only; its state cannot be written")
-
-    @router.get("/threads/{thread_id}/history", dependencies=[READ])
-    async def history_of(caller: SignedIn, thread_id: str, limit: Annotated[int, Query(ge=1, le=100)] = 10) -> Response:
-        return await history(caller, thread_id, HistoryRequest(limit=limit))
-
-    @router.post("/threads/{thread_id}/history", dependencies=[READ])
-    async def history(caller: SignedIn, thread_id: str, body: HistoryRequest) -> Response:
-        thread, before = await threads.find(caller, thread_id), body.before
-        if isinstance(before, dict):
-            before = before.get("checkpoint_id") or before.get("configurable", {}).get("checkpoint_id")
-        views = await threads.views(thread, before=None if before is None else str(before), limit=body.limit)
-        return the.told([state_json(thread.name, view) for view in views])
-
-
 def _runs(router: APIRouter, the: Protocol) -> None:
     """Runs that are asked for, in a thread or without one."""
     runs = the.runs
@@ -332,27 +356,27 @@ def _runs(router: APIRouter, the: Protocol) -> None:
         thread, row, _ = await the.begin(caller, thread_id, body, once)
         return the.wait(caller, thread, row, cancels=body.on_disconnect == "cancel")
 
-    @router.post("/threads/{thread_id}/runs", dependencies=[RUNS])
+    @router.post("/threads/{thread_id}/runs", dependencies=[RUNS], response_model=RunTold)
     async def create(caller: SignedIn, thread_id: str, body: RunCreate, once: Once = None) -> Response:
         return await created(caller, thread_id, body, once)
 
-    @router.post("/threads/{thread_id}/runs/stream", dependencies=[RUNS])
+    @router.post("/threads/{thread_id}/runs/stream", dependencies=[RUNS], response_class=EventStream)
     async def create_stream(caller: SignedIn, thread_id: str, body: RunCreate, once: Once = None) -> Response:
         return await streamed(caller, thread_id, body, once)
 
-    @router.post("/threads/{thread_id}/runs/wait", dependencies=[RUNS])
+    @router.post("/threads/{thread_id}/runs/wait", dependencies=[RUNS], response_model=dict[str, Any])
     async def create_wait(caller: SignedIn, thread_id: str, body: RunCreate, once: Once = None) -> Response:
         return await waited(caller, thread_id, body, once)
 
-    @router.post("/runs", dependencies=[RUNS])
+    @router.post("/runs", dependencies=[RUNS], response_model=RunTold)
     async def stateless(caller: SignedIn, body: RunCreate) -> Response:
         return await created(caller, None, body)
 
-    @router.post("/runs/stream", dependencies=[RUNS])
+    @router.post("/runs/stream", dependencies=[RUNS], response_class=EventStream)
     async def stateless_stream(caller: SignedIn, body: RunCreate) -> Response:
         return await streamed(caller, None, body)
 
-    @router.post("/runs/wait", dependencies=[RUNS])
+    @router.post("/runs/wait", dependencies=[RUNS], response_model=dict[str, Any])
     async def stateless_wait(caller: SignedIn, body: RunCreate) -> Response:
         return await waited(caller, None, body)
 
@@ -361,12 +385,12 @@ def _running(router: APIRouter, the: Protocol) -> None:
     """Runs that there are."""
     runs, find = the.runs, the.run
 
-    @router.get("/threads/{thread_id}/runs", dependencies=[READ])
+    @router.get("/threads/{thread_id}/runs", dependencies=[READ], response_model=list[dict[str, Any]])
     async def listed(
         caller: SignedIn,
         thread_id: str,
         limit: Annotated[int, Query(ge=1, le=100)] = 10,
-        offset: Annotated[int, Query(ge=0)] = 0,
+        offset: Annotated[int, Query(ge=0, le=MOST_OFFSET)] = 0,
         status: RunStatus | None = None,
         select: Annotated[list[str] | None, Query()] = None,
     ) -> Response:
@@ -378,12 +402,12 @@ def _running(router: APIRouter, the: Protocol) -> None:
             found = [{name: each[name] for name in select if name in each} for each in found]
         return the.told(found)
 
-    @router.get(RUN, dependencies=[READ])
+    @router.get(RUN, dependencies=[READ], response_model=RunTold)
     async def get(caller: SignedIn, thread_id: str, run_id: str) -> Response:
         thread, row = await find(caller, thread_id, run_id)
         return the.told((await runs.as_json(thread, [row]))[0])
 
-    @router.get(f"{RUN}/join", dependencies=[READ])
+    @router.get(f"{RUN}/join", dependencies=[READ], response_model=dict[str, Any])
     async def join(caller: SignedIn, thread_id: str, run_id: str) -> Response:
         return the.wait(caller, *await find(caller, thread_id, run_id))
 
@@ -402,7 +426,7 @@ def _running(router: APIRouter, the: Protocol) -> None:
             raise not_found("there is no such file")
         return file_of_answer(runs.spool / found.spooled, harmless_name(found.name, "file"), found.mime_type)
 
-    @router.get(f"{RUN}/stream", dependencies=[READ])
+    @router.get(f"{RUN}/stream", dependencies=[READ], response_class=EventStream)
     async def join_stream(
         caller: SignedIn,
         thread_id: str,
@@ -423,9 +447,14 @@ def _ending(router: APIRouter, the: Protocol) -> None:
     """The ends of runs."""
     runs, find = the.runs, the.run
 
-    @router.post(f"{RUN}/cancel", dependencies=[RUNS])
+    @router.post(
+        f"{RUN}/cancel",
+        dependencies=[RUNS],
+        response_model=dict[str, Any],
+        responses={202: {"description": "Without wait: it ends soon"}},
+    )
     async def cancel(
-        caller: SignedIn, thread_id: str, run_id: str, wait: bool = False, action: str = "interrupt"
+        caller: SignedIn, thread_id: str, run_id: str, wait: bool = False, action: Ending = "interrupt"
     ) -> Response:
         thread, row = await find(caller, thread_id, run_id)
         await runs.cancel(row, rewinds=action == "rollback")
@@ -437,7 +466,7 @@ def _ending(router: APIRouter, the: Protocol) -> None:
         raise HttpProblem(422, "unsupported", "a run is deleted with its thread; cancel ends one that works")
 
     @router.post("/runs/cancel", dependencies=[RUNS], status_code=204)
-    async def cancel_many(caller: SignedIn, body: CancelMany, action: str = "interrupt") -> None:
+    async def cancel_many(caller: SignedIn, body: CancelMany, action: Ending = "interrupt") -> None:
         threads = await the.threads.all(caller) if body.thread_id is None else []
         if body.thread_id is not None:
             threads = [await the.threads.find(caller, body.thread_id)]

@@ -1,18 +1,21 @@
-"""The bodies of requests in LangGraph's protocol. What cannot be done here is refused by name, never passed over."""
+"""The bodies of requests and answers in LangGraph's protocol. What cannot be done here is refused by name, never passed
+over; the answers only describe what is sent."""
 
 from __future__ import annotations
 
+import json
 import uuid
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 StreamMode = Literal["values", "updates", "messages-tuple", "custom"]
 Strategy = Literal["reject", "enqueue", "interrupt", "rollback"]
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
 RunStatus = Literal["pending", "running", "error", "success", "timeout", "interrupted"]
 MOST_METADATA = 16_000
-"""Characters of metadata, as JSON."""
+"""Bytes of metadata, as JSON."""
 
 
 def _as_list(value: Any) -> Any:
@@ -20,8 +23,9 @@ def _as_list(value: Any) -> Any:
 
 
 def _is_small(value: dict[str, Any]) -> dict[str, Any]:
-    if len(repr(value)) > MOST_METADATA:
-        raise ValueError(f"is too large: at most {MOST_METADATA} characters")
+    # Python reads NaN and halves of characters, which nobody else could read again: these are errors here.
+    if len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode()) > MOST_METADATA:
+        raise ValueError(f"is too large: at most {MOST_METADATA} bytes")
     return value
 
 
@@ -29,13 +33,39 @@ def _as_uuid(value: str) -> str:
     return str(uuid.UUID(value))
 
 
+def _not_here(value: Any) -> Any:
+    if value:
+        raise ValueError("cannot be asked for here")
+    return None
+
+
 Modes = Annotated[list[StreamMode], BeforeValidator(_as_list)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_is_small)]
 ThreadId = Annotated[str, AfterValidator(_as_uuid)]
+Refused = Annotated[Any, AfterValidator(_not_here)]
+"""What clients can ask for and is not there."""
 
 
 class Body(BaseModel):
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+
+class Checkpoint(Body):
+    """A state of a thread, as it is told of each. There are no subgraphs, whose states had a checkpoint_ns."""
+
+    checkpoint_id: str | None = Field(default=None, max_length=100)
+    checkpoint_ns: Refused = None
+
+
+class AtCheckpoint(Body):
+    """What happens in the state that a thread had at a checkpoint, not in its newest one."""
+
+    checkpoint: Checkpoint | None = None
+    checkpoint_id: str | None = Field(default=None, max_length=100)
+
+    @property
+    def at(self) -> str | None:
+        return self.checkpoint_id or (self.checkpoint.checkpoint_id if self.checkpoint is not None else None) or None
 
 
 class Config(Body):
@@ -61,7 +91,7 @@ class Command(Body):
         return value
 
 
-class RunCreate(Body):
+class RunCreate(AtCheckpoint):
     """A run that is asked for.
 
     on_disconnect: what becomes of it when its stream is cut off.
@@ -81,39 +111,52 @@ class RunCreate(Body):
     if_not_exists: Literal["create", "reject"] = "reject"
     on_disconnect: Literal["cancel", "continue"] = "continue"
     on_completion: Literal["delete", "keep"] = "delete"
-    interrupt_before: Any = None
-    interrupt_after: Any = None
-    webhook: str | None = None
-    checkpoint: Any = None
-    checkpoint_id: str | None = None
-    after_seconds: float | None = None
+    interrupt_before: Refused = None
+    interrupt_after: Refused = None
+    webhook: Refused = None
+    after_seconds: Refused = None
     feedback_keys: Any = None
-
-    @field_validator("interrupt_before", "interrupt_after", "webhook", "checkpoint", "checkpoint_id", "after_seconds")
-    @classmethod
-    def _not_here(cls, value: Any) -> Any:
-        if value:
-            raise ValueError("cannot be asked for here")
-        return None
 
 
 class ThreadCreate(Body):
     thread_id: ThreadId | None = None
     metadata: Metadata = {}
     if_exists: Literal["raise", "do_nothing"] = "raise"
-    supersteps: Any = None
-    ttl: Any = None
-
-    @field_validator("supersteps", "ttl")
-    @classmethod
-    def _not_here(cls, value: Any) -> Any:
-        if value:
-            raise ValueError("cannot be asked for here")
-        return None
+    supersteps: Refused = None
+    ttl: Refused = None
 
 
 class ThreadUpdate(Body):
     metadata: Metadata = {}
+    ttl: Refused = None
+
+
+class ThreadPrune(Body):
+    """strategy: what is not needed any more of a thread's older states goes by itself."""
+
+    thread_ids: list[str] = Field(max_length=100)
+    strategy: Literal["delete"] = "delete"
+
+
+class StateUpdate(AtCheckpoint):
+    """values: its messages are added, take the place of those with their ids, or take them out (type `remove`). None:
+    the thread is again as it was at the checkpoint. as_node: between runs nothing is next, as after these."""
+
+    values: dict[str, Any] | None = None
+    as_node: Literal["model", "__end__"] | None = None
+
+    @model_validator(mode="after")
+    def _says_what(self) -> StateUpdate:
+        if set(self.values or {}) - {"messages"}:
+            raise ValueError("values: only messages can be written")
+        if self.messages is None and self.at is None:
+            raise ValueError("values.messages or a checkpoint is missing")
+        return self
+
+    @property
+    def messages(self) -> Any:
+        """What is to be written, as it was sent; None for nothing."""
+        return (self.values or {}).get("messages") or None
 
 
 class ThreadSearch(Body):
@@ -126,17 +169,29 @@ class ThreadSearch(Body):
     sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] = "updated_at"
     sort_order: Literal["asc", "desc"] = "desc"
     select: list[str] | None = None
+    extract: Refused = None
 
 
 class HistoryRequest(Body):
     limit: int = Field(default=10, ge=1, le=100)
-    before: Any = None
-    checkpoint: Any = None
-    metadata: Any = None
+    before: str | dict[str, Any] | None = None
+    checkpoint: Checkpoint | None = None
+    metadata: Refused = None
+    select: list[str] | None = None
+
+    @property
+    def older_than(self) -> str | None:
+        """The checkpoint that `before` names."""
+        if not isinstance(self.before, dict):
+            return self.before
+        inner = self.before.get("configurable")
+        found = self.before.get("checkpoint_id") or (inner.get("checkpoint_id") if isinstance(inner, dict) else None)
+        return None if found is None else str(found)
 
 
 class CheckpointRequest(Body):
-    checkpoint: dict[str, Any]
+    checkpoint: Checkpoint
+    select: list[str] | None = None
 
 
 class AssistantSearch(Body):
@@ -151,3 +206,89 @@ class CancelMany(Body):
     thread_id: ThreadId | None = None
     run_ids: list[str] | None = None
     status: Literal["pending", "running", "all"] | None = None
+
+
+class InterruptTold(BaseModel):
+    id: str
+    value: dict[str, Any]
+
+
+class CheckpointTold(BaseModel):
+    thread_id: str
+    checkpoint_ns: Literal[""]
+    checkpoint_id: str
+    checkpoint_map: None
+
+
+class TaskTold(BaseModel):
+    """What is next in a thread. id: of the run."""
+
+    id: str
+    name: str
+    error: None
+    interrupts: list[InterruptTold]
+    checkpoint: None
+    state: None
+    result: None
+
+
+class StateTold(BaseModel):
+    """LangGraph's ThreadState; of one that was asked for in parts only these."""
+
+    values: dict[str, Any] = {}
+    next: list[str] = []
+    tasks: list[TaskTold] = []
+    interrupts: list[InterruptTold] = []
+    metadata: dict[str, Any] = {}
+    created_at: datetime | None = None
+    checkpoint: CheckpointTold | None = None
+    parent_checkpoint: CheckpointTold | None = None
+
+
+class UpdatedTold(BaseModel):
+    checkpoint: CheckpointTold
+    configurable: CheckpointTold
+    checkpoint_id: str
+
+
+class ThreadTold(BaseModel):
+    """LangGraph's Thread. interrupts: by the run that waits."""
+
+    thread_id: uuid.UUID
+    created_at: datetime
+    updated_at: datetime
+    metadata: dict[str, Any]
+    status: ThreadStatus
+    config: dict[str, Any]
+    values: dict[str, Any] | None
+    interrupts: dict[str, list[InterruptTold]]
+
+
+class RunTold(BaseModel):
+    """LangGraph's Run. cancel_reason: why it was ended early."""
+
+    run_id: uuid.UUID
+    thread_id: uuid.UUID
+    assistant_id: str
+    created_at: datetime
+    updated_at: datetime
+    status: RunStatus
+    metadata: dict[str, Any]
+    multitask_strategy: Strategy
+    kwargs: dict[str, Any]
+    cancel_reason: str | None
+
+
+class AssistantTold(BaseModel):
+    """LangGraph's Assistant."""
+
+    assistant_id: str
+    graph_id: str
+    name: str
+    description: str | None
+    config: dict[str, Any]
+    context: dict[str, Any]
+    metadata: dict[str, Any]
+    version: int
+    created_at: datetime
+    updated_at: datetime

@@ -15,8 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from bot.http.api.answers import Answers
 from bot.http.api.content import read_messages
 from bot.http.api.models import Metadata
-from bot.http.auth import SignedIn, requires
+from bot.http.auth import HOLDS_SECONDS, SignedIn, requires, signed_out
 from bot.http.errors import HttpProblem
+from bot.http.sse import EVENT, EventStream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -29,8 +30,12 @@ if TYPE_CHECKING:
     from bot.store.programs import ProgramThread
 
 THREAD_HEADER = "X-Antler-Thread"
-DISCONNECT_SECONDS = 1.0
-"""Between two looks whether a client that waits is still there."""
+STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The answer, or with stream its events",
+        "content": {EventStream.media_type: {"schema": EVENT}},
+    }
+}
 
 
 class StreamOptions(BaseModel):
@@ -96,12 +101,17 @@ def error_json(problem: HttpProblem) -> dict[str, Any]:
     return {"error": {"message": str(problem), "code": problem.code, **more}}
 
 
-async def while_connected(request: Request, work: Callable[[], Awaitable[Response]]) -> Response:
-    """What `work` returns; it is cancelled when the client does not wait any longer."""
+async def while_connected(
+    parts: HttpParts, caller: Caller, request: Request, work: Callable[[], Awaitable[Response]]
+) -> Response:
+    """What `work` returns; it is cancelled when the client is gone, or may not have the answer any more. Raises
+    HttpProblem."""
     working = asyncio.ensure_future(work())
     try:
         while not working.done():
-            await asyncio.wait({working}, timeout=DISCONNECT_SECONDS)
+            await asyncio.wait({working}, timeout=HOLDS_SECONDS)
+            if not parts.gatekeeper.signins.holds(caller.key):
+                raise signed_out()
             if not working.done() and await request.is_disconnected():
                 return Response(status_code=499)
         return working.result()
@@ -109,6 +119,8 @@ async def while_connected(request: Request, work: Callable[[], Awaitable[Respons
         if not working.done():
             working.cancel()
             await asyncio.wait({working})
+        elif not working.cancelled():
+            working.exception()  # also where nobody is told of it
 
 
 def openai_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
@@ -127,7 +139,9 @@ def openai_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
     async def one_model(caller: SignedIn, name: str) -> dict[str, Any]:
         return model(answers.agent(name))
 
-    @router.post("/chat/completions", dependencies=[requires("runs")])
+    @router.post(
+        "/chat/completions", dependencies=[requires("runs")], response_model=dict[str, Any], responses=STREAMED
+    )
     async def completions(
         caller: SignedIn,
         request: Request,
@@ -151,7 +165,7 @@ def openai_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
             text = json.dumps(completion(await reading.whole(), agent), ensure_ascii=False)
             return Response(parts.redact(text), media_type="application/json", headers=headers)
 
-        return await while_connected(request, work)
+        return await while_connected(parts, caller, request, work)
 
     return router
 

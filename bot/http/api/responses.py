@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from bot.http.api.answers import Answers, Reading
 from bot.http.api.content import Said, invalid, read_messages
 from bot.http.api.models import Metadata
-from bot.http.api.openai import THREAD_HEADER, error_json, named_thread, while_connected
+from bot.http.api.openai import STREAMED, THREAD_HEADER, error_json, named_thread, while_connected
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
 from bot.http.sse import event
@@ -99,7 +99,7 @@ def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRoute
     router, responses = APIRouter(prefix="/v1", tags=["openai"]), Responses(parts, threads, runs)
     answers = responses.answers
 
-    @router.post("/responses", dependencies=[requires("runs")])
+    @router.post("/responses", dependencies=[requires("runs")], response_model=dict[str, Any], responses=STREAMED)
     async def create(caller: SignedIn, request: Request, body: ResponseRequest) -> Response:
         agent = answers.agent(body.model)
         items = [{"role": "user", "content": body.input}] if isinstance(body.input, str) else body.input
@@ -121,9 +121,9 @@ def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRoute
             text = parts.redact(json.dumps(response_json(reading.answer, agent), ensure_ascii=False))
             return Response(text, media_type="application/json", headers=headers)
 
-        return await while_connected(request, work)
+        return await while_connected(parts, caller, request, work)
 
-    @router.get("/responses/{response_id}", dependencies=[requires("read")])
+    @router.get("/responses/{response_id}", dependencies=[requires("read")], response_model=dict[str, Any])
     async def get(caller: SignedIn, response_id: str) -> Response:
         thread, row = await responses.find(caller, response_id)
         reading = Reading(answers, thread, row)
@@ -133,7 +133,7 @@ def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRoute
         text = json.dumps(response_json(reading.answer, row.context.agent), ensure_ascii=False)
         return Response(parts.redact(text), media_type="application/json")
 
-    @router.post("/responses/{response_id}/cancel", dependencies=[requires("runs")])
+    @router.post("/responses/{response_id}/cancel", dependencies=[requires("runs")], response_model=dict[str, Any])
     async def cancel(caller: SignedIn, response_id: str) -> Response:
         _, row = await responses.find(caller, response_id)
         await runs.cancel(row)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from bot.http.api.content import Said, invalid
-from bot.http.api.threads import ACCOUNT
+from bot.http.api.content import Said, entry_of, invalid
+from bot.http.api.threads import ACCOUNT, LOOK_SECONDS, within
 from bot.http.errors import HttpProblem, not_found
 from bot.store import conversations, programs, prompts, run_events, runs, usage
 from bot.store.prompts import Decided
 from bot.store.rows import InboxState, RunState, StopReason
 from bot.texts import DEFAULT, texts_for
+from channels.http.channel import posted_id
 from channels.message import TurnOptions
-from harness.context import HistoryEntry
 from harness.events import FailureKind
 from harness.files.spool import FOLDER as SPOOL
 from harness.files.spool import Spool, SpoolSettings
@@ -36,11 +35,11 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow
     from bot.store.usage import Totals
     from channels.message import Attachment
+    from harness.context import HistoryEntry
     from harness.events import ReadyFile
 
-LOOK_SECONDS, LOOK_AGAIN_SECONDS = 0.5, 10.0
-"""Between two looks at the store, while a message is decided on (what turns it away is not told of) and while its run
-is awaited (that is told of, so that only a defect would need one)."""
+LOOK_AGAIN_SECONDS = 10.0
+"""Between two looks at the store while a run is awaited; what changes is told of, so that only a defect needs one."""
 CHUNK = 256 * 1024
 MOST_BEFORE = 400_000
 """Characters of all messages with which a thread begins."""
@@ -127,15 +126,9 @@ def message_of_program(said: Sequence[Said], known: frozenset[str]) -> tuple[Sai
 
 
 def said_before(said: Sequence[Said]) -> list[HistoryEntry]:
-    """What was said before, as a thread begins with it. What the client calls system is told as words of the person's:
-    the agent has instructions of its own, and a client is nobody who could change them."""
-    entries = []
-    for each in said:
-        text = f"[Instructions of the program that I write with]\n{each.text}" if each.role == "system" else each.text
-        if text.strip() and each.role != "tool":
-            role = "assistant" if each.role == "assistant" else "user"
-            entries.append(HistoryEntry(message_id=f"s{uuid.uuid4().hex}", role=role, text=text))
-    return entries
+    """What was said before, as a thread begins with it."""
+    entries = (entry_of(replace(each, id="")) for each in said if each.role != "tool")
+    return [entry for entry in entries if entry is not None]
 
 
 class Runs:
@@ -183,6 +176,12 @@ class Runs:
         )
         return await self._opened(thread.key, chat, posted.message_id)
 
+    async def was_sent(self, thread: ProgramThread, client_id: str) -> bool:
+        """Whether the client's request of that id has put its message into the thread already."""
+        chat = thread.key.partition(":")[2]
+        message_id = posted_id(chat, client_id)
+        return await self._store.read(lambda tx: programs.sent(tx, ACCOUNT, chat, message_id)) is not None
+
     async def _kept(self, caller: Caller, file: SentFile) -> Attachment:
         if file.upload_id:
             return await self._parts.api.attachment(caller, file.upload_id)
@@ -202,24 +201,7 @@ class Runs:
             await self._store.write(lambda tx: conversations.choose(tx, thread.key, "agent", agent))
             actor.forget_row()
 
-        await self._in_order(thread.key, choose)
-
-    async def _in_order(self, key: str, do: Any) -> None:
-        """Do something in the conversation's own order, and wait for it."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        async def doing(actor: Conversation) -> None:
-            try:
-                await do(actor)
-            except BaseException as error:
-                if not done.done():
-                    done.set_exception(error)
-                raise
-            if not done.done():
-                done.set_result(None)
-
-        self._parts.manager.in_order(key, doing)
-        await done
+        await self._threads.in_order(thread.key, choose)
 
     async def _seed(self, thread: ProgramThread, before: Sequence[Said]) -> None:
         if await self._threads.newest_run(thread.key) is not None:
@@ -349,7 +331,7 @@ class Runs:
                 if waiting.row.run_id == row.run_id:
                     await actor.drop(waiting, lambda texts: texts.dropped_by["author"])
 
-        await self._in_order(row.conversation, stop)
+        await self._threads.in_order(row.conversation, stop)
 
     def cancel_soon(self, row: RunRow) -> None:
         """cancel, for who is gone by then."""
@@ -436,9 +418,3 @@ def file_json(file: ReadyFile) -> dict[str, Any]:
     told = asdict(file)
     del told["spooled"]
     return told
-
-
-async def within(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, at most so long."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)

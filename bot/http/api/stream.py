@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from bot.http.api.runs import LOOK_AGAIN_SECONDS, file_json, within
-from bot.http.api.threads import values_of
+from bot.http.api.runs import LOOK_AGAIN_SECONDS, file_json
+from bot.http.api.threads import values_of, within
 from bot.store.rows import RunState
 from harness.events import (
     RUN_EVENT,

@@ -5,37 +5,46 @@ What is somebody else's is not found, for its conversation has another key.
 
 from __future__ import annotations
 
+import asyncio
 import uuid
+from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from bot.http.errors import not_found
+from bot.http.api.content import invalid
+from bot.http.errors import HttpProblem, not_found
 from bot.store import conversations, forgetting, programs, prompts, run_events, runs
 from bot.store.forgetting import BY_AGE, DeletionKind, DeletionRow
 from bot.store.identity import chat_of
 from bot.store.programs import ProgramThread
 from bot.store.retrying import every
 from bot.store.rows import RunState
+from harness.errors import UnfitChange
 from harness.events import RUN_EVENT, Question
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from sqlalchemy import Connection
 
+    from bot.conversations.actor import Conversation
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
     from bot.store.prompts import ApprovalRow
     from bot.store.rows import ConversationRow, RunRow
-    from harness.context import ThreadView
+    from harness.context import HistoryEntry, Removal, ThreadView
 
 ACCOUNT = "api"
 KEPT = timedelta(minutes=2)
 """For which a thread that was made for one run stays after its end, for clients that come back for the answer."""
 TIDY_SECONDS = 30.0
 
+LOOK_SECONDS = 0.5
+"""Between two looks at the store while a message is decided on: what turns it away is not told of."""
+NO_CHECKPOINT = "there is no such checkpoint, or not any more"
+
 Interrupts = list[dict[str, Any]]
+T = TypeVar("T")
 
 
 class Threads:
@@ -149,6 +158,82 @@ class Threads:
             return []
         return [_question(asked)]
 
+    # Writing into it.
+
+    async def write(self, thread: ProgramThread, changes: Sequence[HistoryEntry | Removal], at: str | None) -> None:
+        """Change what is in a thread; without changes it is again as it was at that checkpoint. Raises HttpProblem."""
+        harness = await self._parts.harness()
+
+        async def write() -> None:
+            thread_id = (await self.record(thread)).thread_id
+            try:
+                if changes:
+                    await harness.change(thread_id, changes, at=at)
+                else:
+                    await harness.rewind(thread_id, at)
+            except UnfitChange as error:
+                raise invalid(str(error), "values.messages") from None
+            except LookupError:
+                raise not_found(NO_CHECKPOINT) from None
+
+        if at is not None and not await self.views(thread, at=at):
+            raise not_found(NO_CHECKPOINT)
+        await self._at_rest(thread, write)
+        now = self._parts.clock.now()
+        await self._store.write(lambda tx: programs.touch(tx, thread.key, now))
+
+    async def copy(self, caller: Caller, thread: ProgramThread) -> ProgramThread:
+        """Another thread with the same history and metadata, without the files. Raises HttpProblem."""
+        harness = await self._parts.harness()
+
+        async def copy() -> ProgramThread:
+            made, _ = await self.create(caller, metadata=thread.metadata)
+            await harness.copy((await self.record(thread)).thread_id, (await self.record(made)).thread_id)
+            return made
+
+        return await self._at_rest(thread, copy)
+
+    async def _at_rest(self, thread: ProgramThread, do: Callable[[], Awaitable[T]]) -> T:
+        """Do something in a thread in which nothing runs or waits. Raises HttpProblem where something does."""
+
+        def has_runs(tx: Connection) -> bool:
+            return runs.active(tx, thread.key) is not None or bool(runs.queued(tx, thread.key))
+
+        async def attempt(actor: Conversation) -> list[T]:
+            return [] if actor.busy else [await do()]
+
+        with self._parts.runs.following.watch(thread.key) as changed:
+            while True:
+                changed.clear()
+                if await self._store.read(has_runs):
+                    text = "a run of this thread works or waits: wait for its end, or cancel it, and try again"
+                    raise HttpProblem(409, "thread_busy", text)
+                if result := await self.in_order(thread.key, attempt):
+                    return result[0]
+                # A message becomes a run in a moment, or a run has ended and its conversation has not heard of it yet.
+                await within(changed, LOOK_SECONDS)
+
+    async def in_order(self, key: str, do: Callable[[Conversation], Awaitable[T]]) -> T:
+        """Do something in the conversation's own order, and return what comes of it."""
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        async def doing(actor: Conversation) -> None:
+            try:
+                result = await do(actor)
+            except HttpProblem as refused:
+                if not done.done():
+                    done.set_exception(refused)
+            except BaseException as error:
+                if not done.done():
+                    done.set_exception(error)
+                raise
+            else:
+                if not done.done():
+                    done.set_result(result)
+
+        self._parts.manager.in_order(key, doing)
+        return await done
+
     # Its end.
 
     async def delete(self, thread: ProgramThread, by: str) -> None:
@@ -244,5 +329,7 @@ def state_json(thread_id: str, view: ThreadView | None, interrupts: Interrupts =
     }
 
 
-def iso(at: datetime) -> str:
-    return at.isoformat()
+async def within(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, at most so long."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)

@@ -176,12 +176,14 @@ def test_what_decides_nothing_is_refused(answer: Any) -> None:
         {"interrupt_before": ["tools"]},
         {"interrupt_after": "*"},
         {"webhook": "http://x"},
-        {"checkpoint_id": "c"},
+        {"checkpoint": {"checkpoint_id": "c", "checkpoint_ns": "tools:1"}},
         {"after_seconds": 5},
         {"stream_mode": "debug"},
         {"multitask_strategy": "other"},
         {"command": {"goto": "x"}},
         {"metadata": {"a": "x" * 20_000}},
+        {"metadata": {"a": float("nan")}},
+        {"metadata": {"a": "\ud800"}},
     ],
 )
 def test_what_cannot_be_done_is_refused(asked: dict[str, Any]) -> None:

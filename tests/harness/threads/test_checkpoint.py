@@ -20,6 +20,8 @@ from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.serde import jsonplus
 
 from bot.store.sql import POSTGRES_OPTIONS, libpq_url
+from harness.context import HistoryEntry, Removal
+from harness.errors import UnfitChange
 from harness.threads.checkpoints import open_checkpoints
 from harness.threads.postgres_saver import RetryingPostgresSaver
 from tests.harness.support import Bench, Script, collect, context, said
@@ -27,6 +29,8 @@ from tests.simulators.postgres import PostgresServer, postgres_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from harness.run.runner import HarnessRunner
 
 FIXTURES = Path(__file__).parent / "fixtures"
 OLD_FILE = FIXTURES / "checkpoints-0.1.0.sqlite"
@@ -136,6 +140,43 @@ async def test_a_long_life_keeps_few_checkpoints(bench: Bench, script: Script) -
         ((count,),) = file.execute("SELECT count(*) FROM checkpoints")
     file.close()
     assert count < 150
+
+
+async def test_a_thread_is_changed_between_turns(bench: Bench, script: Script, database: str) -> None:
+    async def texts(harness: HarnessRunner) -> list[str]:
+        return [entry.text for entry in await harness.history("thread-1")]
+
+    note = HistoryEntry(message_id="note", role="user", text="a note")
+    async with bench.open() as harness:
+        await collect(harness, context("r1"), said("one"))
+        base = (await harness.head("thread-1")).id
+        await collect(harness, context("r2"), said("two"))
+        first, answer, *_ = await harness.history("thread-1")
+        changed = HistoryEntry(message_id=answer.message_id, role="assistant", text="another")
+        await harness.change("thread-1", [Removal(first.message_id), note, changed])
+        assert await texts(harness) == ["another", "two", "answer 2", "a note"]
+    async with bench.open() as harness:
+        await collect(harness, context("r3"), said("three"))
+        assert await texts(harness) == ["another", "two", "answer 2", "a note", "three", "answer 3"]
+        assert [str(message.content).partition("\n")[0] for message in script.requests[-1][-2:]] == ["a note", "three"]
+        gone = Removal("note")
+        for unfit in ((note, Removal("nobody's")), (gone, gone)):
+            with pytest.raises(UnfitChange):
+                await harness.change("thread-1", unfit)
+        with pytest.raises(LookupError):
+            await harness.change("thread-1", [note], at="1f000000-0000-6000-8000-000000000000")
+        assert (await texts(harness))[-1] == "answer 3"
+        await harness.change("thread-1", [note], at=base)
+        assert await texts(harness) == ["one", "answer 1", "a note"]
+        await harness.change("thread-1", [Removal(None), note])
+        assert await texts(harness) == ["a note"]
+        assert [view.open for view in await harness.views("thread-1")] == [False]
+        await harness.copy("thread-1", "copied")
+        await collect(harness, context("r4", thread="copied"), said("four"))
+        assert [entry.text for entry in await harness.history("copied")] == ["a note", "four", "answer 4"]
+        assert await texts(harness) == ["a note"]
+        await harness.change("new", [note])
+        assert [entry.text for entry in await harness.history("new")] == ["a note"]
 
 
 async def test_a_turn_works_the_same_on_both_databases(bench: Bench, script: Script, database: str) -> None:
