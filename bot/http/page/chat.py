@@ -5,6 +5,7 @@ What is written and pressed goes through the API of conversations (`bot.http.cha
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
@@ -110,7 +111,9 @@ class ChatPages:
     ) -> tuple[list[dict[str, Any]], str]:
         """The messages to show, and the time before which there are more, "" where these are all."""
         entries = await self._talk.history(caller, chat, limit=SHOWN, before=before)
-        return [seen(entry, t) for entry in entries], entries[0]["at"] if len(entries) >= SHOWN else ""
+        # In a thread, as code gets its colours there.
+        shown = await asyncio.to_thread(lambda: [seen(entry, t) for entry in entries])
+        return shown, entries[0]["at"] if len(entries) >= SHOWN else ""
 
     async def listed(
         self,
