@@ -239,6 +239,16 @@ class Talk:
             raise not_found("there is no such file")
         return live.file
 
+    async def files(self, caller: Caller, chat: str) -> list[Shown]:
+        """The files of the bot's newest messages in a chat, newest first. Raises HttpProblem."""
+        self.require(caller, chat)
+        answered = await self._store.read(lambda tx: shown.answered(tx, self.account, chat, MOST_LISTED, None))
+        board = self._channel().board(chat)
+        stored = [part for reply in answered for part in _parts(reply) if not board.is_removed(part.message_id)]
+        known = {part.message_id for part in stored}
+        found = [*stored, *(live for live in board.messages if live.message_id not in known)]
+        return sorted((each for each in found if each.file is not None), key=lambda each: each.at, reverse=True)
+
     # Reading.
 
     async def history(

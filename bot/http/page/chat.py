@@ -16,6 +16,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingRes
 
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
+from bot.http.page.artifacts import add_artifacts
 from bot.http.page.messages import INLINE_PICTURES, Reader, seen
 from bot.http.page.view import language_of, page_router
 from bot.http.sse import event
@@ -50,6 +51,7 @@ def chat_router(parts: HttpParts, pages: Pages) -> APIRouter:
     router.add_api_route("/c/{chat}/title", chat.rename, methods=["POST"], dependencies=threads)
     router.add_api_route("/c/{chat}/events", chat.events, methods=["GET"], dependencies=read)
     router.add_api_route("/uploads/{upload_id}", chat.uploaded, methods=["GET"], dependencies=read)
+    add_artifacts(router, parts, pages)
     return router
 
 
