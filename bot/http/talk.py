@@ -45,6 +45,8 @@ CHAT_NAME = re.compile(rf"[\w.-]{{1,{LONGEST_NAME}}}", re.ASCII)
 CLIENT_ID = re.compile(rf"[\x21-\x7e]{{1,{LONGEST_CLIENT_ID}}}")
 UPLOAD_ID = re.compile(r"[a-f0-9]{32}(\.[A-Za-z0-9]{1,10})?")
 MOST_LISTED = 200
+VOICE = "voice"
+"""The third line of what is known of an upload, where it is a voice message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +182,12 @@ class Talk:
 
     # Files.
 
-    async def upload(self, caller: Caller, name: str, mime_type: str, chunks: AsyncIterator[bytes]) -> Attachment:
-        """Keep a file for a message that is posted next. Raises HttpProblem."""
+    async def upload(
+        self, caller: Caller, name: str, mime_type: str, chunks: AsyncIterator[bytes], *, voice: bool = False
+    ) -> Attachment:
+        """Keep a file for a message that is posted next. voice: it is a voice message. Raises HttpProblem."""
+        if voice and not mime_type.startswith("audio/"):
+            raise HttpProblem(422, "invalid", "a voice message is of a type such as audio/webm or audio/mp4")
         allowance, suffix = self._allowance(caller.person), os.path.splitext(name)[1]
         upload_id = secrets.token_hex(16) + (suffix if UPLOAD_ID.fullmatch("0" * 32 + suffix) else "")
         folder = self._users / uploads_folder(caller.person)
@@ -198,13 +204,14 @@ class Talk:
                     await asyncio.to_thread(file.write, chunk)
                 await asyncio.to_thread(_synced, file)
             declared = harmless_name(name, "file")
-            await asyncio.to_thread(_described, folder / f"{upload_id}.name", f"{mime_type}\n{declared}")
+            about = f"{mime_type}\n{declared}" + (f"\n{VOICE}" if voice else "")
+            await asyncio.to_thread(_described, folder / f"{upload_id}.name", about)
             await asyncio.to_thread(part.replace, path)
         except BaseException:
             allowance.take(-size)
             await asyncio.to_thread(part.unlink, missing_ok=True)
             raise
-        return self._attachment(caller, upload_id, declared, mime_type, size)
+        return self._attachment(caller, upload_id, declared, mime_type, size, VOICE if voice else "")
 
     async def attachment(self, caller: Caller, upload_id: str) -> Attachment:
         """A file that the caller has uploaded before. Raises HttpProblem."""
@@ -216,13 +223,15 @@ class Talk:
             told = await asyncio.to_thread((folder / f"{upload_id}.name").read_text, "utf-8")
         except OSError:
             raise not_found("there is no such upload") from None
-        mime_type, _, name = told.partition("\n")
-        return self._attachment(caller, upload_id, name, mime_type, size)
+        mime_type, name, mark = (*told.split("\n", 2), "", "")[:3]
+        return self._attachment(caller, upload_id, name, mime_type, size, mark)
 
-    def _attachment(self, caller: Caller, upload_id: str, name: str, mime_type: str, size: int) -> Attachment:
+    def _attachment(
+        self, caller: Caller, upload_id: str, name: str, mime_type: str, size: int, mark: str
+    ) -> Attachment:
         return Attachment(
             ref=f"{uploads_folder(caller.person)}/{upload_id}",
-            kind=_kind(mime_type),
+            kind="voice" if mark == VOICE else _kind(mime_type),
             name=name,
             mime_type=mime_type or mimetypes.guess_type(name)[0],
             size=size,
@@ -255,7 +264,7 @@ class Talk:
         self, caller: Caller, chat: str, *, limit: int = 100, before: datetime | None = None
     ) -> list[dict[str, Any]]:
         """The newest messages of both sides as JSON types, oldest first, each with `author` "person" or "bot". before:
-        only older ones. Growing ones as they are now."""
+        only older ones. Growing ones as they are now. What a branch began with comes first, marked as `inherited`."""
         self.require(caller, chat)
         most = max(1, min(limit, MOST_LISTED))
         said = await self._store.read(lambda tx: shown.said(tx, self.account, chat, most, before))

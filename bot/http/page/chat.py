@@ -16,8 +16,9 @@ from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingRes
 
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
+from bot.http.guard import PERMISSIONS
 from bot.http.page.artifacts import add_artifacts
-from bot.http.page.messages import INLINE_PICTURES, Reader, seen
+from bot.http.page.messages import INLINE_PICTURES, INLINE_SOUNDS, Reader, seen
 from bot.http.page.view import language_of, page_router
 from bot.http.sse import event
 from bot.store import conversations
@@ -76,10 +77,13 @@ class ChatPages:
         messages, more = ([], "") if fresh else await self._history(caller, chat, t)
         mine = await self._talk.conversations(caller, limit=LISTED)
         demo = self._parts.settings().models[0].use == "demo"
+        transcription = self._parts.settings().transcription
+        records = 0.0 if transcription is None else transcription.max_minutes
         return self._pages.html(
             request,
             "chat.html",
             caller,
+            headers={"Permissions-Policy": f"{PERMISSIONS}, microphone=(self)"} if records else None,
             active="chat",
             chat=chat,
             title=next((each.title for each in mine if each.chat == chat), ""),
@@ -91,6 +95,7 @@ class ChatPages:
             more=more,
             after=after,
             working=self._works(chat),
+            records=records,
         )
 
     def _works(self, chat: str) -> bool:
@@ -180,14 +185,14 @@ class ChatPages:
                 yield event(*found, number)
 
     async def uploaded(self, caller: SignedIn, upload_id: str) -> FileResponse:
-        """A file that the caller has attached: pictures are shown, anything else is only saved."""
+        """A file that the caller has attached: pictures are shown, sounds played, anything else only saved."""
         path, attachment = await self._talk.uploaded(caller, upload_id)
-        picture = attachment.mime_type in INLINE_PICTURES
+        shown = attachment.mime_type in INLINE_PICTURES | INLINE_SOUNDS
         return FileResponse(
             path,
-            media_type=attachment.mime_type if picture else "application/octet-stream",
+            media_type=attachment.mime_type if shown else "application/octet-stream",
             headers={
-                "Content-Disposition": f"{'inline' if picture else 'attachment'}; "
+                "Content-Disposition": f"{'inline' if shown else 'attachment'}; "
                 f"filename*=UTF-8''{quote(attachment.name or 'file')}",
                 "Content-Security-Policy": "default-src 'none'; sandbox",
                 "Cache-Control": "private, max-age=3600",

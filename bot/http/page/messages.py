@@ -71,7 +71,14 @@ def seen(entry: Mapping[str, Any], t: Words) -> dict[str, Any]:
 
 def _attached(attachment: Mapping[str, Any]) -> dict[str, Any]:
     upload = str(attachment.get("ref", "")).rpartition("/")[2]
-    return {"name": attachment["name"], "upload": upload, "picture": attachment["mime_type"] in INLINE_PICTURES}
+    mime_type = attachment["mime_type"]
+    return {
+        "name": attachment["name"],
+        "upload": upload,
+        "picture": mime_type in INLINE_PICTURES,
+        "sound": mime_type in INLINE_SOUNDS,
+        "voice": attachment.get("kind") == "voice",
+    }
 
 
 def _file(file: Mapping[str, Any] | None) -> dict[str, Any] | None:

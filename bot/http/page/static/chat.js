@@ -270,11 +270,11 @@ async function attach(files) {
     });
   }
 }
-async function upload(file) {
+async function upload(file, voice = false) {
   const csrf = document.querySelector('meta[name="csrf"]').content;
   const headers = { "X-Antler-CSRF": csrf, "Content-Type": file.type || "application/octet-stream" };
   try {
-    const answer = await fetch(`${base}/api/uploads?name=${encodeURIComponent(file.name.slice(-200))}`, { method: "POST", body: file, headers });
+    const answer = await fetch(`${base}/api/uploads?name=${encodeURIComponent(file.name.slice(-200))}${voice ? "&voice=true" : ""}`, { method: "POST", body: file, headers });
     if (answer.ok) return await answer.json();
     toast(say("upload_failed", { name: file.name, why: await reason(answer) }), "bad");
   } catch {
@@ -282,6 +282,10 @@ async function upload(file) {
   }
   return null;
 }
+document.addEventListener("recorded", async (event) => {
+  const kept = await upload(event.detail.file, true);
+  event.detail.sent(kept !== null && await post("", [kept.id]));
+});
 document.getElementById("files").addEventListener("change", (event) => {
   attach([...event.target.files]);
   event.target.value = "";
