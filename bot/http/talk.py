@@ -12,12 +12,13 @@ import re
 import secrets
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from bot.files.uploads import MEGABYTE
 from bot.http.errors import HttpProblem, not_found
 from bot.http.sse import event
-from bot.store import shown
+from bot.store import branches, shown
 from bot.store.identity import chat_of, harmless_name, native_on, owns_chat, uploads_folder, users_folder
 from channels.errors import NotCommitted
 from channels.http.board import Shown
@@ -27,12 +28,12 @@ from channels.message import Attachment, Quote, Sender
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-    from datetime import datetime
     from pathlib import Path
 
     from bot.access.store import AccessStore
     from bot.files.uploads import Allowance, Exceeded
     from bot.http.auth import Caller
+    from bot.store.branches import Inherited
     from bot.store.retrying import RetryingStore
     from bot.store.shown import Answered, Listed
     from channels.base import Channel
@@ -244,18 +245,26 @@ class Talk:
         if live is None:
             reply = await self._store.read(lambda tx: shown.reply_of(tx, self.account, chat, message_id))
             live = next((each for each in _parts(reply) if each.message_id == message_id), None) if reply else None
-        if live is None or live.file is None:
-            raise not_found("there is no such file")
-        return live.file
+        if live is not None and live.file is not None:
+            return live.file
+        for each in await self._inherited(chat):
+            if each.entry["message_id"] == message_id and each.file is not None:
+                return each.file
+        raise not_found("there is no such file")
 
     async def files(self, caller: Caller, chat: str) -> list[Shown]:
-        """The files of the bot's newest messages in a chat, newest first. Raises HttpProblem."""
+        """The files of the bot's newest messages in a chat, newest first; then those that it began with. Raises
+        HttpProblem."""
         self.require(caller, chat)
         answered = await self._store.read(lambda tx: shown.answered(tx, self.account, chat, MOST_LISTED, None))
         board = self._channel().board(chat)
         stored = [part for reply in answered for part in _parts(reply) if not board.is_removed(part.message_id)]
         known = {part.message_id for part in stored}
         found = [*stored, *(live for live in board.messages if live.message_id not in known)]
+        found += [
+            Shown(message_id=each.entry["message_id"], file=each.file, at=datetime.fromisoformat(each.entry["at"]))
+            for each in await self._inherited(chat)
+        ]
         return sorted((each for each in found if each.file is not None), key=lambda each: each.at, reverse=True)
 
     # Reading.
@@ -281,7 +290,19 @@ class Talk:
             # Sent, and not recorded yet.
             found += [(live.at, live.as_json()) for live in board.messages if live.message_id not in known]
         found.sort(key=lambda each: each[0])
-        return [told for _, told in found[-most:]]
+        own = [told for _, told in found[-most:]]
+        missing = most - len(own)
+        if not missing:
+            return own
+        began = [each.entry | {"inherited": True} for each in await self._inherited(chat)]
+        if before is not None:
+            began = [entry for entry in began if datetime.fromisoformat(entry["at"]) < before]
+        return [*began[-missing:], *own]
+
+    async def _inherited(self, chat: str) -> tuple[Inherited, ...]:
+        """What a chat began with that was branched from another one."""
+        branch = await self._store.read(lambda tx: branches.load(tx, self.key(chat)))
+        return () if branch is None or branch.made_at is None else branch.messages
 
     async def follow(self, caller: Caller, chat: str, last_event_id: str | None = None) -> AsyncGenerator[str, None]:
         """The changes of a conversation as server-sent events, without end: see `channels.http.board` for their types;

@@ -260,6 +260,13 @@ class HarnessRunner:
         """Begin a new thread with what was said elsewhere."""
         await threads.replace_history(self._any_graph(), thread_id, threads.messages_of(said))
 
+    async def fork(
+        self, thread_id: str, fork_id: str, *, before: str = "", through: str = "", checkpoint_id: str | None = None
+    ) -> bool:
+        """Begin a new thread with what another one held up to there."""
+        end = threads.ForkEnd(before, through)
+        return await threads.fork(self._any_graph(), self._parts.effects, thread_id, fork_id, end, checkpoint_id)
+
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""
         self._finished.forget(thread_id)

@@ -61,6 +61,7 @@ class ScriptedHarness:
     heads: dict[str, int] = field(default_factory=dict)
     starts: list[Start] = field(default_factory=list)
     rewinds: list[str | None] = field(default_factory=list)
+    forks: list[tuple[str, str, str, str]] = field(default_factory=list)
     lost: bool = False
     said: dict[str, list[HistoryEntry]] = field(default_factory=dict)
     compacted: list[tuple[str, str]] = field(default_factory=list)
@@ -182,6 +183,13 @@ class ScriptedHarness:
 
     async def seed(self, thread_id: str, said: Sequence[HistoryEntry]) -> None:
         self.said[thread_id] = list(said)
+
+    async def fork(
+        self, thread_id: str, fork_id: str, *, before: str = "", through: str = "", checkpoint_id: str | None = None
+    ) -> bool:
+        """It has no messages of its own: what is not kept is told by who asks."""
+        self.forks.append((thread_id, fork_id, before, through))
+        return False
 
     async def forget(self, thread_id: str) -> None:
         self.heads.pop(thread_id, None)

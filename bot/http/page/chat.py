@@ -18,10 +18,11 @@ from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
 from bot.http.guard import PERMISSIONS
 from bot.http.page.artifacts import add_artifacts
+from bot.http.page.branches import add_branches
 from bot.http.page.messages import INLINE_PICTURES, INLINE_SOUNDS, Reader, seen
 from bot.http.page.view import language_of, page_router
 from bot.http.sse import event
-from bot.store import conversations
+from bot.store import branches, conversations
 from bot.texts.page import Words, words
 from channels.text.sanitize import seen_line
 from harness.models.tour_texts import texts_in
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from bot.http.page.view import Pages
     from bot.http.parts import HttpParts
+    from bot.store.branches import Relations
     from bot.store.shown import Listed
 
 SHOWN = 60
@@ -53,6 +55,7 @@ def chat_router(parts: HttpParts, pages: Pages) -> APIRouter:
     router.add_api_route("/c/{chat}/events", chat.events, methods=["GET"], dependencies=read)
     router.add_api_route("/uploads/{upload_id}", chat.uploaded, methods=["GET"], dependencies=read)
     add_artifacts(router, parts, pages)
+    add_branches(router, parts)
     return router
 
 
@@ -96,7 +99,11 @@ class ChatPages:
             after=after,
             working=self._works(chat),
             records=records,
+            branch=await self._relations(chat),
         )
+
+    async def _relations(self, chat: str) -> Relations:
+        return await self._parts.store.read(lambda tx: branches.relations(tx, self._talk.key(chat)))
 
     def _works(self, chat: str) -> bool:
         """Whether the agent is at work in a chat."""
@@ -138,7 +145,10 @@ class ChatPages:
     async def earlier(self, request: Request, caller: SignedIn, chat: str, before: datetime) -> HTMLResponse:
         t = words(language_of(request))
         messages, more = await self._history(caller, self._talk.require(caller, chat), t, before)
-        return self._pages.html(request, "messages.html", caller, messages=messages, chat=chat, more=more)
+        branch = await self._relations(chat)
+        return self._pages.html(
+            request, "messages.html", caller, messages=messages, chat=chat, more=more, branch=branch
+        )
 
     async def rename(
         self, request: Request, caller: SignedIn, chat: str, title: Annotated[str, Form(max_length=LONGEST_TITLE)]
@@ -178,7 +188,8 @@ class ChatPages:
         async for number, change in self._talk.changes(caller, chat, since):
             if change.type == "snapshot":
                 messages, more = await self._history(caller, chat, t)
-                whole = text(request, "messages.html", caller, messages=messages, chat=chat, more=more)
+                shown = {"messages": messages, "chat": chat, "more": more, "branch": await self._relations(chat)}
+                whole = text(request, "messages.html", caller, **shown)
                 yield event("state", {"html": whole, "working": self._works(chat)}, number)
                 reader.sent.clear()
             elif (found := reader.event(change.type, change.data)) is not None:

@@ -54,6 +54,7 @@ def seen(entry: Mapping[str, Any], t: Words) -> dict[str, Any]:
             "command": bool(_COMMAND.fullmatch(text.strip())),
             "attachments": [_attached(each) for each in entry.get("attachments", ())],
             "at": entry["at"],
+            "inherited": entry.get("inherited", False),
         }
     return {
         "id": entry["message_id"],
@@ -66,6 +67,7 @@ def seen(entry: Mapping[str, Any], t: Words) -> dict[str, Any]:
         "final": entry["final"],
         "asks_reply": entry["asks_reply"],
         "at": entry["at"],
+        "inherited": entry.get("inherited", False),
     }
 
 
