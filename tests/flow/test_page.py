@@ -170,8 +170,6 @@ async def is_heard(world: World, client: httpx.AsyncClient) -> None:
     assert "written down by a machine" in str((await world.model.completions())[-1].body)
     shown = await client.get(f"/c/{chat}", headers={"Accept": "text/html"})
     assert f'<audio controls preload="metadata" src="/uploads/{kept.json()["id"]}"' in shown.text
-    played = await client.get(f"/uploads/{kept.json()['id']}")
-    assert played.headers["content-type"] == "audio/ogg"
     wrong = await client.post("/api/uploads", params=upload, content=b"x", headers={"Content-Type": "text/html"})
     assert wrong.status_code == 422
 

@@ -161,7 +161,7 @@ def _told(message_id: str, file: OutboundFile) -> dict[str, str]:
 
 
 def _told_size(size: int) -> str:
-    """As people read it, in units of 1000."""
+    """Return a size as people read it, in units of 1000."""
     amount = float(size)
     for unit in ("B", "kB", "MB"):
         if amount < 1000:
