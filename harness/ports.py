@@ -218,8 +218,13 @@ class Harness(Protocol):
         runs. at: in its state at that checkpoint, which takes the place of the newest one. Raises LookupError when that
         is gone, UnfitChange."""
 
-    async def copy(self, thread_id: str, to: str) -> None:
-        """Begin a new thread with the history and the plan of another one, in which nothing runs."""
+    async def fork(
+        self, thread_id: str, fork_id: str, *, before: str = "", through: str = "", checkpoint_id: str | None = None
+    ) -> bool:
+        """Begin the new thread `fork_id` with what another one held, tools' results and all: up to before the person's
+        message of that id, or to the end of that run, which works no more; all of it without either. checkpoint_id:
+        where the thread was before that message, for where it is not in its history any more. False: it is not kept;
+        then nothing was written. The other thread stays as it is, and may be at work."""
 
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""

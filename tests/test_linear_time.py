@@ -17,8 +17,6 @@ import time
 from functools import cache, lru_cache
 from itertools import count
 from pathlib import Path
-from re import _constants as kinds  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -42,6 +40,10 @@ from tests.memory_channel import layout as memory_layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+# How `re` reads a pattern; no part of what it promises, and without types.
+kinds: Any = importlib.import_module("re._constants")
+parser: Any = importlib.import_module("re._parser")
 
 PATTERN_SIZES = (1_000, 4_000)
 READER_SIZES = (4_000, 16_000)

@@ -218,6 +218,17 @@ class Sandboxes:
         finally:
             workspaces.close()
 
+    async def copy(self, thread_id: str, other: str) -> bool:
+        """Give another thread, which has no files yet, a copy of a thread's. False: not all of them: they are too many,
+        or not on this machine. Raises SandboxError."""
+        if self.elsewhere:
+            return False
+        workspaces = Workspaces(self._site.folder_of, self._settings)
+        try:
+            return await workspaces.copy(thread_id, other)
+        finally:
+            workspaces.close()
+
     async def shutdown(self, seconds: float) -> None:
         """End what runs; what hangs longer than that is left to the next start. Idempotent."""
         if self._begun:

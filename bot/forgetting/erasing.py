@@ -59,7 +59,7 @@ class ThreadEraser:
         await (await self._harness()).forget(thread_id)
         async with asyncio.timeout(FILES_SECONDS):
             await self._files(thread_id)
-        await self._spool.remove(run_ids)
+        await self._spool.remove((*run_ids, thread_id))
         await self.blank(deletion_id, run_ids)
 
         def unit(tx: Connection) -> None:

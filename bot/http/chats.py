@@ -135,11 +135,15 @@ def chats_router(parts: HttpParts) -> APIRouter:
 
     @router.post("/uploads", dependencies=[requires("threads")], status_code=201)
     async def upload(
-        caller: SignedIn, request: Request, name: Annotated[str, Query(min_length=1, max_length=255)]
+        caller: SignedIn,
+        request: Request,
+        name: Annotated[str, Query(min_length=1, max_length=255)],
+        voice: bool = False,
     ) -> dict[str, Any]:
-        """The body is the file, its type the Content-Type. The answer's id goes into `attachments` of a message."""
+        """The body is the file, its type the Content-Type. The answer's id goes into `attachments` of a message. voice:
+        it is a voice message, of a type such as audio/webm: what it says is answered as if it had been typed."""
         mime_type = request.headers.get("content-type", "").partition(";")[0].strip()[:100]
-        kept = await talk(caller).upload(caller, name, mime_type, request.stream())
+        kept = await talk(caller).upload(caller, name, mime_type, request.stream(), voice=voice)
         return {"id": kept.ref.rpartition("/")[2], "name": kept.name, "kind": kept.kind, "size": kept.size}
 
     return router

@@ -39,6 +39,7 @@ CSP = "; ".join(
         "base-uri 'none'",
     )
 )
+PERMISSIONS = "camera=(), geolocation=(), payment=(), usb=()"
 HEADERS = {
     "Content-Security-Policy": CSP,
     "X-Content-Type-Options": "nosniff",
@@ -46,7 +47,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), payment=(), usb=(), microphone=(self)",
+    "Permissions-Policy": f"{PERMISSIONS}, microphone=()",
     "Cache-Control": "no-store",
 }
 """Of each answer that does not say otherwise itself."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bot.access.editor import AccessEditor
     from bot.access.signin import SignIns
     from bot.agents.profiles import AgentChoices
+    from bot.conversations.branching import Branching
     from bot.delivery import Delivery
     from bot.delivery.presented import Presented
     from bot.files.sandboxes import Sandboxes
@@ -82,6 +83,7 @@ class HttpParts:
     sandboxes: Sandboxes
     models: ModelHealth
     forgetting: Forgetting
+    branching: Branching
     reloader: Reloader | None
     redact: Redactor
 

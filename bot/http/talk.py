@@ -12,12 +12,13 @@ import re
 import secrets
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from bot.files.uploads import MEGABYTE
 from bot.http.errors import HttpProblem, not_found
 from bot.http.sse import event
-from bot.store import shown
+from bot.store import branches, shown
 from bot.store.identity import chat_of, harmless_name, native_on, owns_chat, uploads_folder, users_folder
 from channels.errors import NotCommitted
 from channels.http.board import Shown
@@ -27,12 +28,12 @@ from channels.message import Attachment, Quote, Sender
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-    from datetime import datetime
     from pathlib import Path
 
     from bot.access.store import AccessStore
     from bot.files.uploads import Allowance, Exceeded
     from bot.http.auth import Caller
+    from bot.store.branches import Inherited
     from bot.store.retrying import RetryingStore
     from bot.store.shown import Answered, Listed
     from channels.base import Channel
@@ -45,6 +46,8 @@ CHAT_NAME = re.compile(rf"[\w.-]{{1,{LONGEST_NAME}}}", re.ASCII)
 CLIENT_ID = re.compile(rf"[\x21-\x7e]{{1,{LONGEST_CLIENT_ID}}}")
 UPLOAD_ID = re.compile(r"[a-f0-9]{32}(\.[A-Za-z0-9]{1,10})?")
 MOST_LISTED = 200
+VOICE = "voice"
+"""The third line of what is known of an upload, where it is a voice message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +183,12 @@ class Talk:
 
     # Files.
 
-    async def upload(self, caller: Caller, name: str, mime_type: str, chunks: AsyncIterator[bytes]) -> Attachment:
-        """Keep a file for a message that is posted next. Raises HttpProblem."""
+    async def upload(
+        self, caller: Caller, name: str, mime_type: str, chunks: AsyncIterator[bytes], *, voice: bool = False
+    ) -> Attachment:
+        """Keep a file for a message that is posted next. voice: it is a voice message. Raises HttpProblem."""
+        if voice and not mime_type.startswith("audio/"):
+            raise HttpProblem(422, "invalid", "a voice message is of a type such as audio/webm or audio/mp4")
         allowance, suffix = self._allowance(caller.person), os.path.splitext(name)[1]
         upload_id = secrets.token_hex(16) + (suffix if UPLOAD_ID.fullmatch("0" * 32 + suffix) else "")
         folder = self._users / uploads_folder(caller.person)
@@ -198,13 +205,14 @@ class Talk:
                     await asyncio.to_thread(file.write, chunk)
                 await asyncio.to_thread(_synced, file)
             declared = harmless_name(name, "file")
-            await asyncio.to_thread(_described, folder / f"{upload_id}.name", f"{mime_type}\n{declared}")
+            about = f"{mime_type}\n{declared}" + (f"\n{VOICE}" if voice else "")
+            await asyncio.to_thread(_described, folder / f"{upload_id}.name", about)
             await asyncio.to_thread(part.replace, path)
         except BaseException:
             allowance.take(-size)
             await asyncio.to_thread(part.unlink, missing_ok=True)
             raise
-        return self._attachment(caller, upload_id, declared, mime_type, size)
+        return self._attachment(caller, upload_id, declared, mime_type, size, VOICE if voice else "")
 
     async def attachment(self, caller: Caller, upload_id: str) -> Attachment:
         """A file that the caller has uploaded before. Raises HttpProblem."""
@@ -216,13 +224,15 @@ class Talk:
             told = await asyncio.to_thread((folder / f"{upload_id}.name").read_text, "utf-8")
         except OSError:
             raise not_found("there is no such upload") from None
-        mime_type, _, name = told.partition("\n")
-        return self._attachment(caller, upload_id, name, mime_type, size)
+        mime_type, name, mark = (*told.split("\n", 2), "", "")[:3]
+        return self._attachment(caller, upload_id, name, mime_type, size, mark)
 
-    def _attachment(self, caller: Caller, upload_id: str, name: str, mime_type: str, size: int) -> Attachment:
+    def _attachment(
+        self, caller: Caller, upload_id: str, name: str, mime_type: str, size: int, mark: str
+    ) -> Attachment:
         return Attachment(
             ref=f"{uploads_folder(caller.person)}/{upload_id}",
-            kind=_kind(mime_type),
+            kind="voice" if mark == VOICE else _kind(mime_type),
             name=name,
             mime_type=mime_type or mimetypes.guess_type(name)[0],
             size=size,
@@ -235,9 +245,27 @@ class Talk:
         if live is None:
             reply = await self._store.read(lambda tx: shown.reply_of(tx, self.account, chat, message_id))
             live = next((each for each in _parts(reply) if each.message_id == message_id), None) if reply else None
-        if live is None or live.file is None:
-            raise not_found("there is no such file")
-        return live.file
+        if live is not None and live.file is not None:
+            return live.file
+        for each in await self._inherited(chat):
+            if each.entry["message_id"] == message_id and each.file is not None:
+                return each.file
+        raise not_found("there is no such file")
+
+    async def files(self, caller: Caller, chat: str) -> list[Shown]:
+        """The files of the bot's newest messages in a chat, newest first; then those that it began with. Raises
+        HttpProblem."""
+        self.require(caller, chat)
+        answered = await self._store.read(lambda tx: shown.answered(tx, self.account, chat, MOST_LISTED, None))
+        board = self._channel().board(chat)
+        stored = [part for reply in answered for part in _parts(reply) if not board.is_removed(part.message_id)]
+        known = {part.message_id for part in stored}
+        found = [*stored, *(live for live in board.messages if live.message_id not in known)]
+        found += [
+            Shown(message_id=each.entry["message_id"], file=each.file, at=datetime.fromisoformat(each.entry["at"]))
+            for each in await self._inherited(chat)
+        ]
+        return sorted((each for each in found if each.file is not None), key=lambda each: each.at, reverse=True)
 
     # Reading.
 
@@ -245,7 +273,7 @@ class Talk:
         self, caller: Caller, chat: str, *, limit: int = 100, before: datetime | None = None
     ) -> list[dict[str, Any]]:
         """The newest messages of both sides as JSON types, oldest first, each with `author` "person" or "bot". before:
-        only older ones. Growing ones as they are now."""
+        only older ones. Growing ones as they are now. What a branch began with comes first, marked as `inherited`."""
         self.require(caller, chat)
         most = max(1, min(limit, MOST_LISTED))
         said = await self._store.read(lambda tx: shown.said(tx, self.account, chat, most, before))
@@ -262,7 +290,19 @@ class Talk:
             # Sent, and not recorded yet.
             found += [(live.at, live.as_json()) for live in board.messages if live.message_id not in known]
         found.sort(key=lambda each: each[0])
-        return [told for _, told in found[-most:]]
+        own = [told for _, told in found[-most:]]
+        missing = most - len(own)
+        if not missing:
+            return own
+        began = [each.entry | {"inherited": True} for each in await self._inherited(chat)]
+        if before is not None:
+            began = [entry for entry in began if datetime.fromisoformat(entry["at"]) < before]
+        return [*began[-missing:], *own]
+
+    async def _inherited(self, chat: str) -> tuple[Inherited, ...]:
+        """What a chat began with that was branched from another one."""
+        branch = await self._store.read(lambda tx: branches.load(tx, self.key(chat)))
+        return () if branch is None or branch.made_at is None else branch.messages
 
     async def follow(self, caller: Caller, chat: str, last_event_id: str | None = None) -> AsyncGenerator[str, None]:
         """The changes of a conversation as server-sent events, without end: see `channels.http.board` for their types;

@@ -213,13 +213,15 @@ class Gateway:
 
         parts = self._parts
         gatekeeper = Gatekeeper(parts.signins, settings, self._clock)
-        made = routers(http_parts(parts, gatekeeper, self._is_ready))
+        served = http_parts(parts, gatekeeper, self._is_ready)
+        made = routers(served)
         try:
             self._http = HttpServer(settings, made, gatekeeper, parts.uploads.limits.message)
         except HttpUnavailable as error:
             gatekeeper.closing.set()  # what was begun for this listener ends
             return str(error)
         self._http.start()
+        self._tasks.spawn("branches", served.branching.resume())
         log.info("HTTP: listening on %s", settings.listen)
         return ""
 
@@ -345,8 +347,11 @@ class Gateway:
 
 def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], bool]) -> HttpParts:
     """What a listener serves. gatekeeper: finds out who asks it. is_ready: see health_router."""
+    from bot.conversations.branching import Branching
     from bot.http.parts import HttpParts
     from bot.http.talk import Talk
+
+    spool = parts.settings.data_dir / "spool"
 
     def talk(account: str) -> Talk:
         return Talk(
@@ -389,6 +394,7 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
         sandboxes=parts.sandboxes,
         models=parts.models,
         forgetting=parts.forgetting,
+        branching=Branching(parts.patient, parts.agent.harness, parts.sandboxes, spool, parts.manager.in_order),
         reloader=parts.reloader,
         redact=parts.redact,
     )

@@ -23,6 +23,7 @@ from bot.store.sql import MICROSECOND, chunks, from_json, insert_new, to_json
 from bot.store.tables import (
     access,
     approvals,
+    branches,
     conversations,
     deletions,
     effects,
@@ -296,7 +297,7 @@ def _blank_run(tx: Connection, row: Row[*tuple[Any, ...]]) -> bool:
 
 def delete_thread(tx: Connection, thread_id: str) -> bool:
     """The thread itself, whose runs are blank; False when it was gone, or nobody had used it."""
-    for table in (effects, memory_queue):
+    for table in (branches, effects, memory_queue):
         tx.execute(delete(table).where(table.c.thread_id == thread_id))
     gone = delete(threads).where(threads.c.thread_id == thread_id).returning(threads.c.touched_at)
     return tx.scalar(gone) is not None

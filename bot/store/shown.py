@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 
 from bot.store.identity import OWN_ACCOUNTS
 from bot.store.sql import from_json
-from bot.store.tables import conversations, inbox, outbox, runs, threads
+from bot.store.tables import branches, conversations, inbox, outbox, runs, threads
 from channels.message import INBOUND_EVENT, OUTBOUND_MESSAGE, Message
 
 if TYPE_CHECKING:
@@ -151,8 +151,8 @@ def _answered(reply_key: str, rows: Sequence[Any]) -> Answered:
 
 
 def kept_files(tx: Connection) -> set[str]:
-    """The names of the folders of spooled files that replies of the gateway's own accounts still show: of runs that
-    are known, and of replies of commands."""
+    """The names of the folders of spooled files that chats of the gateway's own accounts still show: of runs that are
+    known, of replies of commands, and of branches."""
     shown = select(outbox.c.reply_key).where(outbox.c.account.in_(sorted(OWN_ACCOUNTS)), outbox.c.body != "")
     of_runs = select(runs.c.run_id).where(runs.c.account.in_(sorted(OWN_ACCOUNTS)), runs.c.reply_key.in_(shown))
-    return set(tx.scalars(shown)) | set(tx.scalars(of_runs))
+    return {name for query in (shown, of_runs, select(branches.c.thread_id)) for name in tx.scalars(query)}

@@ -434,6 +434,24 @@ program_threads = Table(
     Index(None, "person"),
 )
 
+branches = Table(
+    "branches",
+    metadata,
+    Column("thread_id", SafeText, primary_key=True, doc="the branch's own thread"),
+    _text("key", "its conversation"),
+    _text("source_key", "the conversation that it was branched from"),
+    _text("source_thread", "the thread that it continues"),
+    _text("before", "the message of that thread before which it begins, else empty"),
+    _text("through", "the run of that thread with whose end it begins, else empty"),
+    _text("checkpoint", "the thread's newest checkpoint before that message, where it is known", null=True),
+    _text("messages", "what it began with, as it is shown: JSON"),
+    _text("lacks", "what could not be taken along: results, files, both with a comma, or empty"),
+    _time("created_at", "when it was asked for"),
+    _time("made_at", "when it was whole; null until then", null=True),
+    Index(None, "key"),
+    Index(None, "source_key"),
+)
+
 deletions = Table(
     "deletions",
     metadata,

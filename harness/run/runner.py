@@ -264,9 +264,12 @@ class HarnessRunner:
         """Add, replace and take out messages of a thread in which nothing runs."""
         await threads.change(self._any_graph(), self._parts.effects, thread_id, changes, at)
 
-    async def copy(self, thread_id: str, to: str) -> None:
-        """Begin a new thread with what is in another one."""
-        await threads.copy(self._any_graph(), self._parts.effects, thread_id, to)
+    async def fork(
+        self, thread_id: str, fork_id: str, *, before: str = "", through: str = "", checkpoint_id: str | None = None
+    ) -> bool:
+        """Begin a new thread with what another one held up to there."""
+        end = threads.ForkEnd(before, through)
+        return await threads.fork(self._any_graph(), self._parts.effects, thread_id, fork_id, end, checkpoint_id)
 
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
@@ -12,9 +13,10 @@ from langgraph.types import StateUpdate
 from harness.context import HistoryEntry, ThreadView
 from harness.errors import UnfitChange
 from harness.graph.calls import effect_key, open_calls, recorded_result
-from harness.graph.messages import INTERRUPTED_TURN, MARK, TEXT_LENGTH, answer_text, is_users, users_text
-from harness.graph.state import TODOS, reduce_messages
+from harness.graph.messages import INTERRUPTED_TURN, MARK, TEXT_LENGTH, answer_text, is_users, round_of, users_text
+from harness.graph.state import PROMOTED, TODOS, reduce_messages
 from harness.graph.turn import MODEL_NODE
+from harness.memory.telling import TOLD
 from harness.threads.checkpoints import RUN_KEY, thread_config
 from harness.tools.asking import question_of
 
@@ -30,6 +32,31 @@ if TYPE_CHECKING:
 
 NOT_FINISHED = "[This turn was interrupted before it was finished. I will not go on with it unless asked to.]"
 CUT_OFF = "[My answer was interrupted here; the person has read it so far. I will not go on with it unless asked to.]"
+
+
+@dataclass(frozen=True, slots=True)
+class ForkEnd:
+    """Where a fork ends: before the person's message of that id, with the last message of that run, else at the end."""
+
+    before: str = ""
+    through: str = ""
+
+    def place(self, messages: Sequence[AnyMessage]) -> int | None:
+        """How many messages stand before it; None: it is not among them any more."""
+        if not self.before and not self.through:
+            return len(messages)
+        if self.before:
+            return next((place for place, each in enumerate(messages) if each.id == self.before), None)
+        own = [place for place, each in enumerate(messages) if _is_of(self.through, each)]
+        if not own:
+            return None
+        # What follows up to the next word of a person belongs to it: results of tools, a note that it was cut off.
+        behind = range(own[-1] + 1, len(messages))
+        return next((place for place in behind if isinstance(messages[place], HumanMessage)), len(messages))
+
+
+def _is_of(run_id: str, message: AnyMessage) -> bool:
+    return isinstance(message, AIMessage) and round_of(run_id, message) > 0
 
 
 async def settle(graph: Graph, effects: EffectLog, thread_id: str, unfinished: Unfinished | None = None) -> None:
@@ -96,17 +123,38 @@ async def rewind(graph: Graph, effects: EffectLog, thread_id: str, checkpoint_id
         await graph.aupdate_state(config, None, as_node=END)
 
 
+async def fork(
+    graph: Graph, effects: EffectLog, thread_id: str, fork_id: str, end: ForkEnd, checkpoint_id: str | None = None
+) -> bool:
+    """Begin the thread `fork_id` with what another one held up to there; see harness.ports.Harness.fork."""
+    state = await graph.aget_state(thread_config(thread_id))
+    messages: list[AnyMessage] = state.values.get("messages", [])
+    place = end.place(messages)
+    if place is None and checkpoint_id is not None:
+        state = await graph.aget_state(thread_config(thread_id, checkpoint_id=checkpoint_id))
+        if state.metadata is not None:
+            messages = state.values.get("messages", [])
+            place = len(messages)
+    if place is None:
+        return False
+    kept = messages[:place]
+    if place == len(messages):
+        kept += finished_results(state)
+    for message_id, call in open_calls(kept):
+        key = effect_key(thread_id, message_id.rpartition("-")[0], message_id, call["id"] or "")
+        kept.append(await recorded_result(effects, key, call))
+    # The plan and what was told of the memory are of the thread's end alone.
+    of_end = (TODOS, TOLD) if place == len(messages) else ()
+    taken = {name: state.values[name] for name in (PROMOTED, *of_end) if state.values.get(name)}
+    if kept:
+        update: dict[str, Any] = {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *kept], **taken}
+        await graph.abulk_update_state(thread_config(fork_id), [[_as(update, MODEL_NODE)], [_as(None, END)]])
+    return True
+
+
 async def replace_history(graph: Graph, thread_id: str, messages: list[AnyMessage]) -> None:
     """Put these messages in the place of the thread's history; the thread must be settled."""
     await _put(graph, thread_id, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]})
-
-
-async def copy(graph: Graph, effects: EffectLog, thread_id: str, to: str) -> None:
-    """See harness.ports.Harness.copy."""
-    await settle(graph, effects, thread_id)
-    known = (await graph.aget_state(thread_config(thread_id))).values
-    if update := {channel: known[channel] for channel in ("messages", TODOS) if known.get(channel)}:
-        await _put(graph, to, update)
 
 
 async def _put(graph: Graph, thread_id: str, update: dict[str, Any]) -> None:

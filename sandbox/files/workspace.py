@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from sandbox.base import OUTPUTS, RESULTS, UPLOADS, WORKSPACE, SandboxError, SandboxUnavailable
 from sandbox.files.beneath import Folder, Refused, acting_as, owner_of, probe
+from sandbox.files.copying import Copying, TooMuch, copy_tree
 from sandbox.files.local import FileThreads, Ground, LocalFiles, PathLocks
 from sandbox.files.paths import Layout, Root
 from sandbox.files.skills import no_skills, skill_roots
@@ -31,6 +32,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MEGABYTE = 1 << 20
+COPIED_BYTES, COPIED_INODES = 256 * MEGABYTE, 20_000
+"""The most that another thread gets of a thread's files."""
 OWN = {WORKSPACE: "workspace", UPLOADS: "uploads", OUTPUTS: "outputs"}
 USER_DATA = "/mnt/user-data"
 LINKS = "skills"
@@ -142,6 +145,12 @@ class Workspaces:
         """Delete the thread's folders with all that is in them. Idempotent. Raises SandboxError where that fails."""
         await self._run(Event(), _delete, self._folder_of(thread_id).parent)
 
+    async def copy(self, thread_id: str, other: str) -> bool:
+        """Give another thread, which has no files yet, a copy of this one's. False: something had to be left out, or
+        all of it, because it is too much. Raises SandboxError."""
+        stop = Event()
+        return await self._run(stop, self._copy, self._folder_of(thread_id), self._folder_of(other), stop)
+
     async def _run(self, stop: Event, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it in a thread. Raises SandboxError only, no matter what commands have made of the folders."""
         try:
@@ -200,6 +209,35 @@ class Workspaces:
                 finally:
                     os.close(fd)
         os.fchown(folder.fd, owner.uid, owner.gid)
+
+    def _copy(self, source: Path, target: Path, stop: Event) -> bool:
+        try:
+            top = Folder.at(source)
+        except FileNotFoundError:
+            return True
+        copying = Copying(COPIED_BYTES, COPIED_INODES, stop)
+        with top:
+            self._make(target)
+            with Folder.at(target) as into:
+                there = os.fstatvfs(into.fd)
+                copying.bytes = min(
+                    copying.bytes, there.f_bavail * there.f_frsize - self._settings.limits.free_disk_mb * MEGABYTE
+                )
+                try:
+                    for name in OWN.values():
+                        self._copy_one(top, into, name, copying)
+                except TooMuch:
+                    _delete(target.parent)
+                    return False
+        return copying.complete
+
+    def _copy_one(self, top: Folder, into: Folder, name: str, copying: Copying) -> None:
+        try:
+            own = opened_up(top, name)
+        except FileNotFoundError:
+            return
+        with own, opened_up(into, name) as new, acting_as(self.owner):
+            copy_tree(own, new, copying)
 
     def _count(self, user_data: Path, stop: Event) -> Usage:
         usage = Usage()

@@ -62,6 +62,7 @@ class ScriptedHarness:
     heads: dict[str, int] = field(default_factory=dict)
     starts: list[Start] = field(default_factory=list)
     rewinds: list[str | None] = field(default_factory=list)
+    forks: list[tuple[str, str, str, str]] = field(default_factory=list)
     lost: bool = False
     said: dict[str, list[HistoryEntry]] = field(default_factory=dict)
     compacted: list[tuple[str, str]] = field(default_factory=list)
@@ -189,8 +190,12 @@ class ScriptedHarness:
             raise LookupError("no such checkpoint")
         self.said.setdefault(thread_id, []).extend(each for each in changes if isinstance(each, HistoryEntry))
 
-    async def copy(self, thread_id: str, to: str) -> None:
-        self.said[to] = list(self.said.get(thread_id, []))
+    async def fork(
+        self, thread_id: str, fork_id: str, *, before: str = "", through: str = "", checkpoint_id: str | None = None
+    ) -> bool:
+        """It has no messages of its own: what is not kept is told by who asks."""
+        self.forks.append((thread_id, fork_id, before, through))
+        return False
 
     async def forget(self, thread_id: str) -> None:
         self.heads.pop(thread_id, None)

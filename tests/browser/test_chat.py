@@ -39,12 +39,12 @@ async def test_a_question_is_answered_with_a_file_after_an_approval(site: Site) 
         await page.get_by_role("button", name="An approval").click()
         choices = page.get_by_role("group", name="Your choice")
         await choices.get_by_role("button", name="Allow once").click()
-        await page.wait_for_selector(".file.given")
+        await page.wait_for_selector(".given")
         await answered(page, 2)
         assert await choices.count() == 0, "who has decided is not asked again"
         assert re.search(r"/c/[\w-]+$", page.url), "the chat has an address"
         async with page.expect_download() as saved:
-            await page.click(".file.given")
+            await page.get_by_role("link", name="Download order.txt").click()
         assert (await saved.value).suggested_filename == "order.txt"
         assert await accessible(page) == []
 

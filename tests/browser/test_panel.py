@@ -35,13 +35,17 @@ def there() -> None:
 
 
 @asynccontextmanager
-async def looking(world: ServedCore, person: str, faults: list[str], **context: Any) -> AsyncIterator[Page]:
-    """A person's browser. faults: what its pages complain of."""
+async def looking(
+    world: ServedCore, person: str, faults: list[str], *arguments: str, **context: Any
+) -> AsyncIterator[Page]:
+    """A person's browser. faults: what its pages complain of. arguments: for Chromium."""
     from playwright.async_api import async_playwright
 
     client, root = await world.browser(person), f"http://127.0.0.1:{world.server.port}"
     async with async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=os.getuid() != 0)
+        browser = await driver.chromium.launch(
+            executable_path=CHROMIUM, chromium_sandbox=os.getuid() != 0, args=list(arguments)
+        )
         one = await browser.new_context(base_url=root, **context)
         one.set_default_timeout(MILLISECONDS)
         await one.add_cookies([{"name": COOKIE, "value": client.cookies[COOKIE], "url": root}])

@@ -16,11 +16,14 @@ from tests.bot.http.test_signing import followed, until_final
 from tests.flow.test_forgetting import CANARY, forget, holding
 from tests.flow.test_life_of_a_message import FIRST_HALF, WHOLE
 from tests.simulators.telegram.seen import ALICE, TEAM
+from tests.simulators.transcription import client as transcription_client
+from tests.simulators.transcription import speech
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from tests.flow.gateway import World
+    from tests.simulators.process import SimulatorProcess
 
 
 @asynccontextmanager
@@ -115,3 +118,78 @@ async def test_nothing_of_a_person_is_left_of_what_they_said_on_the_page(world: 
         await sign_in(world, client)
         assert await told(client, chat) == []
     assert holding(world.folder) == []
+
+
+async def test_a_branch_knows_the_chat_up_to_there_and_the_chat_goes_on_without_it(world: World) -> None:
+    listening(world)
+    async with world, browser(world) as client:
+        await sign_in(world, client)
+        chat = (await client.post("/api/conversations")).json()["chat"]
+        async with followed(client, chat) as events:
+            for text in ("zebras first", "herons second"):
+                await say(client, chat, text)
+                assert (await until_final(events))[0] == f"You said: {text}"
+        history = (await client.get(f"/api/conversations/{chat}/messages")).json()["messages"]
+        made = await client.post(f"/c/{chat}/branch", data={"message": history[1]["message_id"]})
+        assert made.status_code == 201, made.text
+        branch = made.json()["chat"]
+        began = [("person", "zebras first"), ("bot", "You said: zebras first")]
+        assert await told(client, branch) == began
+        await world.kill()
+        await world.start()
+        async with followed(client, branch) as events:
+            await say(client, branch, "otters then")
+            assert (await until_final(events))[0] == "You said: otters then"
+        asked = str((await world.model.completions())[-1].body["messages"])
+        assert ("zebras first" in asked, "herons second" in asked) == (True, False)
+        assert await told(client, branch) == [*began, ("person", "otters then"), ("bot", "You said: otters then")]
+        async with followed(client, chat) as events:
+            await say(client, chat, "ibexes too")
+            assert (await until_final(events))[0] == "You said: ibexes too"
+        asked = str((await world.model.completions())[-1].body["messages"])
+        assert ("herons second" in asked, "otters then" in asked) == (True, False)
+        await forget(world)
+        await sign_in(world, client)
+        assert await told(client, branch) == []
+
+
+async def is_heard(world: World, client: httpx.AsyncClient) -> None:
+    await sign_in(world, client)
+    page = await client.get("/", headers={"Accept": "text/html"})
+    assert 'id="record"' in page.text
+    assert page.headers["permissions-policy"].endswith("microphone=(self)")
+    chat = (await client.post("/api/conversations")).json()["chat"]
+    audio = {"Content-Type": "audio/ogg"}
+    upload = {"name": "voice.ogg", "voice": "true"}
+    kept = await client.post("/api/uploads", params=upload, content=speech.ogg("buy two zebras"), headers=audio)
+    assert (kept.status_code, kept.json()["kind"]) == (201, "voice")
+    async with followed(client, chat) as events:
+        body = {"client_id": "1", "attachments": [kept.json()["id"]]}
+        assert (await client.post(f"/api/conversations/{chat}/messages", json=body)).status_code == 202
+        assert (await until_final(events))[0] == "You said: buy two zebras"
+    assert "written down by a machine" in str((await world.model.completions())[-1].body)
+    shown = await client.get(f"/c/{chat}", headers={"Accept": "text/html"})
+    assert f'<audio controls preload="metadata" src="/uploads/{kept.json()["id"]}"' in shown.text
+    wrong = await client.post("/api/uploads", params=upload, content=b"x", headers={"Content-Type": "text/html"})
+    assert wrong.status_code == 422
+
+
+async def test_what_is_recorded_on_the_page_is_answered_like_what_is_written(
+    world: World, transcription_process: SimulatorProcess
+) -> None:
+    listening(world)
+    async with transcription_client.connect(transcription_process) as service:
+        world.settings |= {"transcription": service.settings}
+        world.environment |= {"VOICE_KEY": service.api_key}
+        async with world, browser(world) as client:
+            await is_heard(world, client)
+
+
+async def test_nothing_is_recorded_where_nobody_would_hear_it(world: World) -> None:
+    listening(world)
+    async with world, browser(world) as client:
+        await sign_in(world, client)
+        page = await client.get("/", headers={"Accept": "text/html"})
+        assert 'id="record"' not in page.text
+        assert "voice." not in page.text
+        assert page.headers["permissions-policy"].endswith("microphone=()")

@@ -188,7 +188,7 @@ class Threads:
 
         async def copy() -> ProgramThread:
             made, _ = await self.create(caller, metadata=thread.metadata)
-            await harness.copy((await self.record(thread)).thread_id, (await self.record(made)).thread_id)
+            await harness.fork((await self.record(thread)).thread_id, (await self.record(made)).thread_id)
             return made
 
         return await self._at_rest(thread, copy)

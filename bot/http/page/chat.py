@@ -5,6 +5,7 @@ What is written and pressed goes through the API of conversations (`bot.http.cha
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,10 +16,13 @@ from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingRes
 
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
-from bot.http.page.messages import INLINE_PICTURES, Reader, seen
+from bot.http.guard import PERMISSIONS
+from bot.http.page.artifacts import add_artifacts
+from bot.http.page.branches import add_branches
+from bot.http.page.messages import INLINE_PICTURES, INLINE_SOUNDS, Reader, seen
 from bot.http.page.view import language_of, page_router
 from bot.http.sse import event
-from bot.store import conversations
+from bot.store import branches, conversations
 from bot.texts.page import Words, words
 from channels.text.sanitize import seen_line
 from harness.models.tour_texts import texts_in
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
     from bot.http.page.view import Pages
     from bot.http.parts import HttpParts
+    from bot.store.branches import Relations
     from bot.store.shown import Listed
 
 SHOWN = 60
@@ -49,6 +54,8 @@ def chat_router(parts: HttpParts, pages: Pages) -> APIRouter:
     router.add_api_route("/c/{chat}/title", chat.rename, methods=["POST"], dependencies=threads)
     router.add_api_route("/c/{chat}/events", chat.events, methods=["GET"], dependencies=read)
     router.add_api_route("/uploads/{upload_id}", chat.uploaded, methods=["GET"], dependencies=read)
+    add_artifacts(router, parts, pages)
+    add_branches(router, parts)
     return router
 
 
@@ -73,10 +80,13 @@ class ChatPages:
         messages, more = ([], "") if fresh else await self._history(caller, chat, t)
         mine = await self._talk.conversations(caller, limit=LISTED)
         demo = self._parts.settings().models[0].use == "demo"
+        transcription = self._parts.settings().transcription
+        records = 0.0 if transcription is None else transcription.max_minutes
         return self._pages.html(
             request,
             "chat.html",
             caller,
+            headers={"Permissions-Policy": f"{PERMISSIONS}, microphone=(self)"} if records else None,
             active="chat",
             chat=chat,
             title=next((each.title for each in mine if each.chat == chat), ""),
@@ -88,7 +98,12 @@ class ChatPages:
             more=more,
             after=after,
             working=self._works(chat),
+            records=records,
+            branch=await self._relations(chat),
         )
+
+    async def _relations(self, chat: str) -> Relations:
+        return await self._parts.store.read(lambda tx: branches.relations(tx, self._talk.key(chat)))
 
     def _works(self, chat: str) -> bool:
         """Whether the agent is at work in a chat."""
@@ -110,7 +125,9 @@ class ChatPages:
     ) -> tuple[list[dict[str, Any]], str]:
         """The messages to show, and the time before which there are more, "" where these are all."""
         entries = await self._talk.history(caller, chat, limit=SHOWN, before=before)
-        return [seen(entry, t) for entry in entries], entries[0]["at"] if len(entries) >= SHOWN else ""
+        # In a thread, as code gets its colours there.
+        shown = await asyncio.to_thread(lambda: [seen(entry, t) for entry in entries])
+        return shown, entries[0]["at"] if len(entries) >= SHOWN else ""
 
     async def listed(
         self,
@@ -128,7 +145,10 @@ class ChatPages:
     async def earlier(self, request: Request, caller: SignedIn, chat: str, before: datetime) -> HTMLResponse:
         t = words(language_of(request))
         messages, more = await self._history(caller, self._talk.require(caller, chat), t, before)
-        return self._pages.html(request, "messages.html", caller, messages=messages, chat=chat, more=more)
+        branch = await self._relations(chat)
+        return self._pages.html(
+            request, "messages.html", caller, messages=messages, chat=chat, more=more, branch=branch
+        )
 
     async def rename(
         self, request: Request, caller: SignedIn, chat: str, title: Annotated[str, Form(max_length=LONGEST_TITLE)]
@@ -168,21 +188,22 @@ class ChatPages:
         async for number, change in self._talk.changes(caller, chat, since):
             if change.type == "snapshot":
                 messages, more = await self._history(caller, chat, t)
-                whole = text(request, "messages.html", caller, messages=messages, chat=chat, more=more)
+                shown = {"messages": messages, "chat": chat, "more": more, "branch": await self._relations(chat)}
+                whole = text(request, "messages.html", caller, **shown)
                 yield event("state", {"html": whole, "working": self._works(chat)}, number)
                 reader.sent.clear()
             elif (found := reader.event(change.type, change.data)) is not None:
                 yield event(*found, number)
 
     async def uploaded(self, caller: SignedIn, upload_id: str) -> FileResponse:
-        """A file that the caller has attached: pictures are shown, anything else is only saved."""
+        """A file that the caller has attached: pictures are shown, sounds played, anything else only saved."""
         path, attachment = await self._talk.uploaded(caller, upload_id)
-        picture = attachment.mime_type in INLINE_PICTURES
+        shown = attachment.mime_type in INLINE_PICTURES | INLINE_SOUNDS
         return FileResponse(
             path,
-            media_type=attachment.mime_type if picture else "application/octet-stream",
+            media_type=attachment.mime_type if shown else "application/octet-stream",
             headers={
-                "Content-Disposition": f"{'inline' if picture else 'attachment'}; "
+                "Content-Disposition": f"{'inline' if shown else 'attachment'}; "
                 f"filename*=UTF-8''{quote(attachment.name or 'file')}",
                 "Content-Security-Policy": "default-src 'none'; sandbox",
                 "Cache-Control": "private, max-age=3600",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from bot.http.page.code import coloured
 from bot.http.page.math import put_back, put_back_address, take_out, with_formulas
 from channels.text.blocks import (
     Bold,
@@ -48,13 +49,19 @@ def pieces(markdown: str, t: Words, *, growing: bool = False) -> list[Markup]:
     growing: more of it follows, so what is open at its end counts as closed.
     """
     source, formulas = take_out(sanitize(markdown))
-    return [_piece(segment, tuple(formulas), t) for segment in segments(source, growing=growing) if segment.blocks]
+    found = [segment for segment in segments(source, growing=growing) if segment.blocks]
+    last = len(found) - 1 if growing else len(found)
+    return [_piece(segment, tuple(formulas), t, place < last) for place, segment in enumerate(found)]
 
 
 @lru_cache(maxsize=512)
-def _piece(segment: Segment, formulas: tuple[str, ...], t: Words) -> Markup:
-    """Remembered, as the settled pieces of a growing answer are asked for again with each of its words."""
-    return Markup(_Writer(t, formulas).blocks(segment.blocks))
+def _piece(segment: Segment, formulas: tuple[str, ...], t: Words, settled: bool) -> Markup:
+    """Remembered, as the settled pieces of a growing answer are asked for again with each of its words. The block that
+    grows has no colours: all of it would be read again each time."""
+    if settled:
+        return Markup(_Writer(t, formulas).blocks(segment.blocks))
+    whole = _Writer(t, formulas).blocks(segment.blocks[:-1])
+    return Markup(whole + _Writer(t, formulas, colours=False).blocks(segment.blocks[-1:]))
 
 
 def plain_html(text: str) -> Markup:
@@ -63,9 +70,10 @@ def plain_html(text: str) -> Markup:
 
 
 class _Writer:
-    def __init__(self, t: Words, formulas: tuple[str, ...]) -> None:
+    def __init__(self, t: Words, formulas: tuple[str, ...], *, colours: bool = True) -> None:
         self._t = t
         self._formulas = formulas
+        self._colours = colours
 
     def blocks(self, blocks: Sequence[Block]) -> str:
         return "".join(map(self._block, blocks))
@@ -94,7 +102,8 @@ class _Writer:
     def _code(self, language: str, text: str) -> str:
         name = html.escape(language or self._t("chat.code"))
         copy = html.escape(self._t("chat.copy_code"))
-        code = html.escape(put_back(text, self._formulas))
+        source = put_back(text, self._formulas)
+        code = coloured(language, source) if self._colours else html.escape(source, quote=False)
         return (
             f'<figure class="code-block"><figcaption><span>{name}</span>'
             f'<button type="button" class="copy" data-copy><span class="label">{copy}</span></button></figcaption>'

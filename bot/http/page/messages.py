@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from bot.http.page.code import language_of_file
 from bot.http.page.markup import pieces
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ MOST_STATUS = 60
 """Lines of a status or of what was done."""
 INLINE_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 INLINE_SOUNDS = frozenset({"audio/ogg", "audio/mpeg", "audio/wav", "audio/webm", "audio/mp4"})
+TABLES, MARKDOWN = frozenset({".csv", ".tsv"}), frozenset({".md", ".markdown"})
 _STEPS = {"☐": "open", "▶": "now", "☑": "done"}
 _STEP_OF = "📋"
 _COMMAND = re.compile(r"/\w+(\s.{0,80})?")
@@ -51,6 +54,7 @@ def seen(entry: Mapping[str, Any], t: Words) -> dict[str, Any]:
             "command": bool(_COMMAND.fullmatch(text.strip())),
             "attachments": [_attached(each) for each in entry.get("attachments", ())],
             "at": entry["at"],
+            "inherited": entry.get("inherited", False),
         }
     return {
         "id": entry["message_id"],
@@ -63,19 +67,48 @@ def seen(entry: Mapping[str, Any], t: Words) -> dict[str, Any]:
         "final": entry["final"],
         "asks_reply": entry["asks_reply"],
         "at": entry["at"],
+        "inherited": entry.get("inherited", False),
     }
 
 
 def _attached(attachment: Mapping[str, Any]) -> dict[str, Any]:
     upload = str(attachment.get("ref", "")).rpartition("/")[2]
-    return {"name": attachment["name"], "upload": upload, "picture": attachment["mime_type"] in INLINE_PICTURES}
+    mime_type = attachment["mime_type"]
+    return {
+        "name": attachment["name"],
+        "upload": upload,
+        "picture": mime_type in INLINE_PICTURES,
+        "sound": mime_type in INLINE_SOUNDS,
+        "voice": attachment.get("kind") == "voice",
+    }
 
 
 def _file(file: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if file is None:
         return None
-    looks = "picture" if file["mime_type"] in INLINE_PICTURES else "sound" if file["mime_type"] in INLINE_SOUNDS else ""
-    return {"name": file["name"], "looks": looks}
+    name, mime_type = file["name"], file["mime_type"]
+    looks = "picture" if mime_type in INLINE_PICTURES else "sound" if mime_type in INLINE_SOUNDS else ""
+    return {"name": name, "looks": looks, "icon": icon_of(name, mime_type), "type": type_of(name)}
+
+
+def icon_of(name: str, mime_type: str) -> str:
+    """The icon of a file."""
+    suffix = PurePath(name.casefold()).suffix
+    if mime_type.startswith("image/"):
+        return "image"
+    if mime_type.startswith("audio/"):
+        return "music"
+    if suffix in {*TABLES, ".xlsx", ".ods", ".parquet"}:
+        return "table"
+    if suffix in {*MARKDOWN, ".txt", ".pdf", ".docx", ".odt", ".log"}:
+        return "file-text"
+    return "file-code" if language_of_file(name) else "file"
+
+
+def type_of(name: str) -> str:
+    """What people call the type of a file: its ending, "" where it has none."""
+    suffix = PurePath(name).suffix.removeprefix(".")
+    return suffix.upper() if 0 < len(suffix) <= 8 else ""
 
 
 @dataclass(slots=True)

@@ -126,7 +126,8 @@ CLIENT = {
         "not_sent": "Not sent. Your text is kept; try again.",
         "answer_arrived": "The answer is complete.",
         "drop_here": "Drop files to attach them",
-        "recording": "Recording… press again to send it along",
+        "microphone_refused": "allow it in the browser's settings for this page",
+        "microphone_missing": "there is none, or another program is using it",
         "no_microphone": "The microphone cannot be used: {why}",
     },
     "zh": {
@@ -147,7 +148,8 @@ CLIENT = {
         "not_sent": "没有发出。你的文字还在，请再试一次。",
         "answer_arrived": "回答已完成。",
         "drop_here": "松开即可添加文件",
-        "recording": "正在录音……再按一次即可附上",
+        "microphone_refused": "请在浏览器中允许本页面使用",
+        "microphone_missing": "没有麦克风，或被其他程序占用",
         "no_microphone": "无法使用麦克风：{why}",
     },
 }

@@ -229,6 +229,7 @@ async def test_files_that_could_run_scripts_are_only_saved(tmp_path: Path) -> No
             ('"><img src=x onerror=alert(1)>.svg', "image/svg+xml", SVG),
             ("page.html", "text/html", b"<script>alert(1)</script>"),
             ("dot.png", "image/png", PNG),
+            ("voice.webm", "audio/webm", b"said"),
         ):
             kept = await running.client.post(
                 "/api/uploads", params={"name": name}, content=content, headers=mine | {"Content-Type": kind}
@@ -238,7 +239,7 @@ async def test_files_that_could_run_scripts_are_only_saved(tmp_path: Path) -> No
         for kind, upload in ids.items():
             file = await running.client.get(f"/uploads/{upload}")
             assert file.status_code == 200
-            inline = kind == "image/png"
+            inline = kind in ("image/png", "audio/webm")
             assert file.headers["content-type"] == (kind if inline else "application/octet-stream")
             assert file.headers["content-disposition"].startswith("inline" if inline else "attachment")
             assert "sandbox" in file.headers["content-security-policy"]
@@ -249,6 +250,7 @@ async def test_files_that_could_run_scripts_are_only_saved(tmp_path: Path) -> No
         page = (await visit(running, f"/c/{chat}")).text
         assert "<img src=x" not in page
         assert f'<img src="/uploads/{ids["image/png"]}"' in page
+        assert f'<audio controls preload="metadata" src="/uploads/{ids["audio/webm"]}"' in page
         assert f'/uploads/{ids["image/svg+xml"]}"' not in page
 
 

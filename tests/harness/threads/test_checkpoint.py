@@ -171,7 +171,7 @@ async def test_a_thread_is_changed_between_turns(bench: Bench, script: Script, d
         await harness.change("thread-1", [Removal(None), note])
         assert await texts(harness) == ["a note"]
         assert [view.open for view in await harness.views("thread-1")] == [False]
-        await harness.copy("thread-1", "copied")
+        await harness.fork("thread-1", "copied")
         await collect(harness, context("r4", thread="copied"), said("four"))
         assert [entry.text for entry in await harness.history("copied")] == ["a note", "four", "answer 4"]
         assert await texts(harness) == ["a note"]

@@ -10,7 +10,8 @@ const stop = document.getElementById("stop");
 const typing = document.getElementById("typing");
 const coarse = matchMedia("(pointer: coarse)");
 const api = `${base}/api/conversations/${chat.dataset.chat}`;
-const draftKey = `antler-draft-${chat.dataset.fresh === "yes" ? "new" : chat.dataset.chat}`;
+const draftOf = (name) => `antler-draft-${name}`;
+const draftKey = draftOf(chat.dataset.fresh === "yes" && !location.pathname.endsWith(chat.dataset.chat) ? "new" : chat.dataset.chat);
 
 // ---- Where the reader is: at the end the page follows what grows, elsewhere it stays.
 let following = true;
@@ -172,7 +173,7 @@ composer.addEventListener("submit", async (event) => {
     if (text.value === written) text.value = "";
     for (const element of attached.keys()) element.remove();
     attached.clear();
-    document.getElementById("attached").hidden = true;
+    list.hidden = true;
     resize();
     keep();
   }
@@ -191,7 +192,7 @@ stop.addEventListener("click", () => post("/stop"));
 // ---- Presses
 const pressed = new Set();
 document.addEventListener("click", async (event) => {
-  const target = event.target.closest("[data-press], [data-say], [data-rename], [data-dismiss], [data-older]");
+  const target = event.target.closest("[data-press], [data-say], [data-branch], [data-rename], [data-dismiss], [data-older]");
   if (!target) return;
   if (target.dataset.press) {
     const buttons = [...target.closest(".choices").querySelectorAll("button")];
@@ -208,6 +209,8 @@ document.addEventListener("click", async (event) => {
     target.closest("details[data-popup]")?.removeAttribute("open");
     await post(target.dataset.say);
     focusText();
+  } else if (target.dataset.branch) {
+    await branch(target);
   } else if ("rename" in target.dataset) {
     target.closest("details").open = false;
     document.getElementById("rename").showModal();
@@ -226,6 +229,24 @@ document.addEventListener("click", async (event) => {
     scroller.scrollTop = scroller.scrollHeight - from;
   }
 });
+
+/** A chat of its own that begins with this one; a message that is edited is taken along as what is to be written. */
+async function branch(button) {
+  const message = button.closest(".message");
+  button.disabled = true;
+  const answer = await send(`${base}/c/${chat.dataset.chat}/branch`, { method: "POST", body: new URLSearchParams({ message: message.id }) });
+  button.disabled = false;
+  if (!answer) return;
+  const made = await answer.json();
+  if (button.dataset.branch === "edit") {
+    const uploads = [...message.querySelectorAll("[data-upload]")].map((each) => [each.dataset.name, each.dataset.upload]);
+    try {
+      sessionStorage.setItem(draftOf(made.chat), message.querySelector(".bubble").textContent);
+      sessionStorage.setItem(`${draftOf(made.chat)}-files`, JSON.stringify(uploads));
+    } catch { /* no room: it can be copied by hand */ }
+  }
+  location.assign(made.address);
+}
 document.querySelector("[data-rename-form]")?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = event.target;
@@ -235,46 +256,52 @@ document.querySelector("[data-rename-form]")?.addEventListener("submit", async (
 });
 
 // ---- Files: picked, dropped, pasted
-async function attach(files) {
-  const list = document.getElementById("attached");
+const list = document.getElementById("attached");
+/** Shows a file that goes with the next message. kept: the id of its upload, null while it is on its way. */
+function listed(name, kept) {
+  const item = document.createElement("li");
+  const label = document.createElement("span");
+  const remove = document.createElement("button");
+  item.className = kept ? "file" : "file busy";
+  label.className = "clip";
+  label.textContent = name;
+  remove.type = "button";
+  remove.className = "remove";
+  remove.textContent = "×";
+  remove.setAttribute("aria-label", say("remove", { name }));
+  remove.addEventListener("click", () => unlist(item));
+  item.append(label, remove);
+  list.append(item);
+  list.hidden = false;
+  attached.set(item, kept);
+  return item;
+}
+function unlist(item) {
+  attached.delete(item);
+  item.remove();
+  list.hidden = attached.size === 0;
+}
+function attach(files) {
   for (const file of files) {
-    const item = document.createElement("li");
-    const name = document.createElement("span");
-    const remove = document.createElement("button");
-    item.className = "file busy";
-    name.className = "clip";
-    name.textContent = file.name;
-    remove.type = "button";
-    remove.className = "remove";
-    remove.textContent = "×";
-    remove.setAttribute("aria-label", say("remove", { name: file.name }));
-    remove.addEventListener("click", () => {
-      attached.delete(item);
-      item.remove();
-      list.hidden = attached.size === 0;
-    });
+    const item = listed(file.name, null);
     if (file.type.startsWith("image/") && file.type !== "image/svg+xml") {
       const picture = document.createElement("img");
       picture.src = URL.createObjectURL(file);
       picture.alt = "";
-      item.append(picture);
+      item.prepend(picture);
     }
-    item.append(name, remove);
-    list.append(item);
-    list.hidden = false;
-    attached.set(item, null);
     upload(file).then((kept) => {
       item.classList.remove("busy");
-      if (kept && attached.has(item)) attached.set(item, kept.id);
-      else { attached.delete(item); item.remove(); list.hidden = attached.size === 0; }
+      if (!kept) unlist(item);
+      else if (attached.has(item)) attached.set(item, kept.id);
     });
   }
 }
-async function upload(file) {
+async function upload(file, voice = false) {
   const csrf = document.querySelector('meta[name="csrf"]').content;
   const headers = { "X-Antler-CSRF": csrf, "Content-Type": file.type || "application/octet-stream" };
   try {
-    const answer = await fetch(`${base}/api/uploads?name=${encodeURIComponent(file.name.slice(-200))}`, { method: "POST", body: file, headers });
+    const answer = await fetch(`${base}/api/uploads?name=${encodeURIComponent(file.name.slice(-200))}${voice ? "&voice=true" : ""}`, { method: "POST", body: file, headers });
     if (answer.ok) return await answer.json();
     toast(say("upload_failed", { name: file.name, why: await reason(answer) }), "bad");
   } catch {
@@ -282,6 +309,10 @@ async function upload(file) {
   }
   return null;
 }
+document.addEventListener("recorded", async (event) => {
+  const kept = await upload(event.detail.file, true);
+  event.detail.sent(kept !== null && await post("", [kept.id]));
+});
 document.getElementById("files").addEventListener("change", (event) => {
   attach([...event.target.files]);
   event.target.value = "";
@@ -308,7 +339,11 @@ document.addEventListener("drop", (event) => {
 });
 
 // ---- The start
-try { text.value = sessionStorage.getItem(draftKey) ?? ""; } catch { /* none is kept */ }
+try {
+  text.value = sessionStorage.getItem(draftKey) ?? "";
+  for (const [name, kept] of JSON.parse(sessionStorage.getItem(`${draftKey}-files`) ?? "[]")) listed(name, kept);
+  sessionStorage.removeItem(`${draftKey}-files`);
+} catch { /* none is kept */ }
 resize();
 showWorking();
 if (messages.childElementCount) {

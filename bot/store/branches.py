@@ -1,0 +1,186 @@
+"""Branches: chats of the page that begin with what another one held up to one of its messages.
+
+What such a chat began with is kept with it as it was shown: it is a chat of its own, and outlives the other one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import delete, select, update
+
+from bot.store.rows import value_of
+from bot.store.sql import chunks, from_json, insert, to_json
+from bot.store.tables import branches, conversations, inbox, outbox, runs, threads
+from channels.message import OutboundFile  # noqa: TC001  # read by pydantic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Row
+
+MARK = ","
+"""Between the words of `lacks`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inherited:
+    """One message that a branch began with. entry: as `Talk.history` tells it. run_id: the turn that it belongs to, ""
+    for none; input_id: of that turn, the person's message in the thread. file: the branch's own copy; original: what it
+    is copied from."""
+
+    entry: dict[str, Any]
+    run_id: str = ""
+    input_id: str = ""
+    file: OutboundFile | None = None
+    original: str = ""
+
+
+INHERITED: TypeAdapter[tuple[Inherited, ...]] = TypeAdapter(tuple[Inherited, ...])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchRow:
+    """thread_id, key: the branch's. It continues source_thread up to before the message `before`, or to the end of the
+    run `through`; with neither it begins with nothing. checkpoint: where the thread was before that message, None where
+    that is not known. lacks: what could not be taken along, of "results" (of tools) and "files". made_at: None while it
+    is being made."""
+
+    thread_id: str
+    key: str
+    source_key: str
+    source_thread: str
+    before: str
+    through: str
+    checkpoint: str | None
+    messages: tuple[Inherited, ...]
+    created_at: datetime
+    lacks: tuple[str, ...] = ()
+    made_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The turn that a message belongs to. input_id: the person's message in the thread. checkpoint: the thread's newest
+    before the turn."""
+
+    run_id: str
+    thread_id: str
+    input_id: str
+    checkpoint: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A chat that another one was branched from, or that was branched from it."""
+
+    key: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """source: None where the chat is no branch, or the other one was deleted. children: in the order in which they were
+    branched from it. lacks: as of `BranchRow`."""
+
+    source: Related | None = None
+    children: tuple[Related, ...] = ()
+    lacks: tuple[str, ...] = ()
+
+
+def begin(tx: Connection, row: BranchRow, title: str) -> None:
+    """Record a branch that is to be made: its thread, and its conversation with what was chosen in the other one."""
+    source = tx.execute(select(conversations).where(conversations.c.key == row.source_key)).one()
+    thread = {"thread_id": row.thread_id, "conversation": row.key, "owner": source.owner, "title": title}
+    tx.execute(insert(tx, threads), thread | {"created_at": row.created_at})
+    own = {"key": row.key, "thread_id": row.thread_id, "created_at": row.created_at}
+    tx.execute(insert(tx, conversations), dict(source._mapping) | own)
+    values = {
+        "thread_id": row.thread_id,
+        "key": row.key,
+        "source_key": row.source_key,
+        "source_thread": row.source_thread,
+        "before": row.before,
+        "through": row.through,
+        "checkpoint": row.checkpoint,
+        "messages": to_json(INHERITED, row.messages),
+        "created_at": row.created_at,
+        "lacks": "",
+    }
+    tx.execute(insert(tx, branches), values)
+
+
+def made(tx: Connection, thread_id: str, lacks: Sequence[str], now: datetime) -> None:
+    """It is whole, and a chat that was used now."""
+    tx.execute(update(branches).where(branches.c.thread_id == thread_id).values(lacks=MARK.join(lacks), made_at=now))
+    tx.execute(update(threads).where(threads.c.thread_id == thread_id).values(touched_at=now))
+
+
+def drop(tx: Connection, row: BranchRow) -> None:
+    """Nothing is left of one that could not be made. It was no chat yet, so nobody wrote there."""
+    tx.execute(delete(branches).where(branches.c.thread_id == row.thread_id))
+    tx.execute(delete(conversations).where(conversations.c.thread_id == row.thread_id))
+    tx.execute(delete(threads).where(threads.c.thread_id == row.thread_id))
+
+
+def unmade(tx: Connection) -> list[BranchRow]:
+    """Those that an earlier process did not finish, oldest first."""
+    return [
+        _row(row) for row in tx.execute(select(branches).where(branches.c.made_at.is_(None)).order_by("created_at"))
+    ]
+
+
+def load(tx: Connection, key: str) -> BranchRow | None:
+    """The branch that a conversation is, None: it is none, or what it began with was deleted."""
+    row = tx.execute(select(branches).where(branches.c.key == key)).first()
+    return None if row is None else _row(row)
+
+
+def relations(tx: Connection, key: str) -> Relations:
+    """What a chat was branched from, and what was branched from it."""
+    there = threads.c.conversation != ""
+    chat = select(conversations.c.key, threads.c.title).join(threads, threads.c.thread_id == conversations.c.thread_id)
+    own = chat.join(branches, branches.c.key == conversations.c.key).where(branches.c.source_key == key, there)
+    children = tuple(Related(*row) for row in tx.execute(own.order_by(branches.c.created_at)))
+    known = tx.execute(
+        select(branches.c.source_key, branches.c.lacks, threads.c.conversation)
+        .outerjoin(threads, threads.c.thread_id == branches.c.source_thread)
+        .where(branches.c.key == key)
+    ).first()
+    if known is None:
+        return Relations(children=children)
+    source = tx.execute(chat.where(conversations.c.key == known.source_key)).first() if known.conversation else None
+    return Relations(None if source is None else Related(*source), children, _words(known.lacks))
+
+
+def places(tx: Connection, account: str, chat: str, message_ids: Iterable[str]) -> dict[str, Place]:
+    """The turns of these messages of a chat, of either side, as far as they are known."""
+    found: dict[str, Place] = {}
+    about = (runs.c.run_id, runs.c.thread_id, runs.c.input, runs.c.base_checkpoint_id)
+    for part in chunks(message_ids):
+        asked = (
+            select(inbox.c.platform_message_id, *about)
+            .join(runs, runs.c.run_id == inbox.c.run_id)
+            .where(inbox.c.account == account, inbox.c.chat == chat, inbox.c.platform_message_id.in_(part))
+        )
+        answered = (
+            select(outbox.c.message_id, *about)
+            .join(runs, runs.c.reply_key == outbox.c.reply_key)
+            .where(outbox.c.account == account, outbox.c.chat == chat, outbox.c.message_id.in_(part))
+        )
+        for query in (asked, answered):
+            for message_id, run_id, thread_id, run_input, checkpoint in tx.execute(query):
+                found[message_id] = Place(run_id, thread_id, run_input.message_id, checkpoint)
+    return found
+
+
+def _row(row: Row[Any]) -> BranchRow:
+    messages = from_json(INHERITED, row.messages) or ()
+    return value_of(BranchRow, row, messages=messages, lacks=_words(row.lacks))
+
+
+def _words(lacks: str) -> tuple[str, ...]:
+    return tuple(filter(None, lacks.split(MARK)))

@@ -1,0 +1,92 @@
+"""Branches: recorded before they are made, whole or gone, and of what each began with nothing outlives its thread."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import update
+
+from bot.store import branches, conversations, forgetting, shown
+from bot.store.branches import BranchRow, Inherited, Related, Relations
+from bot.store.tables import threads
+from channels.message import OutboundFile
+from tests.bot.store.samples import LATER, NOW
+
+if TYPE_CHECKING:
+    from bot.store import Store
+
+ANN = "telegram:7"
+SAID = Inherited(entry={"message_id": "p1", "author": "person", "text": "hello \ud800"}, run_id="r1", input_id="m1")
+FILE = OutboundFile(path=Path("/spool/new/b2"), name="a.txt", mime_type="text/plain")
+GIVEN = Inherited(entry={"message_id": "b2", "author": "bot", "text": ""}, file=FILE, original="/spool/r1/a.txt")
+
+
+async def begun(store: Store) -> BranchRow:
+    source = await store.write(lambda tx: conversations.ensure(tx, "web:a-1", "web", ANN, NOW))
+    await store.write(lambda tx: conversations.choose(tx, "web:a-1", "agent", "writer"))
+    await store.write(lambda tx: conversations.name_thread(tx, source.thread_id, "Shops"))
+    row = BranchRow(
+        thread_id="new",
+        key="web:a-2",
+        source_key="web:a-1",
+        source_thread=source.thread_id,
+        before="",
+        through="r1",
+        checkpoint=None,
+        messages=(SAID, GIVEN),
+        created_at=NOW,
+    )
+    await store.write(lambda tx: branches.begin(tx, row, "Shops (2)"))
+    return row
+
+
+async def test_one_is_recorded_before_it_is_made_and_has_what_the_other_chose(store: Store) -> None:
+    row = await begun(store)
+    (unmade,) = await store.read(branches.unmade)
+    assert replace(unmade, messages=()) == replace(row, messages=())
+    assert unmade.messages[1] == GIVEN
+    assert unmade.messages[0].entry["text"].startswith("hello ")
+    conversation = await store.read(lambda tx: conversations.load(tx, "web:a-2"))
+    assert conversation is not None
+    assert (conversation.thread_id, conversation.owner, conversation.agent, conversation.title) == (
+        "new", ANN, "writer", "Shops (2)",
+    )  # fmt: skip
+    await store.write(lambda tx: branches.made(tx, "new", ["results", "files"], LATER))
+    assert await store.read(branches.unmade) == []
+    made = await store.read(lambda tx: branches.load(tx, "web:a-2"))
+    assert made is not None
+    assert (made.lacks, made.made_at) == (("results", "files"), LATER)
+    newest = (await store.read(lambda tx: shown.listed(tx, "web", ANN, 10, None)))[0]
+    assert (newest.chat, newest.touched_at) == ("a-2", LATER)
+    assert "new" in await store.read(shown.kept_files)
+
+
+async def test_two_chats_name_each_other_until_one_is_deleted(store: Store) -> None:
+    row = await begun(store)
+    await store.write(lambda tx: branches.made(tx, "new", [], LATER))
+    source, child = Related("web:a-1", "Shops"), Related("web:a-2", "Shops (2)")
+    assert await store.read(lambda tx: branches.relations(tx, "web:a-1")) == Relations(children=(child,))
+    assert await store.read(lambda tx: branches.relations(tx, "web:a-2")) == Relations(source=source)
+    assert await store.read(lambda tx: branches.relations(tx, "web:a-3")) == Relations()
+
+    await store.write(lambda tx: forgetting.let_go(tx, "web:a-1", LATER, LATER, row.source_thread))
+    assert await store.read(lambda tx: branches.relations(tx, "web:a-2")) == Relations()
+    assert await store.read(lambda tx: branches.load(tx, "web:a-2")) is not None, "it is a chat of its own"
+    await store.write(lambda tx: forgetting.delete_thread(tx, row.source_thread))
+    assert await store.read(lambda tx: branches.relations(tx, "web:a-2")) == Relations()
+
+    await store.write(lambda tx: forgetting.let_go(tx, "web:a-2", LATER, LATER, "new"))
+    await store.write(lambda tx: forgetting.delete_thread(tx, "new"))
+    assert await store.read(lambda tx: branches.load(tx, "web:a-2")) is None
+    assert await store.read(shown.kept_files) == set()
+
+
+async def test_nothing_is_left_of_one_that_could_not_be_made(store: Store) -> None:
+    row = await begun(store)
+    await store.write(lambda tx: branches.drop(tx, row))
+    assert await store.read(lambda tx: conversations.load(tx, "web:a-2")) is None
+    assert await store.read(branches.unmade) == []
+    left = await store.write(lambda tx: tx.execute(update(threads).values(title="x")).rowcount)
+    assert left == 1, "the other one's"
