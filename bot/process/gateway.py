@@ -304,6 +304,7 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
     """What a listener serves. gatekeeper: finds out who asks it. is_ready: see health_router."""
     from bot.http.parts import HttpParts
     from bot.http.talk import Talk
+    from bot.skills.installing import Installs
 
     def talk(account: str) -> Talk:
         return Talk(
@@ -338,6 +339,7 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
         editor=parts.editor,
         agents=parts.agents,
         skills=parts.skills,
+        installs=Installs(lambda: parts.settings, parts.patient.clock, parts.tasks),
         spending=parts.spending,
         memory=parts.memory,
         schedules=parts.schedules,

@@ -23,7 +23,6 @@ from bot.tasks import Tasks
 from channels.base import ConnectionState
 from channels.errors import Fatal, TakenOver
 from channels.message import Address, Message, Sender
-from channels.registry import OWN
 from harness.models.health import ModelHealth
 from tests.bot.settings_files import TOKEN, settings_of
 from tests.clock import VirtualClock
@@ -204,13 +203,17 @@ async def test_of_a_bug_in_an_adapter_only_its_kind_is_told(tmp_path: Path, bug:
 
 
 async def test_the_pages_own_accounts_do_not_count(tmp_path: Path) -> None:
-    async with accounts(tmp_path, f"{CONFIG}\n    http: {{listen: '127.0.0.1:8642'}}\n") as made:
+    config = f"""
+    channels: {{first: {{type: telegram, token: "{TOKEN}"}}}}
+    http: {{listen: "127.0.0.1:8642"}}
+    """
+    async with accounts(tmp_path, config) as made:
         await made.receive()
         assert made.connections.health.keys() >= {"web", "api"}
         assert not made.connections.all_stopped
-        for name, channel in made.connections.channels.items():
-            if name not in OWN:
-                channel.health.state = ConnectionState.STOPPED
+        made.channel("first").ended = TakenOver("by another program", "stop it")
+        made.channel("first").failing.set()
+        await made.clock.settle()
         assert made.connections.all_stopped
 
 
