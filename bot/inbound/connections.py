@@ -249,9 +249,7 @@ class Connections:
     @property
     def all_stopped(self) -> bool:
         """Whether no account works any more, but for the gateway's own ones, which always do."""
-        return all(
-            each.state is ConnectionState.STOPPED for account, each in self.health.items() if account not in OWN
-        )
+        return all(each.state is ConnectionState.STOPPED for account, each in self.health.items() if account not in OWN)
 
     async def close(self) -> None:
         for channel in self.channels.values():
