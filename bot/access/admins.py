@@ -139,10 +139,15 @@ class Admins:
 class AdminMenus:
     """The command menu of each administrator's private chat, in which their own commands stand as well."""
 
-    def __init__(self, admins: Admins, channels: Mapping[str, Channel], tasks: Tasks) -> None:
+    def __init__(
+        self, admins: Admins, channels: Mapping[str, Channel], tasks: Tasks, has_page: Callable[[], bool]
+    ) -> None:
+        """has_page: whether there is a page now."""
         self._admins = admins
         self._channels = channels
         self._tasks = tasks
+        self._has_page = has_page
+        self._had_page = False
         self._shown: dict[str, dict[str, Address]] = {}
 
     def publish_soon(self, account: str) -> None:
@@ -150,16 +155,28 @@ class AdminMenus:
         if account in self._channels:
             self._tasks.spawn(f"admin menus {account}", self._publish(account, self._channels[account]))
 
+    def adopt(self) -> None:
+        """The settings have changed: show them again where a page came or went."""
+        if self._had_page != self._has_page():
+            for account in self._shown:
+                self.publish_soon(account)
+
     async def _publish(self, account: str, channel: Channel) -> None:
         before, now = self._shown.get(account, {}), await self._admins.addresses(account)
-        self._shown[account] = now
+        self._shown[account], self._had_page = now, self._has_page()
         for admin, address in (before | now).items():
             texts = texts_for(self._admins.language(admin))
-            commands = {**texts.command_menu, **(texts.admin_menu if admin in now else {})}
+            more = admin_commands(texts, has_page=self._had_page) if admin in now else {}
+            commands = {**texts.command_menu, **more}
             try:
                 await channel.publish_commands(menu(commands), None, address)
             except ChannelError as error:
                 log.warning("%s: no command menu for %s: %s", account, admin, error)
+
+
+def admin_commands(texts: Texts, *, has_page: bool) -> dict[str, str]:
+    """What administrators are offered beside what everybody is: the page only where there is one."""
+    return {name: told for name, told in texts.admin_menu.items() if has_page or name != "web"}
 
 
 def menu(commands: Mapping[str, str]) -> list[Command]:

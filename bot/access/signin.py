@@ -107,6 +107,9 @@ class SignIns:
 
     # Links.
 
+    def has_page(self) -> bool:
+        return self._http().listen is not None
+
     def link(self, person: str = OPERATOR) -> str | None:
         """A link that signs this person in, once and within LINK_LIFE; None while there is no page."""
         http = self._http()

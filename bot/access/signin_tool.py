@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bot.access.admission import OPERATOR
 from bot.access.signin import LINK_LIFE, NoToken
+from bot.control.actions import MACHINE, Action, log_action
 from bot.control.server import NotRunning, ask, connection
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class SignInTool:
         match request.get("do"):
             case "link":
                 link = self._signins.link(OPERATOR)
+                if link is not None:
+                    log_action(Action.SIGN_IN_LINK, MACHINE, person=OPERATOR)
                 return {"text": NO_PAGE if link is None else link, "done": link is not None}
             case "list":
                 known = self._signins.tokens
@@ -41,6 +44,8 @@ class SignInTool:
             case "revoke":
                 name = str(request.get("name", ""))
                 done = await self._signins.revoke(name)
+                if done:
+                    log_action(Action.TOKEN_REVOKE, MACHINE, what=name)
                 text = f"{name} is good for nothing from now on" if done else f"there is no token {name}"
                 return {"text": text, "done": done}
         return {"text": "the running antler has another version: restart it", "done": False}
@@ -56,6 +61,9 @@ class SignInTool:
             )
         except NoToken as error:
             return {"text": str(error), "done": False}
+        log_action(
+            Action.TOKEN_CREATE, MACHINE, person=row.person, what=f"{row.name} ({row.id}): {' '.join(row.scopes)}"
+        )
         return {"text": secret, "note": f"{row.name} acts as {row.person} with {', '.join(row.scopes)}", "done": True}
 
 

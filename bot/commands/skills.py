@@ -62,7 +62,7 @@ class SkillCommands:
         """Turn all of the names on or off, or none."""
         if not call.may_control:
             return await self._answers.say(call, call.texts.not_allowed, "not allowed")
-        words, disabled = call.texts.skills, self._service.settings.disabled
+        words, disabled = call.texts.skills, self._service.disabled
         for name in names:
             if view.get(name) is None:
                 return await self._answers.say(call, _unknown(call, view, name), "/skills")
@@ -108,7 +108,7 @@ class SkillCommands:
             return words["none_at_all"]
         if not self._service.works():
             return words["no_sandbox"]
-        off, disabled = set(row.skills_off), set(settings.disabled)
+        off, disabled = set(row.skills_off), self._service.disabled
         on = [skill for skill in view.skills if skill.name not in off | disabled]
         lines = [_line(call, skill) for skill in on]
         not_on = [skill for skill in view.skills if skill.name in off | disabled]
@@ -131,7 +131,7 @@ class SkillCommands:
         if skill is None:
             return _unknown(call, view, name)
         words, document = call.texts.skills, skill.document
-        state = "disabled_state" if name in self._service.settings.disabled else OFF if name in row.skills_off else ON
+        state = "disabled_state" if name in self._service.disabled else OFF if name in row.skills_off else ON
         facts = [
             words["place"].format(place=words[skill.origin]),
             words["state"].format(state=words[state]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bot.access.admins import admin_commands
 from bot.commands.group import log_act
 from bot.control.actions import Action
 from bot.store import conversations, inbox, runs
@@ -191,7 +192,8 @@ class TalkCommands:
         texts = call.texts
         blocks = [texts.help_intro, _menu(texts.command_menu, texts)]
         if call.is_admin:
-            blocks += [texts.help_admin, _menu(texts.admin_menu, texts)]
+            offered = admin_commands(texts, has_page=self._status.asked.has_page())
+            blocks += [texts.help_admin, _menu(offered, texts)]
         await self._answers.say(call, "\n\n".join(blocks) + self._who_reads(texts), "/help")
 
     def _who_reads(self, texts: Texts) -> str:

@@ -1,4 +1,5 @@
-"""What administrators do, as events of the log: in chats, over the control socket, and by commands while nothing runs.
+"""What administrators do, as events of the log: in chats, on the page and through the API, over the control socket, and
+by commands while nothing runs.
 
 An action is told by ids and by names of the config, never by what anybody said.
 """
@@ -54,6 +55,15 @@ class Action(StrEnum):
     SKILL_REMOVE = "skill_remove"
     GRANTS_REVOKE = "grants_revoke"
     REMINDER_CANCEL = "reminder_cancel"
+    APPROVAL = "approval"
+    ACCESS_ALLOW = "access_allow"
+    ACCESS_REFUSE = "access_refuse"
+    ACCESS_REVOKE = "access_revoke"
+    SKILL_ON = "skill_on"
+    SKILL_OFF = "skill_off"
+    TOKEN_CREATE = "token_create"
+    TOKEN_REVOKE = "token_revoke"
+    SIGN_IN_LINK = "sign_in_link"
     MEMORY_SHOW = "memory_show"
     MEMORY_ADD = "memory_add"
     MEMORY_EDIT = "memory_edit"
@@ -79,15 +89,17 @@ def log_action(
     person: str = "",
     run: str = "",
     what: str = "",
+    state: str = "",
 ) -> None:
-    """Log one action. by: a person's id, or MACHINE. person: whom it concerns, where that is somebody else. what: names
-    of models, agents, skills, files or keys of the config."""
+    """Log one action. by: a person's id, with that of a token where a program acted, or MACHINE. person: whom it
+    concerns, where that is somebody else. what: names of models, agents, skills, files or keys of the config. state:
+    what came of it, "" where it was done."""
     where = [f" {what}"] if what else []
     where += [f" of {person}"] if person else []
     where += [f" in {conversation}"] if conversation else []
     about = {"account": account, "conversation": conversation, "person": person, "run": run, "what": what}
-    extra = {"event": EVENT, "action": str(action), "by": by, **about}
-    log.info("%s%s, by %s", action, "".join(where), by, extra=extra)
+    extra = {"event": EVENT, "action": str(action), "by": by, "state": state, **about}
+    log.info("%s%s, by %s%s", action, "".join(where), by, f": {state}" if state else "", extra=extra)
 
 
 async def operation(request: Mapping[str, Any]) -> dict[str, Any]:

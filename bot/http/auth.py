@@ -59,6 +59,11 @@ class Caller:
     name: str = ""
     csrf: str = ""
 
+    @property
+    def by(self) -> str:
+        """Who acts, for the log: the person, and of a program the token's id."""
+        return f"{self.person} (token {self.key})" if self.is_program else self.person
+
     def may(self, scope: str) -> bool:
         return scope in self.scopes
 

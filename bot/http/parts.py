@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from bot.runs.manager import RunManager
     from bot.schedule.service import ScheduleService
     from bot.settings import Settings
+    from bot.skills.installing import Installs
     from bot.skills.service import SkillService
     from bot.store.retrying import RetryingStore
     from bot.tasks import Tasks
@@ -75,6 +76,7 @@ class HttpParts:
     editor: AccessEditor
     agents: AgentChoices
     skills: SkillService
+    installs: Installs
     spending: Spending
     memory: MemoryParts
     schedules: ScheduleService

@@ -17,7 +17,7 @@ from bot.texts import DEFAULT, LANGUAGES
 from bot.texts.commands import unmarked
 from channels.base import About, ChannelPorts, ConnectionState, Health, Newest, Route
 from channels.errors import Fatal, TakenOver
-from channels.registry import channel_class
+from channels.registry import OWN, channel_class
 from channels.supervision import Backoff
 
 if TYPE_CHECKING:
@@ -248,7 +248,8 @@ class Connections:
 
     @property
     def all_stopped(self) -> bool:
-        return all(health.state is ConnectionState.STOPPED for health in self.health.values())
+        """Whether no account works any more, but for the gateway's own ones, which always do."""
+        return all(each.state is ConnectionState.STOPPED for account, each in self.health.items() if account not in OWN)
 
     async def close(self) -> None:
         for channel in self.channels.values():

@@ -246,7 +246,7 @@ class Reloader:
         level = logging.INFO if self.last.complete and not self.last.restart else logging.WARNING
         keys = (*self.last.applied, *self.last.restart, *(key for key, _ in self.last.refused))
         about = {"event": EVENT, "action": str(Action.RELOAD), "by": by, "what": ", ".join(dict.fromkeys(keys))}
-        log.log(level, "%s", self.last, extra=about | {"state": self.last.state})
+        log.log(level, "%s, by %s", self.last, by, extra=about | {"state": self.last.state})
         return self.last
 
     async def operation(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Asked:
 
     waiting: messages that wait for their turn. unreadable: events. pairings: persons who wait to be let in. budgets: of
     all together, for today. errors: the newest lines of the log that are errors. read_by_admins: whether administrators
-    read everybody's threads here.
+    read everybody's threads here. has_page: whether there is a page.
     """
 
     waiting: Callable[[], int]
@@ -50,6 +50,7 @@ class Asked:
     budgets: Callable[[], Awaitable[Sequence[BudgetAccount]]]
     errors: Callable[[], Sequence[str]]
     read_by_admins: Callable[[], bool]
+    has_page: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)

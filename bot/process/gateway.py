@@ -350,6 +350,7 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
     from bot.conversations.branching import Branching
     from bot.http.parts import HttpParts
     from bot.http.talk import Talk
+    from bot.skills.installing import Installs
 
     spool = parts.settings.data_dir / "spool"
 
@@ -386,6 +387,7 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
         editor=parts.editor,
         agents=parts.agents,
         skills=parts.skills,
+        installs=Installs(lambda: parts.settings, parts.patient.clock, parts.tasks),
         spending=parts.spending,
         memory=parts.memory,
         schedules=parts.schedules,

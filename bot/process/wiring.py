@@ -301,7 +301,7 @@ class Wiring:
         )
         self.signins = SignIns(store, book, lambda: self.settings.http)
         self.access_tool = AccessTool(self.editor, store, clock, self.claims, self.connections.chat_link)
-        self.menus = AdminMenus(self.admins, self.connections.channels, self.tasks)
+        self.menus = AdminMenus(self.admins, self.connections.channels, self.tasks, self.signins.has_page)
 
     def _make_health(self) -> None:
         self.health = HealthService(
@@ -356,6 +356,7 @@ class Wiring:
                 budgets=lambda: self.spending.budgets.purses(NOBODY, (Scope.GATEWAY,)),
                 errors=recent_errors,
                 read_by_admins=lambda: self.settings.http.listen is not None and self.settings.http.admins_read_threads,
+                has_page=self.signins.has_page,
             ),
         )
 
@@ -463,6 +464,7 @@ class Wiring:
     def _hold(self, settings: Settings) -> None:
         """Have the parts go by other settings from their next use on."""
         self.skills.adopt(settings)
+        self.menus.adopt()
         self.manager.review_access()
         self.manager.flood.allow(settings.limits.messages_per_minute, settings.limits.message_burst)
         self.titles.settings = settings.title

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 from bot.store.identity import folder_name, users_folder
+from harness.files.durable import write_atomically
 from harness.skills.document import SKILL_FILE
 from harness.skills.editing import SkillHome
 from harness.skills.library import SkillEditing, SkillLibrary, shipped_folder
@@ -16,7 +19,10 @@ if TYPE_CHECKING:
     from harness.context import RunContext
     from harness.skills.library import Origin
 
+log = logging.getLogger(__name__)
+
 SKILLS, HISTORY = "skills", "skill-history"
+OFF = "off.json"
 
 
 def library_of(settings: Settings, **options: Any) -> SkillLibrary:
@@ -34,6 +40,34 @@ def home_of(settings: Settings, origin: Origin, owner: str) -> SkillHome:
         own = users_folder(settings.data_dir) / folder_name(owner)
         return SkillHome(origin, own / SKILLS, own / HISTORY)
     return SkillHome("custom", settings.custom_skills, settings.data_dir / "skills" / "history")
+
+
+class SwitchedOff:
+    """Names of skills that administrators turned off for everybody, kept in the data folder beside those of the config.
+    Blocking."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._file = data_dir / SKILLS / OFF
+
+    def names(self) -> frozenset[str]:
+        try:
+            return frozenset(map(str, json.loads(self._file.read_bytes())))
+        except FileNotFoundError:
+            return frozenset()
+        except (ValueError, TypeError, OSError):
+            log.warning("%s cannot be read: what was turned off on the page is on", self._file)
+            return frozenset()
+
+    def switch(self, name: str, *, on: bool) -> None:
+        """Raises OSError."""
+        names = self.names() - {name} if on else self.names() | {name}
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(self._file, json.dumps(sorted(names)).encode())
+
+
+def disabled(settings: Settings) -> frozenset[str]:
+    """Names of skills that are off for everybody, by the config or by an administrator."""
+    return frozenset(settings.skills.disabled) | SwitchedOff(settings.data_dir).names()
 
 
 def editing_of(settings: Settings) -> SkillEditing | None:

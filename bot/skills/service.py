@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from bot.agents.profiles import AgentChoices
-from bot.skills.folders import home_of, library_of
+from bot.skills.folders import SwitchedOff, home_of, library_of
 from bot.store.identity import folder_name
 from bot.texts.command_line import skill_name
 from harness.skills.config import SkillsSettings
@@ -39,6 +39,7 @@ class SkillService:
     Its methods may be called in any thread; they look at the disk, mostly for a fraction of a millisecond.
     owner_of: a thread's owner, None while it is not known.
     home_of: the folder where an owner's skills of an origin are changed; None: nothing can be changed.
+    switched_off: what administrators turned off while it served; None: nobody can.
     works: whether the agent has files at all.
     """
 
@@ -50,6 +51,7 @@ class SkillService:
         owner_of: Callable[[str], str | None] = _unknown_owner,
         home_of: Callable[[Origin, str], SkillHome] | None = None,
         works: Callable[[], bool] = _always,
+        switched_off: SwitchedOff | None = None,
     ) -> None:
         self.library = library or SkillLibrary(None, None)
         self.settings = settings or SkillsSettings()
@@ -57,6 +59,8 @@ class SkillService:
         self._owner_of = owner_of
         self._home_of = home_of
         self.works = works
+        self._switched_off = switched_off
+        self._off = frozenset[str]() if switched_off is None else switched_off.names()
         self._commands: frozenset[str] = frozenset()
 
     @classmethod
@@ -67,12 +71,24 @@ class SkillService:
         owner_of: Callable[[str], str | None],
         works: Callable[[], bool] = _always,
     ) -> Self:
-        return cls(settings.skills, library_of(settings), agents, owner_of, partial(home_of, settings), works)
+        home, off = partial(home_of, settings), SwitchedOff(settings.data_dir)
+        return cls(settings.skills, library_of(settings), agents, owner_of, home, works, off)
 
     def adopt(self, settings: Settings) -> None:
         """Use other settings from now on."""
         self.settings, self.library = settings.skills, library_of(settings)
         self._home_of = partial(home_of, settings)
+
+    @property
+    def disabled(self) -> frozenset[str]:
+        """Names of skills that are off for everybody."""
+        return self._off | frozenset(self.settings.disabled)
+
+    async def switch(self, name: str, *, on: bool) -> None:
+        """Turn a skill on or off for everybody; what the config turns off stays off. Raises OSError."""
+        if self._switched_off is not None:
+            await asyncio.to_thread(self._switched_off.switch, name, on=on)
+            self._off = await asyncio.to_thread(self._switched_off.names)
 
     def source(self) -> SkillSource:
         """What the harness is given of skills."""
@@ -96,7 +112,7 @@ class SkillService:
 
     def usable(self, owner: str, agent: str, off: Collection[str]) -> SkillView:
         """The view without skills that are turned off. off: names that the conversation turned off."""
-        return self.view(owner, agent).without({*off, *self.settings.disabled})
+        return self.view(owner, agent).without({*off, *self.disabled})
 
     def _of_run(self, ctx: RunContext) -> SkillView:
         return self.usable(ctx.owner, ctx.agent, ctx.skills_off)
@@ -123,4 +139,4 @@ class SkillService:
         return name, line.arguments or text
 
     def _callable(self, name: str) -> bool:
-        return self.works() and name not in self._commands and name not in self.settings.disabled
+        return self.works() and name not in self._commands and name not in self.disabled

@@ -13,7 +13,7 @@ import typer
 from bot.clock import SystemClock
 from bot.control.actions import Action, tell
 from bot.settings.load import agents_of
-from bot.skills.folders import HISTORY, SKILLS, home_of, library_of
+from bot.skills.folders import HISTORY, SKILLS, disabled, home_of, library_of
 from bot.store.identity import users_folder
 from harness.skills.archive import install as put_in
 from harness.skills.document import SKILL_FILE, Problem, SkillError, parse_bytes
@@ -49,13 +49,13 @@ def list_skills(settings: Settings, *, as_json: bool = False) -> int:
     if not settings.skills.enabled:
         typer.echo("[]" if as_json else "skills are turned off (skills.enabled)")
         return 0
-    view = _shared(settings)
+    view, off = _shared(settings), disabled(settings)
     if as_json:
         facts = [
             {
                 "name": skill.name,
                 "origin": skill.origin,
-                "on": skill.name not in settings.skills.disabled,
+                "on": skill.name not in off,
                 "description": skill.document.description,
             }
             for skill in view.skills
@@ -64,7 +64,7 @@ def list_skills(settings: Settings, *, as_json: bool = False) -> int:
         _tell(view.problems)
         return 0
     for skill in view.skills:
-        state = "off" if skill.name in settings.skills.disabled else "on"
+        state = "off" if skill.name in off else "on"
         typer.echo(f"{skill.name:<32} {skill.origin:<7} {state:<4} {_short(skill.document.description)}")
     if not view.skills:
         typer.echo(f"no skills; your own belong into {settings.custom_skills}")

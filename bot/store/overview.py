@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, or_, select
 
 from bot.store.rows import RunRow, RunState, value_of
 from bot.store.tables import approvals, conversations, effects, outbox, run_events, runs, threads, usage
@@ -33,7 +33,8 @@ MOST_TIMED = 5000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadFacts:
     """One thread. begins: what was said first of what is still known, where it has no title. runs: that are still
-    known. current: its conversation goes on in it."""
+    known. current: its conversation goes on in it. speaker: where only a part of it is meant, the person whose
+    exchanges these are; all else, times and numbers too, is of these alone then. "": the whole thread."""
 
     thread_id: str
     conversation: str
@@ -44,6 +45,7 @@ class ThreadFacts:
     touched_at: datetime | None
     runs: int
     current: bool
+    speaker: str = ""
 
     @property
     def last_at(self) -> datetime:
@@ -58,19 +60,31 @@ class ThreadCounts(NamedTuple):
     runs: int
 
 
-def threads_of(tx: Connection, owner: str | None, limit: int, skip: int = 0) -> list[ThreadFacts]:
-    """Threads in which something was asked, who was asked last first. owner: None for everybody's."""
-    query = _threads().where(threads.c.touched_at.is_not(None))
-    if owner is not None:
-        query = query.where(threads.c.owner == owner)
-    query = query.order_by(threads.c.touched_at.desc(), threads.c.thread_id).limit(limit).offset(skip)
-    return [_thread(tx, row) for row in tx.execute(query)]
+def threads_of(tx: Connection, person: str | None, limit: int, skip: int = 0) -> list[ThreadFacts]:
+    """Threads in which something was asked, who was asked last first: a person's own whole, and of those of groups
+    their part. person: None for everybody's, all whole."""
+    query, last = _threads().where(threads.c.touched_at.is_not(None)), threads.c.touched_at.desc()
+    if person is not None:
+        own = threads.c.owner == person
+        query = query.where(or_(own, threads.c.thread_id.in_(_spoken_in(person))))
+        asked = select(func.max(usage.c.at)).where(usage.c.thread_id == threads.c.thread_id, usage.c.speaker == person)
+        last = case((own, threads.c.touched_at), else_=asked.scalar_subquery()).desc()
+    found = tx.execute(query.order_by(last, threads.c.thread_id).limit(limit).offset(skip)).all()
+    return [_thread(tx, row, "" if person is None or person == row.owner else person) for row in found]
 
 
-def thread(tx: Connection, thread_id: str) -> ThreadFacts | None:
-    """One thread; None for one that is not known or is to be deleted."""
+def _spoken_in(person: str) -> Select[Any]:
+    """The threads of which runs are known that answered a person; by what they cost, which is indexed by person."""
+    of_theirs = (usage.c.speaker == person) & (runs.c.speaker == person)
+    return select(runs.c.thread_id).join(usage, usage.c.run_id == runs.c.run_id).where(of_theirs).distinct()
+
+
+def thread(tx: Connection, thread_id: str, speaker: str = "") -> ThreadFacts | None:
+    """One thread, or the part of it that answered a speaker; None for one that is not known or is to be deleted, and
+    where they were never answered in it."""
     row = tx.execute(_threads().where(threads.c.thread_id == thread_id)).first()
-    return None if row is None else _thread(tx, row)
+    found = None if row is None else _thread(tx, row, speaker)
+    return found if found is None or found.runs or not speaker else None
 
 
 def count_others(tx: Connection, person: str) -> ThreadCounts:
@@ -91,19 +105,25 @@ def _threads() -> Select[Any]:
     )
 
 
-def _thread(tx: Connection, row: Row[*tuple[Any, ...]]) -> ThreadFacts:
-    mine = (runs.c.conversation == row.conversation) & (runs.c.thread_id == row.thread_id)
-    first = None if row.title else tx.scalar(select(runs.c.input).where(mine).order_by(runs.c.seq).limit(1))
+def _thread(tx: Connection, row: Row[*tuple[Any, ...]], speaker: str = "") -> ThreadFacts:
+    mine, title = (runs.c.conversation == row.conversation) & (runs.c.thread_id == row.thread_id), row.title
+    began, last = row.created_at, row.touched_at
+    if speaker:
+        # Its title was made of what others said, too.
+        mine, title = mine & (runs.c.speaker == speaker), ""
+        began, last = tx.execute(select(func.min(runs.c.created_at), func.max(runs.c.created_at)).where(mine)).one()
+    first = None if title else tx.scalar(select(runs.c.input).where(mine).order_by(runs.c.seq).limit(1))
     return ThreadFacts(
         thread_id=row.thread_id,
         conversation=row.conversation,
         owner=row.owner,
-        title=row.title,
+        title=title,
         begins="" if first is None else first.words,
-        created_at=row.created_at,
-        touched_at=row.touched_at,
+        created_at=began or row.created_at,
+        touched_at=last,
         runs=tx.scalar(select(func.count()).select_from(runs).where(mine)) or 0,
         current=row.newest == row.thread_id,
+        speaker=speaker,
     )
 
 
@@ -127,8 +147,10 @@ class RunRecord:
 
 
 def runs_of_thread(tx: Connection, found: ThreadFacts, limit: int) -> list[RunRecord]:
-    """The newest runs of a thread, oldest first."""
+    """The newest runs of a thread, or of the part of it that is meant, oldest first."""
     mine = (runs.c.conversation == found.conversation) & (runs.c.thread_id == found.thread_id)
+    if found.speaker:
+        mine &= runs.c.speaker == found.speaker
     rows = tx.execute(select(runs).where(mine).order_by(runs.c.seq.desc()).limit(limit)).all()
     return [_record(tx, row) for row in reversed(rows)]
 
@@ -235,9 +257,16 @@ def spent_by(
     return _sums(tx, _COLUMN_OF[by], wanted)
 
 
-def spent_by_threads(tx: Connection, thread_ids: Sequence[str]) -> dict[str, Spent]:
-    """What these threads cost so far."""
-    return _sums(tx, usage.c.thread_id, usage.c.thread_id.in_(thread_ids)) if thread_ids else {}
+def spent_by_threads(tx: Connection, found: Sequence[ThreadFacts]) -> dict[str, Spent]:
+    """What these threads, or the parts of them that are meant, cost so far."""
+    spent: dict[str, Spent] = {}
+    for speaker in {each.speaker for each in found}:
+        ids = [each.thread_id for each in found if each.speaker == speaker]
+        wanted: ColumnElement[bool] = usage.c.thread_id.in_(ids)
+        if speaker:
+            wanted &= usage.c.speaker == speaker
+        spent |= _sums(tx, usage.c.thread_id, wanted)
+    return spent
 
 
 def _sums(tx: Connection, key: ColumnElement[str], wanted: ColumnElement[bool]) -> dict[str, Spent]:

@@ -168,6 +168,7 @@ COMMANDS = (
     ("allow", "For administrators: let me talk here"),
     ("disallow", "For administrators: silence me here"),
     ("access", "For administrators: who has access"),
+    ("web", "For administrators: a link to the page in the browser"),
     ("why", "For administrators: why a message was answered, or not"),
 )
 """(name, description) of the slash commands, unless others are given."""

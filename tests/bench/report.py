@@ -18,6 +18,7 @@ SINGLE = (
     "fairness",
     "start",
     "thread-300",
+    "page",
     "memory",
     "chain",
     "floor",

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 async def starts(times: int, idle_seconds: float) -> Outcome:
     """The very first start makes the databases and is apart; `times` more follow on the same data, the last idles."""
     async with stage(1, {}) as scene:
-        first = await _start(scene)
+        first = await start(scene)
         await scene.world.stop()
         seconds = []
         for number in range(times):
-            seconds.append(await _start(scene))
+            seconds.append(await start(scene))
             if number < times - 1:
                 await scene.world.stop()
         await asyncio.sleep(idle_seconds)
@@ -39,7 +39,7 @@ async def starts(times: int, idle_seconds: float) -> Outcome:
     )
 
 
-async def _start(scene: Stage) -> float:
+async def start(scene: Stage) -> float:
     """Seconds from the launch of the interpreter to the arrival of the first poll at the platform."""
     launched = time.monotonic()
     await scene.world.start()

@@ -13,6 +13,7 @@ from bot.http.auth import COOKIE
 from harness.memory.config import MemorySettings
 from tests.bot.core import BOB, RULES
 from tests.bot.http.served import ADMIN, ServedCore, served
+from tests.bot.http.test_admin_actions import WAITS, archive, skills_in
 from tests.browser.conftest import CHROMIUM, MILLISECONDS, missing
 from tests.browser.test_chat import PHONE, accessible
 
@@ -39,16 +40,23 @@ async def looking(
     world: ServedCore, person: str, faults: list[str], *arguments: str, **context: Any
 ) -> AsyncIterator[Page]:
     """A person's browser. faults: what its pages complain of. arguments: for Chromium."""
+    client, root = await world.browser(person), f"http://127.0.0.1:{world.server.port}"
+    async with signed_in(root, client.cookies[COOKIE], faults, *arguments, **context) as page:
+        yield page
+
+
+@asynccontextmanager
+async def signed_in(root: str, session: str, faults: list[str], *arguments: str, **context: Any) -> AsyncIterator[Page]:
+    """A browser with somebody's session. root: of the gateway. arguments: for Chromium."""
     from playwright.async_api import async_playwright
 
-    client, root = await world.browser(person), f"http://127.0.0.1:{world.server.port}"
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(
             executable_path=CHROMIUM, chromium_sandbox=os.getuid() != 0, args=list(arguments)
         )
         one = await browser.new_context(base_url=root, **context)
         one.set_default_timeout(MILLISECONDS)
-        await one.add_cookies([{"name": COOKIE, "value": client.cookies[COOKIE], "url": root}])
+        await one.add_cookies([{"name": COOKIE, "value": session, "url": root}])
         page = await one.new_page()
         page.on("console", lambda said: faults.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: faults.append(str(error)))
@@ -88,6 +96,66 @@ async def test_now_is_live_and_its_buttons_do_what_they_say(tmp_path: Path) -> N
         await world.say("hello again", "888", name="Dan")
         await page.get_by_text("Dan asks to be let in").wait_for()
     assert faults == []
+
+
+async def test_by_the_keyboard_alone_a_stranger_is_let_in_and_an_answer_is_stopped(tmp_path: Path) -> None:
+    faults: list[str] = []
+    async with busy(tmp_path) as world, looking(world, ADMIN, faults) as page:
+        await page.goto("/")
+        await page.focus(".brand")
+        await reached(page, "a[href='/now']")
+        await page.keyboard.press("Enter")
+        await page.wait_for_url("**/now")
+        await reached(page, "form[action^='/now/pairings/'] button[value=yes]")
+        assert await page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        await page.keyboard.press("Enter")
+        await page.get_by_text("Carla has access now").wait_for()
+        await page.get_by_text("Carla asks to be let in").wait_for(state="detached")
+        await reached(page, "form[action$='/stop'] button")
+        await page.keyboard.press("Enter")
+        await page.get_by_text("waits for its turn").wait_for(state="detached")
+        await world.clock.settle()
+        assert world.harness.starts[-1].run_input.text == "two", "what was stopped makes room for the next"
+    assert faults == []
+
+
+async def reached(page: Page, wanted: str) -> None:
+    """Go on by Tab until this has the focus."""
+    for _ in range(80):
+        if await page.evaluate("wanted => document.activeElement.matches(wanted)", wanted):
+            return
+        await page.keyboard.press("Tab")
+    raise AssertionError(f"Tab never comes to {wanted}")
+
+
+async def test_a_skill_is_uploaded_agreed_to_turned_off_and_removed(tmp_path: Path) -> None:
+    faults: list[str] = []
+    archive(tmp_path / "made", "tidy", WAITS)
+    async with (
+        served(tmp_path, skills=skills_in(tmp_path)) as world,
+        looking(world, ADMIN, faults) as page,
+    ):
+        await page.goto("/skills")
+        await page.set_input_files("#f-file", tmp_path / "made" / "tidy.skill")
+        await page.get_by_role("button", name="Upload and install").click()
+        await page.get_by_text("installed, waits for an administrator").wait_for()
+        await page.locator("section.attention").get_by_role("button", name="Turn on").click()
+        await page.locator("dialog button[value=confirm]").click()
+        await page.get_by_text("tidy is on").wait_for()
+        await page.get_by_role("button", name="Turn off: tidy").click()
+        await page.get_by_text("tidy is off for everybody").wait_for()
+        await page.get_by_role("button", name="Turn on: tidy").wait_for()
+        assert await accessible(page) == []
+        await page.get_by_role("button", name="Remove: tidy").click()
+        await page.locator("dialog button[value=confirm]").click()
+        await page.get_by_role("button", name="Turn on: tidy").wait_for(state="detached")
+        assert faults == []
+        broken = tmp_path / "broken.skill"
+        broken.write_bytes(b"no archive")
+        await page.set_input_files("#f-file", broken)
+        await page.get_by_role("button", name="Upload and install").click()
+        await page.get_by_text("is not a zip archive, or is empty").first.wait_for()
+    assert all("422" in fault for fault in faults), "the browser notes the answer itself"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import time
 from contextlib import asynccontextmanager
@@ -12,9 +13,12 @@ import httpx
 import pytest
 
 from bot.control.server import ask, connection
-from bot.http.auth import CSRF_HEADER
+from bot.http.auth import COOKIE, CSRF_HEADER
 from bot.http.hooks import signature
 from bot.texts.en import EN
+from tests.browser.conftest import missing
+from tests.browser.test_panel import signed_in
+from tests.flow.gateway import merged
 from tests.flow.test_telegram_supervision import another_poller
 from tests.simulators.telegram.seen import ALICE, BOB, TEAM
 
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from tests.flow.gateway import World
+    from tests.simulators.telegram.seen import RecordedCall
 
 SECRET = "0123456789abcdef0123456789abcdef"
 SECONDS = 45.0
@@ -100,6 +105,56 @@ async def test_now_shows_a_channel_that_dies_and_that_it_lives_again(world: Worl
         await world.telegram.user_says("are you back?")
         await world.telegram.wait_for_text(ALICE, "are you back?", timeout=SECONDS)
         await shows(client, "/now/live", lambda text: "All is well" in text and "reconnecting" not in text)
+
+
+@pytest.mark.browser
+async def test_who_looks_at_now_sees_a_channel_die_and_come_back_without_a_reload(world: World) -> None:
+    if reason := missing():
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    faults: list[str] = []
+    async with (
+        world,
+        browser(world) as client,
+        signed_in(str(client.base_url).rstrip("/"), client.cookies[COOKIE], faults) as page,
+    ):
+        await page.goto("/now")
+        await page.evaluate("window.stays = true")
+        await page.get_by_role("heading", name="All is well").wait_for()
+        async with another_poller(world):
+            await page.get_by_role("heading", name="Needs attention").wait_for()
+            await page.get_by_text("another program receives this bot's messages").first.wait_for()
+        await world.telegram.user_says("are you back?")
+        await world.telegram.wait_for_text(ALICE, "are you back?", timeout=SECONDS)
+        await page.get_by_role("heading", name="All is well").wait_for()
+        assert await page.evaluate("window.stays") is True, "it was not loaded again"
+    assert faults == []
+
+
+async def test_administrators_are_offered_the_page_where_there_is_one(world: World) -> None:
+    def menu_of_hers(call: RecordedCall, *, with_page: bool) -> bool:
+        hers = call.method == "setMyCommands" and str(ALICE.id) in str(call.params.get("scope"))
+        return hers and ('"web"' in str(call.params["commands"])) == with_page
+
+    async with world:
+        await world.telegram.user_says("/help")
+        told = await world.telegram.wait_for_text(ALICE, "For administrators:")
+        assert "/web" in told.text
+        await world.stop()
+        await world.start()
+        await world.telegram.wait_for_record(lambda call: menu_of_hers(call, with_page=True))
+        world.settings = merged(world.settings, {"http": None})
+        world.write_config()
+        code, output = await world.command("reload")
+        assert code == 0, output
+        await world.telegram.wait_for_record(lambda call: menu_of_hers(call, with_page=False))
+        await world.telegram.user_says("/help")
+        again = await world.telegram.wait_for_message(
+            ALICE.dm(), lambda message: message.message_id > told.message_id + 1
+        )
+        assert "/access" in again.text
+        assert "/web" not in again.text
 
 
 async def test_a_stranger_is_let_in_from_the_page(world: World) -> None:

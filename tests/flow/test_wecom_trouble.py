@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.texts.en import EN
+from tests.bot.http.test_http import free_port
 from tests.flow.wecom_world import ASKED, BEGUN, WHOLE, WecomWorld
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.wecom import client as wecom_client
@@ -124,8 +125,13 @@ async def test_a_kill_in_mid_answer_pushes_the_answer_once_where_the_question_is
         assert not any("away" in text for text in texts)
 
 
-async def test_who_is_kicked_says_so_in_the_log_and_ends_where_nothing_else_is_left(wecom_world: WecomWorld) -> None:
+@pytest.mark.parametrize("page", [False, True], ids=["alone", "with the page"])
+async def test_who_is_kicked_says_so_in_the_log_and_ends_where_nothing_else_is_left(
+    wecom_world: WecomWorld, page: bool
+) -> None:
     wecom = wecom_world.wecom
+    if page:
+        wecom_world.settings = {"http": {"listen": f"127.0.0.1:{free_port()}"}}
     async with wecom_world:
         await wecom.kick()
         await wecom_world.wait_for_log("another program has connected with the robot of account wecom")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import APIRouter, Request, Response
 
@@ -18,12 +18,14 @@ from bot.http.resources.transcripts import SHOWN_THREADS, Transcripts
 from bot.texts import texts_for
 
 if TYPE_CHECKING:
+    from bot.http.auth import Caller
     from bot.http.page.view import Pages
     from bot.http.parts import HttpParts
     from bot.store.overview import By
 
 WAYS = ("model", "chat", "person")
 PERIODS = (7, 30, MOST_DAYS)
+SHOWN_INSTALLS = 3
 
 
 def threads_router(parts: HttpParts, pages: Pages) -> APIRouter:
@@ -168,16 +170,36 @@ def skills_router(parts: HttpParts, pages: Pages) -> APIRouter:
         refused = room.refused(request, caller)
         if refused is not None or caller is None:
             return refused or pages.sign_in(request)
-        return room.show(request, "skills", caller, "skills", found=await skills.list(caller))
+        return room.show(request, "skills", caller, "skills", **await _shown(caller))
+
+    @router.get("/skills/list", dependencies=[requires("read")])
+    async def piece(request: Request, caller: SignedIn) -> Response:
+        return room.show(request, "skills_list", caller, **await _shown(caller))
+
+    async def _shown(caller: Caller) -> dict[str, Any]:
+        installs = skills.installations() if caller.may("admin") else ()
+        return {"found": await skills.list(caller), "installs": installs[:SHOWN_INSTALLS]}
+
+    @router.post("/skills/install", dependencies=[requires("admin")])
+    async def install(request: Request, caller: SignedIn) -> Response:
+        given = await fields(request)
+        done = await skills.fetch(caller, given.get("address", ""), replace=given.get("replace") == "true")
+        return room.done(request, "skill_waits" if done.pending else "skill_installed", "/skills", name=done.name)
+
+    @router.post("/skills/{name}/switch", dependencies=[requires("admin")])
+    async def switch(request: Request, caller: SignedIn, name: str) -> Response:
+        on = (await fields(request)).get("on") == "yes"
+        await skills.switch(caller, name, on=on)
+        return room.done(request, "skill_on" if on else "skill_off", "/skills", name=name)
 
     @router.post("/skills/{name}/on", dependencies=[requires("admin")])
     async def agree(request: Request, caller: SignedIn, name: str) -> Response:
         await skills.agree(caller, name, (await fields(request)).get("digest", ""))
-        return room.done(request, "skill_on", "/skills", anew=True, name=name)
+        return room.done(request, "skill_on", "/skills", name=name)
 
     @router.post("/skills/{name}/remove", dependencies=[requires("admin")])
     async def remove(request: Request, caller: SignedIn, name: str) -> Response:
-        await skills.remove(name)
-        return room.done(request, "skill_removed", "/skills", anew=True, name=name)
+        await skills.remove(caller, name)
+        return room.done(request, "skill_removed", "/skills", name=name)
 
     return router

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from bot.access import pairing
 from bot.access.editor import AccessRefused, problem
 from bot.access.tool import entries
+from bot.control.actions import Action, log_action
 from bot.http.errors import HttpProblem
 from bot.http.resources.requests import Answer, Requests, request_id
-from bot.http.resources.sight import Sight, unknown
+from bot.http.resources.sight import Sight, log_act, unknown
 from bot.store import prompts, runs
 from bot.store.access import SubjectKind
 from bot.store.prompts import Decided
@@ -81,7 +82,7 @@ class Acting:
             await self._parts.store.write(actor.stop_unit(StopReason.STOPPED))
             return "stop"
 
-        return await self._in_order(row.conversation, do)
+        return _told(caller, Action.STOP, row, await self._in_order(row.conversation, do))
 
     async def run_now(self, caller: Caller, run_id: str) -> Done:
         """Stop what works in its conversation, and let this one be the next."""
@@ -93,15 +94,19 @@ class Acting:
                 return "begun" if actor.is_active(run_id) else "over"
             if actor.active is not None and not self._sight.acts(caller, actor.active.speaker):
                 raise HttpProblem(409, "not_yours_to_stop", "what works there is another person's to stop")
+            stopped = actor.active
             await actor.run_next(waiting)
+            if stopped is not None:
+                _told(caller, Action.STOP, stopped, "stop")
             return "now"
 
-        return await self._in_order(row.conversation, do)
+        return _told(caller, Action.RUN_NEXT, row, await self._in_order(row.conversation, do))
 
     async def drop(self, caller: Caller, run_id: str) -> Done:
         """End a turn that waits, with a sentence in its chat."""
         row = await self._run(caller, run_id)
-        return await self._in_order(row.conversation, lambda actor: self._drop(actor, caller, row))
+        done = await self._in_order(row.conversation, lambda actor: self._drop(actor, caller, row))
+        return _told(caller, Action.DROP, row, done)
 
     async def _drop(self, actor: Conversation, caller: Caller, row: RunRow) -> Done:
         waiting, who = actor.line.find(row.run_id), "author" if row.speaker == caller.person else "admin"
@@ -155,6 +160,7 @@ class Acting:
         row, run = known[0], known[1]
         if row.decision is not None:
             return "over"
+        about = {"account": run.address.account, "conversation": row.conversation, "run": run.run_id, "what": row.tool}
         allowed = self._requests.decisions(caller, row, run)
         if decision == "chat" and row.is_exact:
             decision = "once"  # it has no such button
@@ -170,7 +176,9 @@ class Acting:
             reason=reason,
             for_all=caller.may("operate"),
         )
-        return decision if taken else "over"
+        done: Answer | Literal["over"] = decision if taken else "over"
+        log_act(caller, Action.APPROVAL, of=row.requester, state=done, **about)
+        return done
 
     # Access.
 
@@ -182,7 +190,7 @@ class Acting:
         change = self._parts.editor.answer(row.kind, row.subject, row.code_hash or "", caller.person, let_in=let_in)
         if change is None:
             raise HttpProblem(409, "decided", "somebody else has just decided this")
-        return await self._make(change)
+        return await self._make(change, caller, Action.ACCESS_ALLOW if let_in else Action.ACCESS_REFUSE)
 
     async def pair(self, caller: Caller, typed: str) -> Access:
         """Let in who was given a code."""
@@ -193,17 +201,17 @@ class Acting:
         if applicant is None:
             self._tries.wrong(caller.person)
             raise HttpProblem(404, "no_such_code", "nobody waits with this code")
-        return await self._make(self._parts.editor.approval(applicant, caller.person))
+        return await self._make(self._parts.editor.approval(applicant, caller.person), caller, Action.ACCESS_ALLOW)
 
     async def allow(self, caller: Caller, subject: str, *, kind: SubjectKind | None, admin: bool) -> Access:
         """Let a person or a group in by id."""
-        return await self._edit(
-            lambda: self._parts.editor.allow(subject, caller.person, kind=kind, admin=admin), caller
-        )
+        editor, action = self._parts.editor, Action.ACCESS_ALLOW
+        return await self._edit(lambda: editor.allow(subject, caller.person, kind=kind, admin=admin), caller, action)
 
     async def revoke(self, caller: Caller, subject: str, *, kind: SubjectKind | None) -> Access:
         """Shut a person or a group out; what works for them ends."""
-        return await self._edit(lambda: self._parts.editor.revoke(subject, caller.person, kind=kind), caller)
+        editor, action = self._parts.editor, Action.ACCESS_REVOKE
+        return await self._edit(lambda: editor.revoke(subject, caller.person, kind=kind), caller, action)
 
     def access(self, account: str | None = None) -> list[Access]:
         """Everybody and every group with a decision or a request, as `antler access list` has them."""
@@ -212,20 +220,30 @@ class Acting:
             raise unknown("account")
         return [_access(each) for each in entries(book, self._parts.clock.now(), account)]
 
-    async def _edit(self, change: Callable[[], Change], caller: Caller) -> Access:
+    async def _edit(self, change: Callable[[], Change], caller: Caller, action: Action) -> Access:
         try:
             made = change()
         except AccessRefused as refused:
             text = unmarked(problem(refused, texts_for("en"))).replace("`", "")
             raise HttpProblem(422, refused.kind, text) from None
-        return await self._make(made)
+        return await self._make(made, caller, action)
 
-    async def _make(self, change: Change) -> Access:
+    async def _make(self, change: Change, caller: Caller, action: Action) -> Access:
         await self._parts.store.write(change.write)
         change.committed()
         row = change.row
         known = entries(self._parts.editor.book, self._parts.clock.now(), row.account)
-        return next(_access(each) for each in known if (each.kind, each.subject) == (row.kind, row.subject))
+        made = next(_access(each) for each in known if (each.kind, each.subject) == (row.kind, row.subject))
+        whose = {"person" if made.kind == "person" else "conversation": made.subject}
+        log_action(action, caller.by, account=row.account, state=made.state, **whose)
+        return made
+
+
+def _told(caller: Caller, action: Action, row: RunRow, done: Done) -> Done:
+    """The same, told to the log where it was about another person's turn."""
+    about = {"account": row.address.account, "conversation": row.conversation, "run": row.run_id}
+    log_act(caller, action, of=row.speaker, state=done, **about)
+    return done
 
 
 def _access(entry: Entry) -> Access:

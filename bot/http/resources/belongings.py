@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from bot.control.actions import Action
 from bot.http.errors import HttpProblem
-from bot.http.resources.sight import Sight, unknown
+from bot.http.resources.sight import Sight, log_act, unknown
 from bot.store import schedules
 from bot.store.identity import folder_name
 from bot.store.schedules import ScheduleState
@@ -65,6 +66,8 @@ class Schedules:
         if row is None or row.state is not ScheduleState.ACTIVE or not self._sight.acts(caller, row.person):
             raise unknown("schedule")
         await self._parts.store.write(self._parts.schedules.cancelling(schedule_id))
+        about = {"account": row.address.account, "conversation": row.conversation}
+        log_act(caller, Action.REMINDER_CANCEL, of=row.person, **about)
         return self._told(caller, row)
 
     def _told(self, caller: Caller, row: ScheduleRow) -> Schedule:

@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
 
+from bot.control.actions import Action
 from bot.http.errors import HttpProblem
-from bot.http.resources.sight import Sight, unknown
-from bot.skills.tool import installed, removed, waiting_skills
-from bot.store.identity import harmless_name
+from bot.http.resources.sight import Sight, log_act, unknown
+from bot.skills.installing import InstallRefused
+from bot.skills.tool import removed, waiting_skills
 from harness.agents.profiles import DEFAULT
 from harness.skills.document import SkillError
 from harness.skills.editing import turn_on
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable
+    from collections.abc import AsyncIterable, Awaitable
 
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
-    from harness.skills.archive import Installed as Put
+    from bot.skills.installing import Install
 
-LARGEST_ARCHIVE = 20_000_000
-"""Bytes."""
+SHOWN_DIGEST = 12
+"""Signs of a digest, as the log has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
     """A skill that can be used. origin: public: shipped; custom: this installation's; mine: the caller's own. on: it is
-    not among skills.disabled of the config."""
+    not off for everybody. in_config: skills.disabled of the config turns it off, so that nothing else turns it on."""
 
     name: str
     origin: str
     description: str
     on: bool
+    in_config: bool
     removable: bool
 
 
@@ -72,6 +73,22 @@ class Installed:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """How far an installation is, or what came of it. source: the archive's name. received: bytes so far. name: the
+    skill's, "" while it is not known. problems: why it is refused."""
+
+    source: str
+    by: str
+    began_at: datetime
+    state: Literal["receiving", "checking", "installed", "waiting", "refused"]
+    received: int
+    name: str
+    findings: tuple[str, ...]
+    notes: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
 class Skills:
     """Skills of all and of the caller."""
 
@@ -81,7 +98,7 @@ class Skills:
 
     async def list(self, caller: Caller) -> SkillList:
         """All skills that the caller's own chats have with the default agent."""
-        settings, operates = self._parts.settings(), self._sight.operates(caller)
+        settings, operates, off = self._parts.settings(), self._sight.operates(caller), self._parts.skills.disabled
         view = await asyncio.to_thread(self._parts.skills.view, caller.person, DEFAULT)
         waiting = await asyncio.to_thread(lambda: list(waiting_skills(settings))) if operates else []
         return SkillList(
@@ -91,7 +108,8 @@ class Skills:
                     name=skill.name,
                     origin=skill.origin,
                     description=skill.document.description,
-                    on=skill.name not in settings.skills.disabled,
+                    on=skill.name not in off,
+                    in_config=skill.name in settings.skills.disabled,
                     removable=skill.origin == "custom",
                 )
                 for skill in view.skills
@@ -115,41 +133,70 @@ class Skills:
             raise _refused(error) from error
         if not done:
             raise HttpProblem(409, "changed", "it has just changed: look at it again")
+        log_act(caller, Action.SKILL_APPROVE, what=f"{name} {digest[:SHOWN_DIGEST]}")
 
-    async def remove(self, name: str) -> None:
+    async def switch(self, caller: Caller, name: str, *, on: bool) -> None:
+        """Turn a skill that everybody has on or off for all of them."""
+        skills = self._parts.skills
+        if await asyncio.to_thread(lambda: skills.library.of(None).get(name)) is None:
+            raise unknown("skill that everybody has")
+        if on and name in self._parts.settings().skills.disabled:
+            raise HttpProblem(409, "in_config", f"the config turns it off: take {name} out of skills.disabled")
+        try:
+            await skills.switch(name, on=on)
+        except OSError as error:
+            raise _refused(error) from error
+        log_act(caller, Action.SKILL_ON if on else Action.SKILL_OFF, what=name)
+
+    async def remove(self, caller: Caller, name: str) -> None:
         """Remove one of this installation's own skills; its former versions are kept."""
         try:
             if not await asyncio.to_thread(removed, self._parts.settings(), name):
                 raise unknown("skill of this installation")
         except (SkillError, OSError) as error:
             raise _refused(error) from error
+        log_act(caller, Action.SKILL_REMOVE, what=name)
 
-    async def install(self, file_name: str, chunks: AsyncIterable[bytes], *, replace: bool) -> Installed:
+    async def upload(self, caller: Caller, file_name: str, chunks: AsyncIterable[bytes], *, replace: bool) -> Installed:
         """Put the skill of an archive among those that everybody has, if no check refuses it."""
-        content = bytearray()
-        async for chunk in chunks:
-            content += chunk
-            if len(content) > LARGEST_ARCHIVE:
-                raise HttpProblem(413, "too_large", f"an archive has at most {LARGEST_ARCHIVE} bytes")
-        notes: list[str] = []
+        installs = self._parts.installs
+        return await self._installed(caller, installs.from_archive(file_name, chunks, replace=replace, by=caller.by))
 
-        def put() -> Put:
-            with tempfile.TemporaryDirectory(prefix="antler-skill-") as folder:
-                archive = Path(folder) / harmless_name(file_name, "skill.zip")
-                archive.write_bytes(content)
-                return installed(self._parts.settings(), archive, replace=replace, tell=notes.append)
+    async def fetch(self, caller: Caller, address: str, *, replace: bool) -> Installed:
+        """The same with an archive that lies at an address."""
+        installs = self._parts.installs
+        return await self._installed(caller, installs.from_address(address, replace=replace, by=caller.by))
 
+    async def _installed(self, caller: Caller, installing: Awaitable[Install]) -> Installed:
         try:
-            done = await asyncio.to_thread(put)
-        except (SkillError, OSError) as error:
-            raise _refused(error) from error
+            done = await installing
+        except InstallRefused as refused:
+            raise HttpProblem(422, "skill_refused", str(refused), problems=list(refused.problems)) from None
+        log_act(caller, Action.SKILL_INSTALL, what=f"{done.name} {done.digest[:SHOWN_DIGEST]}", state=done.state)
         return Installed(
             name=done.name,
             digest=done.digest,
             replaced=done.replaced,
-            pending=done.pending,
-            findings=tuple(map(str, done.verdict.findings)),
-            notes=tuple(notes),
+            pending=done.state == "waiting",
+            findings=done.findings,
+            notes=done.notes,
+        )
+
+    def installations(self) -> tuple[Installation, ...]:
+        """Those of this process, the newest first."""
+        return tuple(
+            Installation(
+                source=each.source,
+                by=each.by,
+                began_at=each.began_at,
+                state=each.state,
+                received=each.received,
+                name=each.name,
+                findings=each.findings,
+                notes=each.notes,
+                problems=each.problems,
+            )
+            for each in self._parts.installs.recent
         )
 
 

@@ -17,7 +17,16 @@ from bot.http.errors import HttpProblem
 from bot.http.resources.accounting import MOST_DAYS, Accounting, Usage
 from bot.http.resources.acting import LONGEST_REASON, Access, Acting, Done
 from bot.http.resources.belongings import Memories, MemoryFigures, OwnMemory, Schedule, Schedules
-from bot.http.resources.capabilities import Agent, Installed, Model, SkillList, Skills, agents_of, models_of
+from bot.http.resources.capabilities import (
+    Agent,
+    Installation,
+    Installed,
+    Model,
+    SkillList,
+    Skills,
+    agents_of,
+    models_of,
+)
 from bot.http.resources.configuration import LONGEST, Applied, Checked, ConfigFile, Configuration
 from bot.http.resources.live import Health, Live, Now, Server, Turn
 from bot.http.resources.requests import Answer, Approval, Pairing, Requests
@@ -64,6 +73,11 @@ class Text(Body):
 
 class Switch(Body):
     on: bool
+
+
+class Source(Body):
+    address: str = Field(min_length=8, max_length=2000)
+    replace: bool = False
 
 
 class Digest(Body):
@@ -302,13 +316,29 @@ def skills_router(parts: HttpParts) -> APIRouter:
 
     @router.put("/uploads/skills/{file_name}", dependencies=[requires("admin")])
     async def install(caller: SignedIn, request: Request, file_name: Id, replace: bool = False) -> Installed:
-        """Install the skill of an archive (.zip, .skill, .tar.gz) for everybody; the body is the archive."""
-        return await skills.install(file_name, request.stream(), replace=replace)
+        """Install the skill of an archive (.skill, .zip) for everybody; the body is the archive."""
+        return await skills.upload(caller, file_name, request.stream(), replace=replace)
+
+    @router.post("/skills", dependencies=[requires("admin")])
+    async def fetch(caller: SignedIn, body: Source) -> Installed:
+        """Install the skill of an archive that lies at an address, fetched by the rules of `web_fetch`."""
+        return await skills.fetch(caller, body.address, replace=body.replace)
+
+    @router.get("/skills/installs", dependencies=[requires("admin")])
+    async def installs(caller: SignedIn) -> tuple[Installation, ...]:
+        """How far the installations of this process are, the newest first."""
+        return skills.installations()
+
+    @router.put("/skills/{name}", dependencies=[requires("admin")])
+    async def switch(caller: SignedIn, name: Id, body: Switch) -> SkillList:
+        """Turn a skill that everybody has on or off for all of them."""
+        await skills.switch(caller, name, on=body.on)
+        return await skills.list(caller)
 
     @router.delete("/skills/{name}", dependencies=[requires("admin")])
     async def remove(caller: SignedIn, name: Id) -> SkillList:
         """Remove one of this installation's own; its versions are kept."""
-        await skills.remove(name)
+        await skills.remove(caller, name)
         return await skills.list(caller)
 
     @router.get("/agents", dependencies=[requires("read")])

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot.control.actions import log_action
 from bot.http.errors import not_found
 
 if TYPE_CHECKING:
+    from bot.control.actions import Action
     from bot.http.auth import Caller
     from bot.http.errors import HttpProblem
     from bot.http.parts import HttpParts
@@ -38,6 +40,13 @@ class Sight:
     def acts(self, caller: Caller, person: str) -> bool:
         """Whether they may stop, drop or decide on what works for a person."""
         return person == caller.person or caller.may("operate")
+
+
+def log_act(caller: Caller, action: Action, *, of: str = "", **about: str) -> None:
+    """Log what was done to another person's things, or to what everybody shares; what people do with their own is
+    theirs. of: whose it is, "" for everybody's. about: as `log_action` takes it."""
+    if of != caller.person:
+        log_action(action, caller.by, person=of, **about)
 
 
 def unknown(what: str) -> HttpProblem:

@@ -62,7 +62,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A thread in a list. title: where it has none, how it begins. runs: exchanges that are still known."""
+    """A thread in a list. title: where it has none, how it begins. runs: exchanges that are still known. part: it is a
+    group's, and only what the caller said to the agent there and its answers to that are meant, in all of this."""
 
     thread_id: str
     conversation: str
@@ -73,6 +74,7 @@ class Listed:
     runs: int
     current: bool
     own: bool
+    part: bool
     cost: Cost
 
 
@@ -163,15 +165,15 @@ class Transcripts:
         self._sight = Sight(parts)
 
     async def list(self, caller: Caller, *, everybody: bool = False, skip: int = 0) -> Threads:
-        """The caller's threads, or all where administrators read them; and for those who operate how many others
-        have."""
+        """The caller's threads with their part of those of groups, or all where administrators read them; and for those
+        who operate how many others have."""
         everybody = everybody and self._sight.all_is_read and self._sight.operates(caller)
-        owner = None if everybody else caller.person
+        person = None if everybody else caller.person
         limit = SHOWN_THREADS + 1
         found, spent, others = await self._parts.store.read(
             lambda tx: (
-                (rows := overview.threads_of(tx, owner, limit, skip)),
-                overview.spent_by_threads(tx, [row.thread_id for row in rows]),
+                (rows := overview.threads_of(tx, person, limit, skip)),
+                overview.spent_by_threads(tx, rows),
                 overview.count_others(tx, caller.person) if self._sight.operates(caller) else None,
             )
         )
@@ -182,22 +184,29 @@ class Transcripts:
         )
 
     async def read(self, caller: Caller, thread_id: str) -> Transcript:
-        """One thread. Raises HttpProblem, also where it is another's."""
+        """One thread; of a group's, for who may not read all of it, the caller's part. Raises HttpProblem, also where
+        it is another's."""
         found = await self._parts.store.read(lambda tx: overview.thread(tx, thread_id))
-        if found is None or not self._sight.reads(caller, found.owner):
+        if found is not None and not self._sight.reads(caller, found.owner):
+            found = await self._parts.store.read(lambda tx: overview.thread(tx, thread_id, caller.person))
+        if found is None:
             raise unknown("thread")
         known, spent = await self._parts.store.read(
             lambda tx: (
                 overview.runs_of_thread(tx, found, SHOWN_RUNS),
-                overview.spent_by_threads(tx, [thread_id]).get(thread_id),
+                overview.spent_by_threads(tx, [found]).get(thread_id),
             )
         )
+        thread, left_out = _listed(found, caller, spent), max(0, found.runs - len(known))
+        if found.speaker:
+            exchanges = tuple(_part(exchange_of(each)) for each in known if not each.row.input.is_blank)
+            return Transcript(thread=thread, earlier=(), exchanges=exchanges, left_out=left_out)
         history = await (await self._parts.harness()).history(thread_id)
         return Transcript(
-            thread=_listed(found, caller, spent),
+            thread=thread,
             earlier=tuple(_earlier(history, known)) if len(known) < SHOWN_RUNS else (),
             exchanges=tuple(exchange_of(record) for record in known),
-            left_out=max(0, found.runs - len(known)),
+            left_out=left_out,
         )
 
 
@@ -212,6 +221,7 @@ def _listed(found: ThreadFacts, caller: Caller, spent: Spent | None) -> Listed:
         runs=found.runs,
         current=found.current,
         own=found.owner == caller.person,
+        part=bool(found.speaker),
         cost=cost_of([spent] if spent is not None else []),
     )
 
@@ -271,6 +281,12 @@ def exchange_of(record: RunRecord) -> Exchange:
         seconds=(ended - row.started_at).total_seconds() if ended and row.started_at else None,
         cost=cost_of(record.spent.values()),
     )
+
+
+def _part(exchange: Exchange) -> Exchange:
+    """What a member of a group is shown of their own exchange: their words and the answer. What it rests on may be what
+    others said."""
+    return replace(exchange, quote="", steps=())
 
 
 def _seconds(milliseconds: int | None) -> float | None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlalchemy import select
 
 from bot.http.panel.operating import now_router, people_router, system_router
 from bot.http.panel.reading import own_router, skills_router, threads_router, usage_router
 from bot.http.resources.routes import resource_routers
-from bot.store import runs
+from bot.store import conversations, runs, tables
+from channels.message import Quote
+from harness.events import Usage
 from harness.memory.config import MemorySettings
 from tests.bot.core import ANN, BOB
 from tests.bot.http.served import ADMIN, PERSON, ServedCore, served
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import httpx
+    from sqlalchemy import Connection
 
 NONE: dict[str, Any] = {}
 TABLE: dict[tuple[str, str], tuple[str, Any]] = {
@@ -50,6 +54,9 @@ TABLE: dict[tuple[str, str], tuple[str, Any]] = {
     ("PUT", "/api/memory"): ("threads", {"on": True}),
     ("GET", "/api/memories"): ("operate", None),
     ("GET", "/api/skills"): ("read", None),
+    ("POST", "/api/skills"): ("admin", {"address": "http://127.0.0.1/x.zip"}),
+    ("GET", "/api/skills/installs"): ("admin", None),
+    ("PUT", "/api/skills/{name}"): ("admin", {"on": False}),
     ("POST", "/api/skills/{name}/on"): ("admin", {"digest": "0" * 64}),
     ("PUT", "/api/uploads/skills/{file_name}"): ("admin", NONE),
     ("DELETE", "/api/skills/{name}"): ("admin", None),
@@ -101,7 +108,7 @@ async def test_every_resource_is_in_the_table(tmp_path: Path) -> None:
             for route in page(world.served, None).routes  # type: ignore[arg-type]  # nothing is shown
             if route.methods == {"GET"}  # type: ignore[attr-defined]
         }
-        pieces = {"/now/live", "/people/list", "/memory/list"}
+        pieces = {"/now/live", "/people/list", "/memory/list", "/skills/list"}
         assert shown - pieces == PAGES.keys()
 
 
@@ -114,7 +121,7 @@ async def test_nobody_gets_anything_without_signing_in(tmp_path: Path) -> None:
         for path in PAGES:
             answer = await nobody.get(path.format(**FILLED))
             assert (answer.status_code, answer.headers["location"]) == (303, "/signin"), path
-        for path in ("/now/live", "/people/list", "/memory/list"):
+        for path in ("/now/live", "/people/list", "/memory/list", "/skills/list"):
             assert (await nobody.get(path)).status_code == 401
 
 
@@ -185,6 +192,67 @@ async def test_other_peoples_ids_lead_nowhere(tmp_path: Path) -> None:
         ann = await world.program(ADMIN, "read", "threads", "runs")
         assert len((await ann.get("/api/turns")).json()["turns"]) == 2
         assert (await ann.get(f"/api/transcripts/{ids['thread']}")).status_code == 200
+
+
+async def test_of_a_group_a_member_reads_their_own_exchanges_alone(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+
+        async def asked(text: str, person: str, name: str, **more: Any) -> None:
+            world.harness.tells(
+                text,
+                lambda t: t(Usage, model="sim", input_tokens=10, output_tokens=1),
+                lambda t: t.answer(f"re {text}"),
+            )
+            await world.say(text, person, "g", name=name, **more)
+            await world.answered()
+
+        await asked("Ann's secret plan", ANN, "Ann")
+        quote = Quote(message_id="1", text="a secret that Ann said before", author="Ann", from_bot=False)
+        await asked("What does Bob like?", BOB, "Bob", reply_to=quote)
+        await asked("one more secret", ANN, "Ann")
+        (thread,) = {run.thread_id for run in await world.store.read(runs_known)}
+        await world.store.write(lambda tx: conversations.rename_thread(tx, thread, "The secret of Ann"))
+        bob, page = await world.program(PERSON, "read"), await world.browser(PERSON)
+        (listed,) = (await bob.get("/api/transcripts")).json()["threads"]
+        assert (listed["part"], listed["own"], listed["runs"], listed["cost"]["calls"]) == (True, False, 1, 1)
+        assert listed["title"] == "What does Bob like?"
+        assert listed["created_at"] == listed["last_at"], "when others wrote is not told"
+        told = await bob.get(f"/api/transcripts/{thread}")
+        (exchange,) = told.json()["exchanges"]
+        assert (exchange["words"], exchange["answer"]) == ("What does Bob like?", "re What does Bob like?")
+        for shown in (
+            told,
+            await bob.get("/api/transcripts"),
+            await page.get("/threads"),
+            await page.get(f"/threads/{thread}"),
+        ):
+            assert shown.status_code == 200
+            assert "secret" not in shown.text
+        admin = await world.program(ADMIN)
+        words = [each["words"] for each in (await admin.get(f"/api/transcripts/{thread}")).json()["exchanges"]]
+        assert words == ["Ann's secret plan", "one more secret"], "an administrator is a member like any other"
+        change = world.editor.allow("memory:7", "test")
+        await world.store.write(change.write)
+        change.committed()
+        seven = await world.program("memory:7", "read")
+        assert (await seven.get("/api/transcripts")).json()["threads"] == []
+        assert (await seven.get(f"/api/transcripts/{thread}")).status_code == 404
+        assert (await admin.delete("/api/access/memory:7")).status_code == 200
+        assert (await seven.get(f"/api/transcripts/{thread}")).status_code == 401
+
+
+async def test_of_anothers_private_chat_nobody_has_a_part(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        await world.say("Ann's secret plan", ANN)
+        await world.answered()
+        (thread,) = {run.thread_id for run in await world.store.read(runs_known)}
+        bob, browser = await world.program(PERSON), await world.browser(PERSON)
+        assert (await bob.get(f"/api/transcripts/{thread}")).status_code == 404
+        assert (await browser.get(f"/threads/{thread}")).status_code == 404
+
+
+def runs_known(tx: Connection) -> list[Any]:
+    return list(tx.execute(select(tables.runs)).all())
 
 
 async def _of_ann(world: ServedCore) -> dict[str, str]:

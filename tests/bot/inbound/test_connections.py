@@ -202,6 +202,21 @@ async def test_of_a_bug_in_an_adapter_only_its_kind_is_told(tmp_path: Path, bug:
         assert made.connections.all_stopped
 
 
+async def test_the_pages_own_accounts_do_not_count(tmp_path: Path) -> None:
+    config = f"""
+    channels: {{first: {{type: telegram, token: "{TOKEN}"}}}}
+    http: {{listen: "127.0.0.1:8642"}}
+    """
+    async with accounts(tmp_path, config) as made:
+        await made.receive()
+        assert made.connections.health.keys() >= {"web", "api"}
+        assert not made.connections.all_stopped
+        made.channel("first").ended = TakenOver("by another program", "stop it")
+        made.channel("first").failing.set()
+        await made.clock.settle()
+        assert made.connections.all_stopped
+
+
 async def test_admins_are_told_through_an_account_that_works(tmp_path: Path) -> None:
     async with accounts(tmp_path) as made:
         await made.meets("second", "1")

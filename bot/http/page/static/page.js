@@ -168,10 +168,11 @@ document.addEventListener("submit", async (event) => {
   }
   if (button) button.disabled = true;
   const action = button?.getAttribute("formaction") ?? form.action;
-  const answer = form.method === "get" ? await send(`${action}?${body}`) : await send(action, { method: "POST", body });
+  const answer = form.dataset.upload ? await upload(form)
+    : form.method === "get" ? await send(`${action}?${body}`) : await send(action, { method: "POST", body });
   if (button) button.disabled = false;
   if (!answer) return;
-  const said = answer.headers.get("X-Antler-Toast");
+  const said = answer.headers.get("X-Antler-Toast") ?? encodeURIComponent(form.dataset.done ?? "");
   if (said) toast(decodeURIComponent(said));
   const place = answer.headers.get("X-Antler-Location") ?? form.dataset.then;
   if (place) { location.assign(place); return; }
@@ -184,6 +185,13 @@ document.addEventListener("submit", async (event) => {
     refresh(region);
   }
 });
+
+/** Sends the one file of a form, as the body. */
+function upload(form) {
+  const { files: [file] } = form.elements.file;
+  const replace = form.elements.replace?.checked ? "?replace=true" : "";
+  return send(form.dataset.upload + encodeURIComponent(file.name) + replace, { method: "PUT", body: file });
+}
 
 // Searching while typing: <form data-async data-live-search>.
 let pause = 0;
