@@ -35,9 +35,9 @@ class Aim(NamedTuple):
 
 
 LIMITS: dict[str, Aim] = {
-    "files": Aim(565, 450),
-    "lines": Aim(99_500, 70_000),
-    "longest file": Aim(480, 450),
+    "files": Aim(575, 450),
+    "lines": Aim(102_500, 70_000),
+    "longest file": Aim(500, 450),
     "modules at the root of bot": Aim(4, 8),
     "modules at the root of harness": Aim(7, 8),
     "modules at the root of channels": Aim(9, 11),
