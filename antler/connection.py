@@ -24,7 +24,7 @@ NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Patience:
-    """How long to try: so many seconds since there was an answer."""
+    """How long to try: so many seconds from the first failure on."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -32,15 +32,17 @@ class Patience:
 
     def reset(self) -> None:
         """There was an answer."""
-        self._until = asyncio.get_running_loop().time() + self._seconds
+        self._until: float | None = None
         self._pause = FIRST_PAUSE
 
     async def wait(self, error: Unreachable | RequestFailed) -> None:
         """Pause before the next try; raises the error where its time would be too late."""
-        pause = self._next()
+        now, pause = asyncio.get_running_loop().time(), self._next()
+        if self._until is None:
+            self._until = now + self._seconds
         if isinstance(error, RequestFailed) and error.retry_after is not None:
             pause = max(pause, error.retry_after)
-        if asyncio.get_running_loop().time() + pause > self._until:
+        if now + pause > self._until:
             raise error
         await asyncio.sleep(pause)
 

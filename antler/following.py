@@ -64,6 +64,11 @@ class Reading:
         texts, void = self._at_id
         self._texts, self._void = dict(texts), set(void)
 
+    def from_the_beginning(self) -> None:
+        """The stream is read once more; what the program has of it is not told again."""
+        self.last_event_id, self._at_id = BEGINNING, ({}, set())
+        self.again()
+
     @property
     def text(self) -> str:
         """What the assistant said last, as far as it was told."""
@@ -179,17 +184,15 @@ async def follow(connection: Connection, run: Run) -> AsyncGenerator[Event, None
                     patience.reset()
                     for event in reading.take(frame):
                         yield event
+            if not reading.ended:  # the gateway stops, and tells the rest when it is back
+                raise Unreachable("the gateway ends the stream again and again")
+            async with aclosing(_settled(connection, reading)) as settled:
+                async for event in settled:
+                    yield event
+                    if isinstance(event, Answer):
+                        return
         except (Unreachable, TooMany, Unavailable) as error:
             await patience.wait(error)
-            continue
-        if not reading.ended:  # the gateway stops, and tells the rest when it is back
-            await patience.wait(Unreachable("the gateway ends the stream again and again"))
-            continue
-        async with aclosing(_settled(connection, reading)) as settled:
-            async for event in settled:
-                yield event
-                if isinstance(event, Answer):
-                    return
 
 
 async def _settled(connection: Connection, reading: Reading) -> AsyncGenerator[Event, None]:
@@ -222,8 +225,17 @@ def _is_of(run: Run, waits: Approval | Question) -> bool:
 
 
 async def _missed(connection: Connection, reading: Reading) -> AsyncGenerator[Event, None]:
-    """The answer of a run that ended while nobody followed it, and whose events are not kept."""
+    """The answer of a run that ended while nobody followed it: of its stored events, else of its thread."""
     run = reading.run
+    reading.from_the_beginning()
+    async with aclosing(connection.frames(f"{place(run)}/stream", {"stream_mode": MODES}, BEGINNING)) as frames:
+        async for frame in frames:
+            for event in reading.take(frame):
+                if not isinstance(event, Progress):  # some of it was told before
+                    yield event
+    if (answer := reading.answer()) is not None:
+        yield answer
+        return
     values = (await connection.ask("GET", f"{place(run)}/join")).json()
     if (failed := values.get("__error__")) is not None:
         raise RunFailed(run.thread_id, run.run_id, str(failed["error"]), str(failed["message"]))

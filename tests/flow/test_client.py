@@ -287,7 +287,9 @@ async def test_a_message_whose_answer_was_lost_is_not_sent_twice(place: Place) -
 
 
 @over_http
-async def test_after_kill_9_in_mid_stream_the_answer_comes_once(place: Place) -> None:
+@pytest.mark.parametrize("away", [False, True])
+async def test_after_kill_9_in_mid_stream_the_answer_comes_once(place: Place, away: bool) -> None:
+    """away: the run ends before its reader is back."""
     api, mark, killed = place.served, place.mark(), False
     events: list[Any] = []
     async for event in place.client.stream(f"!pause {mark}"):
@@ -297,8 +299,12 @@ async def test_after_kill_9_in_mid_stream_the_answer_comes_once(place: Place) ->
             await api.world.kill()
             await api.world.start()
             await api.world.model.release(mark)
+            if away:
+                assert (await place.client.wait(events[0].thread_id, events[0].run_id)).text == WHOLE
+                await place.client.ask("!say Another.", thread=events[0].thread_id)
     assert events[-1].text == added(events) == WHOLE
-    assert [message.role for message in await place.client.history(events[0].thread_id)] == ["user", "assistant"]
+    roles = [message.role for message in await place.client.history(events[0].thread_id)]
+    assert roles == ["user", "assistant"] * (2 if away else 1)
 
 
 @over_http

@@ -273,7 +273,8 @@ class RunReader:
                 self._seq = after.seq
                 return
         view = await self._view()
-        told = _turn_of(view) if view is not None else []
+        is_newest = view is not None and view.run_id in ("", self._row.run_id)
+        told = _turn_of(view) if view is not None and is_newest else []  # else the turn is a later run's
         if self._returns:
             data = {"run_id": self._run_id, "reason": "events before this are not kept any more", "messages": told}
             yield Frame("gap", data, str(Position(self._runs.epoch, self._seq, 0)))
