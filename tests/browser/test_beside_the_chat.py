@@ -126,7 +126,7 @@ async def test_a_chat_is_branched_and_a_message_edited_in_another(tmp_path: Path
         await page.locator(".message.person").last.hover()
         await page.get_by_role("button", name="Edit in a new chat").last.click()
         await page.wait_for_url(lambda url: url != old)
-        await page.get_by_text("Branched from").first.wait_for()
+        await page.locator(".branched").get_by_text("Branched from").wait_for()
         assert await page.input_value("#text") == "second thoughts"
         assert await page.locator(".given").count() == len(FILES)
         assert await page.locator(".prose").get_by_text("echo: second thoughts").count() == 0
@@ -144,7 +144,7 @@ async def test_a_chat_is_branched_and_a_message_edited_in_another(tmp_path: Path
         await page.get_by_role("button", name="Branch from here").first.focus()
         await page.keyboard.press("Enter")
         await page.wait_for_url(lambda url: url != old)
-        await page.get_by_text("Branched from").first.wait_for()
+        await page.locator(".branched").get_by_text("Branched from").wait_for()
         assert await page.input_value("#text") == ""
         await page.get_by_role("link", name="revenue.csv CSV").click()
         await page.locator("#side table").wait_for()

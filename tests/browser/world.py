@@ -132,6 +132,7 @@ class Office(ServedCore):
         """Until everything that was said is answered, and shown."""
         await self.answered()
         await self.clock.until(self.delivery.drained())
+        await self.clock.advance(1)  # what comes next is said later
 
 
 @asynccontextmanager
