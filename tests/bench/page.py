@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 ON_TELEGRAM, ON_PAGE, READERS = 25, 25, 200
 """Chats that are answered at the same time on each, and streams, shared out among the chats of the page."""
+SESSIONS = 4
+"""Of the readers: one has 200 requests at once."""
 FIRST_PAGE_CHAT = 9_000_001
 """Numbers in the questions of the page's chats, which no chat of Telegram has."""
 LOOK_SECONDS = 0.2
@@ -123,7 +125,8 @@ async def _visitor(scene: Stage) -> AsyncIterator[httpx.AsyncClient]:
         link: str = (await ask(reader, writer, "signin", do="link"))["text"]
     root, _, code = link.rpartition("/signin/")
     async with httpx.AsyncClient(base_url=root, trust_env=False, timeout=ROUND_SECONDS) as client:
-        assert (await client.post("/signin", data={"code": code})).status_code == 303
+        answer = await client.post("/signin", data={"code": code})
+        assert answer.status_code == 303, answer.text
         client.headers[CSRF_HEADER] = (await client.get("/api/me")).json()["csrf"]
         yield client
 
@@ -188,14 +191,16 @@ async def _readers(pairs: int) -> Outcome:
         stage(ON_TELEGRAM, merged(LIFTED, _http())) as scene,
         scene.world,
         _visitor(scene) as client,
+        contextlib.AsyncExitStack() as stack,
         watching(scene.pid) as watch,
     ):
+        visitors = [await stack.enter_async_context(_visitor(scene)) for _ in range(SESSIONS)]
         await warm_up(scene)
         chats = [(await client.post("/api/conversations")).json()["chat"] for _ in range(ON_PAGE)]
         await _round(scene, client, chats, 0, [], problems)
         for number in range(2 * pairs):
             read = number % 4 in (1, 2)
-            async with _reading(client, chats if read else []) as readers:
+            async with _reading(visitors, chats if read else []) as readers:
                 rounds[read].append(await _round(scene, client, chats, number + 1, readers, problems))
     return Outcome(
         [
@@ -237,12 +242,12 @@ def _cpu(rounds: Sequence[Round]) -> float:
 
 
 @contextlib.asynccontextmanager
-async def _reading(client: httpx.AsyncClient, chats: Sequence[str]) -> AsyncIterator[list[Reader]]:
+async def _reading(visitors: Sequence[httpx.AsyncClient], chats: Sequence[str]) -> AsyncIterator[list[Reader]]:
     """As many readers as there are to be, of these chats; none without chats."""
     readers = [Reader() for _ in range(READERS if chats else 0)]
     try:
         for number, reader in enumerate(readers):
-            await reader.open(client, chats[number % len(chats)])
+            await reader.open(visitors[number % len(visitors)], chats[number % len(chats)])
         yield readers
     finally:
         await asyncio.gather(*(reader.close() for reader in readers))
@@ -270,7 +275,8 @@ async def _round(
     ]
     said = scene.say_at_once(crowd, lambda person: f"{LONG.text} {label(person.id, number)}")
     answers, _ = await asyncio.gather(asyncio.gather(*posts), said)
-    assert all(answer.status_code == 202 for answer in answers)
+    refused = [answer.text for answer in answers if answer.status_code != 202]
+    assert not refused, refused[0]
     await scene.until_shown(LONG.answer, before + len(crowd), ROUND_SECONDS)
     await scene.until_quiet()
     await _until_idle(client)

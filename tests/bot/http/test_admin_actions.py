@@ -58,7 +58,7 @@ OWN: frozenset[Route] = frozenset(
     }
 )
 ELSEWHERE: frozenset[Route] = frozenset({("POST", "/configuration/apply"), ("POST", "/api/configuration/apply")})
-"""Logged as a reload; test_configuration has a gateway with a config."""
+"""The reload that they lead to is logged, with who asked for it: see test_adoption."""
 LOGGED: frozenset[Route] = frozenset(
     {
         ("POST", "/api/turns/{run_id}/stop"),

@@ -158,7 +158,6 @@ async def test_a_change_is_checked_compared_and_applied_from_this_machine_alone(
         assert f"metrics_token: {TOKEN}" in file.read_text()
         assert stat.S_IMODE(file.stat().st_mode) == 0o640
         assert (await sent("apply", changed)).status_code == 409, "the file is another one now"
-    assert "timezone, by web:local" in "".join(running.lines), "it is an action like others"
 
 
 async def test_a_file_that_is_no_yaml_is_withheld_and_its_fault_is_told(tmp_path: Path) -> None:
