@@ -668,7 +668,7 @@ EN = Texts(
         "head": "**Skills** ({count} on)",
         "line": "- `{name}` — {detail}{place}",
         "line_off": "- `{name}` — off in this conversation",
-        "line_disabled": "- `{name}` — off for everybody in the config",
+        "line_disabled": "- `{name}` — off for everybody",
         "line_waiting": "- `{name}` — waiting for an administrator",
         "waiting_ask": "`{name}` is off until an administrator approves what it contains:\n{reasons}\nTo turn it on exactly as it is: `/skills on {name} {digest}`",
         "waiting_not_yours": "An administrator has to turn `{name}` on.",

@@ -597,7 +597,7 @@ ZH = Texts(
         "head": "**技能**（已启用 {count} 个）",
         "line": "- `{name}` — {detail}{place}",
         "line_off": "- `{name}` — 在本会话中已停用",
-        "line_disabled": "- `{name}` — 已在配置中对所有人停用",
+        "line_disabled": "- `{name}` — 已对所有人停用",
         "line_waiting": "- `{name}` — 等待管理员启用",
         "waiting_ask": "`{name}` 目前停用，需管理员同意其内容：\n{reasons}\n按现状启用：`/skills on {name} {digest}`",
         "waiting_not_yours": "`{name}` 需由管理员启用。",

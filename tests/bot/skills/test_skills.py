@@ -131,7 +131,7 @@ async def test_in_a_group_an_administrator_switches(folder: Path) -> None:
 
 async def test_what_the_config_turned_off(folder: Path) -> None:
     async with core(folder / "data", skills=service(folder, disabled=("audit",))) as c:
-        assert "- `audit` — off for everybody in the config" in await reply(c, "/skills")
+        assert "- `audit` — off for everybody" in await reply(c, "/skills")
         assert "turned off for everybody" in await reply(c, "/skills on audit")
         assert "I do not know the command" in await reply(c, "/audit x")
 
