@@ -1,6 +1,6 @@
 """`python -m tests.house`: the size and shape of the production code, beside the limits that the tests hold.
 
-Counted are `bot`, `channels`, `harness` and `sandbox` without the store's migrations. A room is a folder or module
+Counted are `antler`, `bot`, `channels`, `harness` and `sandbox` without the store's migrations. A room is a folder or module
 directly below a package; imports for type checking only count for who uses a module, never for floors.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("bot", "channels", "harness", "sandbox")
+PACKAGES = ("antler", "bot", "channels", "harness", "sandbox")
 CRUMB_LINES = 80
 """A module shorter than this that only one other imports could stand in that one."""
 LONGEST_FUNCTION = 60
@@ -35,13 +35,15 @@ class Aim(NamedTuple):
 
 
 LIMITS: dict[str, Aim] = {
-    "files": Aim(575, 450),
-    "lines": Aim(102_500, 70_000),
+    "files": Aim(580, 450),
+    "lines": Aim(103_500, 70_000),
     "longest file": Aim(500, 450),
     "modules at the root of bot": Aim(4, 8),
     "modules at the root of harness": Aim(7, 8),
     "modules at the root of channels": Aim(9, 11),
     "modules at the root of sandbox": Aim(5, 8),
+    "modules at the root of antler": Aim(6, 8),
+    "floors of antler": Aim(4, 5),
     "floors of bot": Aim(7, 7),
     "floors of harness": Aim(7, 7),
     "floors of channels": Aim(4, 4),
