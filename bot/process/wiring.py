@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,7 @@ from bot.skills.folders import editing_of
 from bot.skills.service import SkillService
 from bot.store import access
 from bot.store.forgetting import DeletionKind
+from bot.store.identity import sources_folder
 from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
@@ -64,6 +66,7 @@ from harness.files.spool import Spool, SpoolSettings
 from harness.guardrails.rules import load_guardrails
 from harness.mcp.pool import McpPool
 from harness.models.health import ModelHealth
+from harness.web.sources import FileSources
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -287,6 +290,7 @@ class Wiring:
             steering=self.runs.active,
             health=self.models,
             tracing=self.tracing,
+            sources=FileSources(partial(sources_folder, settings.data_dir)),
         )
 
     def _make_access(self, store: RetryingStore, responder: Responder) -> None:
@@ -435,7 +439,7 @@ class Wiring:
             "talk": True,
             "files": self.sandboxes.has_files,
             "commands": sandbox in ("full", "restricted", "none"),
-            "search": settings.web.search.provider != "none",
+            "search": settings.web.search.is_on,
             "pages": settings.web.fetch.enabled,
             "voice": settings.transcription is not None,
             "reminders": settings.schedules.enabled,

@@ -39,12 +39,19 @@ _CHARSETS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """title: "" when there is none. cut: there is more than this, of which nothing was read."""
+    """url: where it was, after redirects. title: "" when there is none. cut: there is more than this, of which nothing
+    was read. scripted: it says next to nothing, and a script may write the rest."""
 
     url: str
     title: str
     text: str
     cut: bool
+    scripted: bool = False
+
+
+NO_TEXT = (
+    "There is no text on the page; perhaps a script would write it, and scripts are not run here. Use another source."
+)
 
 
 class Reader:
@@ -56,8 +63,8 @@ class Reader:
         self._helpers = Helpers(HELPER)
 
     async def page(self, fetched: Fetched, whose: str) -> Page:
-        """whose: the person's for whom it is, so that nobody's slow pages hold up those of others. Raises WebError for
-        what is no text, or cannot be made readable."""
+        """whose: the person's for whom it is, so that nobody's slow pages hold up those of others. The text of a
+        scripted page may be "". Raises WebError for what is no text, or cannot be made readable."""
         body = fetched.body
         if body is None or (not fetched.kind and b"\0" in body[:SNIFFED]):
             raise WebError(unreadable(fetched.kind, fetched.size))
@@ -71,13 +78,11 @@ class Reader:
             answer = await self._helpers.call(question, body, seconds=self._page_seconds, whose=whose)
         except (TimeoutError, HelperFailed):
             raise WebError("The page is made in a way that takes too long to read. Use another source.") from None
-        text = str(answer["text"])
-        if not text.strip():
-            raise WebError(
-                "There is no text on the page; perhaps a script would write it, and scripts are not run here. "
-                "Use another source."
-            )
-        return Page(url=fetched.url, title=str(answer["title"]), text=text, cut=fetched.cut or bool(answer["cut"]))
+        text, scripted = str(answer["text"]), bool(answer["scripted"])
+        if not text.strip() and not scripted:
+            raise WebError(NO_TEXT)
+        cut = fetched.cut or bool(answer["cut"])
+        return Page(url=fetched.url, title=str(answer["title"]), text=text, cut=cut, scripted=scripted)
 
     async def close(self) -> None:
         await self._helpers.close()

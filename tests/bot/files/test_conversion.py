@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.files.conversion import Converter, without_folders
+from bot.files.conversion import Converter
 from bot.files.sandboxes import Sandboxes
 from bot.store.identity import thread_folder
 from harness.context import InputFile
+from harness.files.documents import without_folders
 from sandbox.config import SandboxSettings
 from sandbox.policy import STAMP
 
