@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
@@ -113,9 +113,10 @@ def fetch_tool(pages: Pages, settings: FetchSettings) -> BaseTool:
 def _section(runtime: Runtime, page: Page, sections: list[Section], wanted: str, start: int) -> ToolMessage:
     chosen = find_section(sections, wanted)
     if chosen is None:
+        if not sections:
+            return failed(runtime, WEB_FETCH, "The page has no sections. Read it by start.")
         there = outline(sections, OUTLINE)
-        told = f"It has:\n{outside(there)}" if there else "It has none: read it by start."
-        return failed(runtime, WEB_FETCH, f"The page has no such section. {told}")
+        return found(runtime, WEB_FETCH, "The page has no such section. It has:", there, status="error")
     text = page.text[chosen.start : chosen.end]
     if start and start >= len(text):
         return failed(runtime, WEB_FETCH, f"The section ends before that: it has {len(text)} characters.")
@@ -215,6 +216,9 @@ def _cut(text: str, most: int) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def found(runtime: Runtime, tool: str, note: str, text: str) -> ToolMessage:
+def found(
+    runtime: Runtime, tool: str, note: str, text: str, status: Literal["success", "error"] = "success"
+) -> ToolMessage:
     """A tool's result. note: Antler's own line in front. text: of strangers."""
-    return ToolMessage(f"{harmless(note)}\n{outside(text)}", tool_call_id=runtime.tool_call_id or "", name=tool)
+    content = f"{harmless(note)}\n{outside(text)}"
+    return ToolMessage(content, tool_call_id=runtime.tool_call_id or "", name=tool, status=status)

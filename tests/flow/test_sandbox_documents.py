@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import zipfile
@@ -12,13 +13,16 @@ import pytest
 import pytest_asyncio
 
 from sandbox.policy import DEFAULT_FOLDER, complete
-from tests.flow.sandboxed import bash, require_bubblewrap
+from tests.flow.sandboxed import bash, call, require_bubblewrap
 from tests.simulators.telegram.seen import FileSpec, Person
+from tests.simulators.web.site import Site, write
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator
 
     from tests.flow.gateway import World
+    from tests.simulators.web.site import Asked
 
 require_bubblewrap()
 if complete(DEFAULT_FOLDER) is None and not os.environ.get("CI"):
@@ -29,9 +33,32 @@ READ = bash("cat /mnt/user-data/uploads/*.md")
 WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
+TABLE = (
+    "<w:p><w:r><w:t>Ships of the harbour.</w:t></w:r></w:p><w:tbl>"
+    + "".join(
+        f"<w:tr>{''.join(f'<w:tc><w:p><w:r><w:t>{cell}</w:t></w:r></w:p></w:tc>' for cell in row)}</w:tr>"
+        for row in (("Year", "Ships"), ("1911", "42"))
+    )
+    + "</w:tbl>"
+).encode()
+
+
+async def _ships(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    write(writer, document(TABLE), "application/vnd.openxmlformats-officedocument.wordprocessingml.document")
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gateway(public_world: World) -> AsyncIterator[World]:
-    public_world.settings = public_world.settings | {"sandbox": {"limits": {"memory_mb": 500}}}
+async def site() -> AsyncIterator[Site]:
+    async with Site(own={"/ships": _ships}).serve() as site:
+        yield site
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(public_world: World, site: Site) -> AsyncIterator[World]:
+    public_world.settings = public_world.settings | {
+        "sandbox": {"limits": {"memory_mb": 500}},
+        "web": {"fetch": {"enabled": True, "allow": [f"127.0.0.1:{site.port}"]}},
+    }
     async with public_world:
         yield public_world
 
@@ -73,6 +100,18 @@ async def test_a_document_is_read_by_the_agent(gateway: World, person: Person) -
     answer = await gateway.telegram.wait_for_text(person, "Tool result", timeout=40)
     assert "The word is zebra." in answer.text
     assert "-memo.docx.md" in await told(gateway, person)
+
+
+async def test_a_document_of_the_web_is_read_with_its_table(gateway: World, person: Person, site: Site) -> None:
+    await gateway.telegram.user_says(f"{call('web_fetch', url=site.url('/ships'))}\n!quote 1911", user=person)
+    answer = await gateway.telegram.wait_for_text(person, "I read: ", timeout=40)
+    assert "| 1911 | 42 |" in answer.text
+    (card,) = gateway.data_dir.glob("threads/*/sources/*.json")
+    source = json.loads(card.read_bytes())
+    assert source["url"] == site.url("/ships")
+    assert "| 1911 | 42 |" in card.with_name(f"{source['sha256']}.txt").read_text()
+    await gateway.telegram.user_says(bash("find /mnt -name '*sources*' | wc -l"), user=person)
+    assert (await gateway.telegram.wait_for_text(person, "Tool result")).text.split()[-1] == "0"
 
 
 @pytest.mark.parametrize(
