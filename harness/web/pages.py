@@ -71,7 +71,7 @@ class Pages:
                 source, text = known
                 if source.run_id != scope.ctx.run_id:
                     await self._keep(replace(source, run_id=scope.ctx.run_id), text)
-                return Page(url=source.address, title=source.title, text=text, cut=source.cut)
+                return Page(url=source.address, title=source.title, text=text, cut=source.cut, kind=source.kind)
             page, kind = await self._loaded(address, scope)
             source = Source(
                 thread_id=thread_id,
@@ -86,7 +86,7 @@ class Pages:
                 cut=page.cut,
             )
             await self._keep(source, page.text)
-            return page
+            return replace(page, kind=kind)
 
     def _is_fresh(self, source: Source) -> bool:
         age = self._clock.now() - source.fetched_at

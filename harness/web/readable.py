@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import codecs
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+
+import httpx
 
 from harness.files.helpers import HelperFailed, Helpers
 from harness.web.addresses import WebError
@@ -20,6 +22,8 @@ SNIFFED = 1024
 PIECE = 64 * 1024
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
+_PROSE = _HTML | {"", "text/markdown", "text/x-markdown"}
+_MARKDOWN = frozenset({".md", ".markdown"})
 _TEXT = frozenset(
     {
         *("application/json", "application/xml", "application/javascript", "application/x-javascript"),
@@ -40,13 +44,21 @@ _CHARSETS = frozenset(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     """url: where it was, after redirects. title: "" when there is none. cut: there is more than this, of which nothing
-    was read. scripted: it says next to nothing, and a script may write the rest."""
+    was read. scripted: it says next to nothing, and a script may write the rest. kind: its media type, as far as that
+    matters to who reads it."""
 
     url: str
     title: str
     text: str
     cut: bool
     scripted: bool = False
+    kind: str = ""
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether a line that begins with # is a heading: in programs it is a remark."""
+        is_text = is_readable(self.kind) and self.kind not in _PROSE
+        return not is_text or PurePosixPath(httpx.URL(self.url).path).suffix.lower() in _MARKDOWN
 
 
 NO_TEXT = (
@@ -103,8 +115,8 @@ def unreadable(kind: str, size: int | None) -> str:
         named = f"a file ({kind})" if kind else "a file"
     told = f" of {size / 1_000_000:.1f} MB" if size is not None and size >= 50_000 else ""
     return (
-        f"This is {named}{told}, and web_fetch reads pages and text only. Look for a page that says the same, or ask "
-        "the person to send the file: what people send can be read."
+        f"This is {named}{told}, which web_fetch cannot read here. Look for a page that says the same, or ask the "
+        "person to send the file: what people send can be read."
     )
 
 

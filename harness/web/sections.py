@@ -107,13 +107,13 @@ def _line(section: Section) -> str:
 def find_section(sections: list[Section], wanted: str) -> Section | None:
     """By number, else by title: the same, beginning so, or containing it, whatever the case."""
     words = " ".join(wanted.split()).casefold().lstrip("#").strip()
-    titles = [(section.title.casefold(), section) for section in sections]
-    tests = (str.__eq__, str.startswith, str.__contains__)
-    exact = next((section for title, section in titles if title == words), None)
-    if exact is not None:
-        return exact
-    if number := _NUMBER.fullmatch(words):
-        return next((section for section in sections if section.number == int(number[1])), None)
     if not words:
         return None
-    return next((section for test in tests for title, section in titles if test(title, words)), None)
+    titles = [(section.title.casefold(), section) for section in sections]
+    if same := [section for title, section in titles if title == words]:
+        return same[0]
+    if number := _NUMBER.fullmatch(words):
+        return next((section for section in sections if section.number == int(number[1])), None)
+    beginning = (section for title, section in titles if title.startswith(words))
+    holding = (section for title, section in titles if words in title)
+    return next(beginning, None) or next(holding, None)

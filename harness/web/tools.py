@@ -96,7 +96,7 @@ def fetch_tool(pages: Pages, settings: FetchSettings) -> BaseTool:
             page = await pages.page(url, scope_of(runtime))
         except WebError as error:
             return failed(runtime, WEB_FETCH, f"This page was not read. {error}")
-        sections = sections_of(page.text)
+        sections = sections_of(page.text) if page.is_prose else []
         if section.strip():
             return _section(runtime, page, sections, section, start)
         if not start and len(page.text) > PART and len(sections) >= LEAST_SECTIONS:

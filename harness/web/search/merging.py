@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
@@ -59,9 +60,9 @@ def merged(lists: Sequence[Sequence[Found]], most: int) -> list[Found]:
 
 
 def _filled(entry: Found, other: Found) -> Found:
-    return type(entry)(
+    return replace(
+        entry,
         title=entry.title or other.title,
-        url=entry.url,
         snippet=entry.snippet or other.snippet,
         date=entry.date or other.date,
     )

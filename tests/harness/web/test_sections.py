@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.web.readable import Page
 from harness.web.sections import find_section, outline, sections_of
 
 TEXT = """\
@@ -97,3 +98,20 @@ def test_sections_of_any_text(text: str) -> None:
         assert not text[: sections[0].start].strip()
         assert max(each.end for each in sections) == len(text)
     assert isinstance(outline(sections, 50), str)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "prose"),
+    [
+        ("text/html", "/x", True),
+        ("", "/x", True),
+        ("application/pdf", "/x", True),
+        ("text/markdown", "/x", True),
+        ("text/plain", "/README.md", True),
+        ("text/plain", "/run.sh", False),
+        ("text/x-python", "/x", False),
+    ],
+)
+def test_remarks_of_programs_are_no_headings(kind: str, path: str, prose: bool) -> None:
+    page = Page(url=f"https://a.example{path}", title="", text="# x", cut=False, kind=kind)
+    assert page.is_prose is prose

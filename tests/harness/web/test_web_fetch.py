@@ -200,10 +200,10 @@ async def test_what_can_be_read(reading: Bench, script: Script, site: Site, path
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("/pdf", "This is a PDF of 0.1 MB, and web_fetch reads pages and text only."),
-        ("/picture", "This is an image, and"),
-        ("/archive", "This is a file (application/zip), and"),
-        ("/untold-binary", "This is a file, and"),
+        ("/pdf", "This is a PDF of 0.1 MB, which web_fetch cannot read here."),
+        ("/picture", "This is an image, which"),
+        ("/archive", "This is a file (application/zip), which"),
+        ("/untold-binary", "This is a file, which"),
         ("/script", "There is no text on the page; perhaps a script would write it"),
         ("/status/404", "there is no such page"),
         ("/loop", "redirects more than 3 times"),
