@@ -288,13 +288,12 @@ class WikipediaEngine(Engine):
         return _answer(writer, self, {"pages": found})
 
 
+@dataclass
 class ReaderEngine(Engine):
-    """GET /https://..., a page's address behind it, as r.jina.ai answers to Accept: text/plain. pages: by address."""
+    """GET /https://..., a page's address behind it, as r.jina.ai answers to Accept: text/plain. pages: address ->
+    (title, text)."""
 
-    key: str = ""
-
-    def __post_init__(self) -> None:
-        self.pages: dict[str, tuple[str, str]] = {}
+    pages: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     async def read(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
         """For all paths: they are addresses."""
