@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ from bot.delivery import Delivery
 from bot.delivery.presented import Presented
 from bot.delivery.respond import Responder
 from bot.files.conversion import Converter
-from bot.files.sandboxes import Sandboxes, ThreadOwners
+from bot.files.sandboxes import Sandboxes, ThreadOwners, sources_in
 from bot.files.uploads import UploadLimits, Uploads
 from bot.forgetting.service import make_forgetting
 from bot.forgetting.tool import ForgettingTool
@@ -52,7 +51,6 @@ from bot.skills.folders import editing_of
 from bot.skills.service import SkillService
 from bot.store import access
 from bot.store.forgetting import DeletionKind
-from bot.store.identity import sources_folder
 from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
@@ -66,7 +64,6 @@ from harness.files.spool import Spool, SpoolSettings
 from harness.guardrails.rules import load_guardrails
 from harness.mcp.pool import McpPool
 from harness.models.health import ModelHealth
-from harness.web.sources import FileSources
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -290,7 +287,7 @@ class Wiring:
             steering=self.runs.active,
             health=self.models,
             tracing=self.tracing,
-            sources=FileSources(partial(sources_folder, settings.data_dir)),
+            sources=sources_in(settings.data_dir),
         )
 
     def _make_access(self, store: RetryingStore, responder: Responder) -> None:

@@ -71,7 +71,7 @@ class Rule:
     length: int
 
     def matches(self, path: str) -> bool:
-        """In time linear in the path for each part: the text of a stranger is no regular expression."""
+        """Takes time linear in the path for each part: the text of a stranger is no regular expression."""
         first, *others = self.parts
         if not path.startswith(first):
             return False

@@ -60,6 +60,8 @@ MOST_HTML = 5_000_000
 NOT_INSTALLED = 127
 _BROWSE = """
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || exit 127
+# Debian's /usr/bin/chromium is a script that reads /etc/chromium.d, which sandboxes do not have.
+[ "$browser" = /usr/bin/chromium ] && [ -x /usr/lib/chromium/chromium ] && browser=/usr/lib/chromium/chromium
 home=$(mktemp -d) || exit
 trap 'rm -rf "$home"' EXIT
 ulimit -v unlimited 2>/dev/null

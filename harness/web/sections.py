@@ -90,7 +90,8 @@ def outline(sections: list[Section], most: int) -> str:
         lines = [_line(section) for section in sections if section.level <= level]
         if sum(len(line) + 1 for line in lines) <= most or level == 1:
             break
-    kept, size = [], 0
+    kept: list[str] = []
+    size = 0
     for line in lines:
         size += len(line) + 1
         if size > most:
@@ -105,7 +106,7 @@ def _line(section: Section) -> str:
 
 
 def find_section(sections: list[Section], wanted: str) -> Section | None:
-    """By number, else by title: the same, beginning so, or containing it, whatever the case."""
+    """The section with this number, else with this title, beginning so or containing it, whatever the case."""
     words = " ".join(wanted.split()).casefold().lstrip("#").strip()
     if not words:
         return None

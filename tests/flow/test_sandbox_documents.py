@@ -110,8 +110,10 @@ async def test_a_document_of_the_web_is_read_with_its_table(gateway: World, pers
     source = json.loads(card.read_bytes())
     assert source["url"] == site.url("/ships")
     assert "| 1911 | 42 |" in card.with_name(f"{source['sha256']}.txt").read_text()
-    await gateway.telegram.user_says(bash("find /mnt -name '*sources*' | wc -l"), user=person)
-    assert (await gateway.telegram.wait_for_text(person, "Tool result")).text.split()[-1] == "0"
+    await gateway.telegram.user_says(bash("ls -a /mnt /mnt/user-data; echo listed"), user=person)
+    listing = await gateway.telegram.wait_for_text(person, "listed")
+    assert "workspace" in listing.text
+    assert "sources" not in listing.text
 
 
 @pytest.mark.parametrize(

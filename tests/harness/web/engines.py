@@ -46,7 +46,7 @@ def reach(
 
 def settings_of(use: str, site: Site, **more: Any) -> EngineSettings:
     key = getattr(SIMULATORS[use], "key", None)
-    return EngineSettings(**({"use": use, "base_url": site.url(""), "api_key": key} | more))
+    return EngineSettings.model_validate({"use": use, "base_url": site.url(""), "api_key": key} | more)
 
 
 @asynccontextmanager
