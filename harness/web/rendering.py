@@ -59,9 +59,12 @@ BROWSERS_AT_ONCE = 1
 MOST_HTML = 5_000_000
 NOT_INSTALLED = 127
 _BROWSE = """
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || exit 127
-# Debian's /usr/bin/chromium is a script that reads /etc/chromium.d, which sandboxes do not have.
-[ "$browser" = /usr/bin/chromium ] && [ -x /usr/lib/chromium/chromium ] && browser=/usr/lib/chromium/chromium
+for name in chromium-headless-shell chromium chromium-browser google-chrome; do
+    browser=$(command -v $name) && break
+done
+[ -n "$browser" ] || exit 127
+# Debian's programs in /usr/bin are scripts that read /etc/chromium.d, which sandboxes do not have.
+case $browser in /usr/bin/*) [ -x "/usr/lib/chromium/$name" ] && browser=/usr/lib/chromium/$name ;; esac
 home=$(mktemp -d) || exit
 trap 'rm -rf "$home"' EXIT
 ulimit -v unlimited 2>/dev/null
