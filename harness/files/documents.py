@@ -1,10 +1,11 @@
-"""Documents made into Markdown by markitdown, inside a thread's sandbox and within its limits: a document is hostile
-until proven otherwise."""
+"""Documents made into Markdown inside a thread's sandbox and within its limits, by markitdown, or for PDFs with tables
+by pdf_tables.py: a document is hostile until proven otherwise."""
 
 from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandbox.base import Ending
@@ -12,6 +13,7 @@ from sandbox.base import Ending
 if TYPE_CHECKING:
     from sandbox.base import CommandResult, Sandbox
 
+TABLES = Path(__file__).with_name("pdf_tables.py")
 KINDS = frozenset({".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".html", ".htm", ".epub", ".msg"})
 NOT_READ = frozenset({".doc", ".ppt", ".odt", ".ods", ".odp", ".rtf", ".pages", ".numbers", ".key", ".mobi"})
 """Documents that markitdown does not read."""
@@ -21,11 +23,16 @@ AT_ONCE = 2
 MOST_BYTES = 20_000_000
 """Of the text; what is longer is cut."""
 LONGEST_REASON = 200
+TABLES_SHARE = 0.2
+"""Of the time, for the tables of a PDF."""
 _COMMAND = """
 ulimit -t {seconds}
 text=$(mktemp) || exit
 trap 'rm -f "$text" {discarded}' EXIT
-python3 -m markitdown {document} -o "$text" >/dev/null && test -s "$text" && head -c {most} "$text" >{result}
+{first}python3 -m markitdown {document} -o "$text" >/dev/null && test -s "$text" && head -c {most} "$text" >{result}
+"""
+_TABLES = """python3 -c {program} {document} "$text" {seconds} >/dev/null 2>&1 && test -s "$text" &&
+head -c {most} "$text" >{result} && exit
 """
 _ENDINGS = {
     Ending.OUT_OF_MEMORY: "it takes more memory than a sandbox has",
@@ -41,13 +48,13 @@ async def convert(
 
     discard: the document is deleted afterwards. Raises SandboxError.
     """
-    command = _COMMAND.format(
-        document=shlex.quote(document),
-        result=shlex.quote(result),
-        seconds=round(seconds),
-        most=MOST_BYTES,
-        discarded=_quoted_twice(document) if discard else "",
-    )
+    places = {"document": shlex.quote(document), "result": shlex.quote(result), "most": MOST_BYTES}
+    first = ""
+    if document.lower().endswith(".pdf"):
+        program = shlex.quote(TABLES.read_text("utf-8"))
+        first = _TABLES.format(**places, program=program, seconds=f"{seconds * TABLES_SHARE:g}")
+    discarded = _quoted_twice(document) if discard else ""
+    command = _COMMAND.format(**places, first=first, seconds=round(seconds), discarded=discarded)
     ended = await sandbox.execute_command(command, timeout=seconds)
     return "" if ended.exit_code == 0 else without_folders(_reason(ended, seconds))[:LONGEST_REASON]
 

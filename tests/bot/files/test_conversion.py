@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 ANN, BOB, EVE = "telegram:1", "telegram:2", "slack:U3"
 MARKITDOWN = """#!/bin/sh
-# python3 -m markitdown DOCUMENT -o TEXT
+# python3 -m markitdown DOCUMENT -o TEXT, before which a PDF is searched for tables
+[ "$1" = -c ] && exit 4
 case "$3" in
     *hang*) exec sleep 600 ;;
     *slow*) sleep 2 ;;

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from tests.simulators.web.site import Site
 
 MARKITDOWN = """#!/bin/sh
-# python3 -m markitdown DOCUMENT -o TEXT
+# python3 -m markitdown DOCUMENT -o TEXT, before which a PDF is searched for tables
+[ "$1" = -c ] && exit 4
 if ! grep -q "%PDF" "$3"; then echo "no document" >&2; exit 1; fi
 printf '# The report\n\n| Year | Ships |\n|---|---|\n| 1911 | 42 |\n' > "$5"
 """
