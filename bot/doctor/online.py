@@ -34,11 +34,14 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.voice.audio import Untranscribed
     from harness.config import ModelSettings
+    from harness.web.search.several import Named
 
 ACCOUNT_SECONDS = 20.0
 MODEL_SECONDS = 90.0
 """A local server may load the model first."""
 PROXY_SECONDS = 5.0
+QUERY = "lighthouse"
+"""What search engines are asked for."""
 SLOW_SECONDS = 8.0
 """From here on an answer begins so late that people wonder."""
 APART, FAR_APART = 30.0, 300.0
@@ -141,6 +144,35 @@ async def transcription(examined: Examined) -> list[Finding]:
     finally:
         await service.close()
     return [ok("transcription", f"{settings.model} takes recordings")]
+
+
+async def search(examined: Examined) -> list[Finding]:
+    """Whether each search engine answers a query."""
+    engines, wrong = await parts.search_engines(examined.settings)
+    try:
+        return [*wrong, *await asyncio.gather(*map(_searched, engines))]
+    finally:
+        for each in engines:
+            await each.engine.close()
+
+
+async def _searched(each: Named) -> Finding:
+    from harness.web.addresses import WebError
+    from harness.web.search.port import SearchFailed
+
+    begun = SystemClock().monotonic()
+    try:
+        async with asyncio.timeout(ACCOUNT_SECONDS):
+            found = await each.engine.search(QUERY, 3, "doctor")
+    except TimeoutError:
+        return error(each.place, f"{each.name} has not answered within {ACCOUNT_SECONDS:.0f} s", _reach(each.place))
+    except WebError as failure:
+        reason = failure.reason if isinstance(failure, SearchFailed) else str(failure)
+        return error(each.place, f"{each.name} {reason}", _reach(each.place))
+    took = f"{SystemClock().monotonic() - begun:.1f} s"
+    if not found:
+        return warning(each.place, f"{each.name} finds nothing for {QUERY!r}", "search for something with it by hand")
+    return ok(each.place, f"{each.name} answers, in {took}")
 
 
 def _silence() -> bytes:

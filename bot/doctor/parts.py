@@ -11,6 +11,7 @@ from bot.doctor import config
 from bot.doctor.findings import Finding, Severity, error, note, ok, warning
 from bot.files.sandboxes import WORDS, probe
 from bot.skills import tool as skills_tool
+from harness.errors import ToolSetupError
 from harness.mcp.pool import McpPool
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from harness.mcp.config import McpServerSettings
     from harness.mcp.pool import ServerFacts
+    from harness.web.search.several import Named
     from sandbox.config import SandboxSettings
 
 _STATES: Mapping[State, Severity] = {
@@ -95,6 +97,28 @@ def _server(facts: Mapping[str, Any], *, is_local: bool) -> Finding:
     if not tools:
         return warning(key, "starts and has no tools", f"see {key}.tools.allow and deny")
     return ok(key, f"starts, {tools} tool{'' if tools == 1 else 's'}")
+
+
+async def search(examined: Examined) -> list[Finding]:
+    """Whether the search engines can be made; nobody is asked."""
+    engines, wrong = await search_engines(examined.settings)
+    for each in engines:
+        await each.engine.close()
+    return [*wrong, *(ok(each.place, f"{each.name}, not asked") for each in engines)]
+
+
+async def search_engines(settings: Settings) -> tuple[list[Named], list[Finding]]:
+    """The engines, or what is wrong with one of them. The caller closes them."""
+    if not settings.web.search.is_on:
+        return [], []
+    from harness.web.search.several import make_engines  # with it come an HTTP client and the operator's own modules
+
+    try:
+        clock = SystemClock()
+        return await asyncio.to_thread(make_engines, settings.web.search, settings.network_route, clock), []
+    except ToolSetupError as failure:
+        what, _, says = str(failure).partition(": ")
+        return [], [error(what, says, "docs/web.md has the engines there are, and what an own one looks like")]
 
 
 async def sandbox(examined: Examined) -> list[Finding]:

@@ -7,42 +7,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from harness.files.documents import (
+    AT_ONCE,
+    KINDS,
+    LONGEST_REASON,
+    NOT_READ,
+    SECONDS,
+    convert,
+    too_slow,
+    without_folders,
+)
 from harness.files.slots import FairSlots
-from sandbox.base import UPLOADS, Ending, Problem, SandboxError
+from sandbox.base import UPLOADS, Problem, SandboxError
 
 if TYPE_CHECKING:
     from bot.files.sandboxes import Sandboxes
     from harness.context import InputFile
-    from sandbox.base import CommandResult
 
 log = logging.getLogger(__name__)
-
-KINDS = frozenset({".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".html", ".htm", ".epub", ".msg"})
-NOT_READ = frozenset({".doc", ".ppt", ".odt", ".ods", ".odp", ".rtf", ".pages", ".numbers", ".key", ".mobi"})
-"""Documents that markitdown does not read."""
-SECONDS = 20.0
-"""For which one file is worked on at most, the sandbox's start included, once its turn has come."""
-AT_ONCE = 2
-MOST_BYTES = 20_000_000
-"""Of the text; what is longer is cut."""
-LONGEST_REASON = 200
-_COMMAND = """
-ulimit -t {seconds}
-text=$(mktemp) || exit
-trap 'rm -f "$text"' EXIT
-python3 -m markitdown {document} -o "$text" >/dev/null && test -s "$text" && head -c {most} "$text" >{result}
-"""
-
-_ENDINGS = {
-    Ending.OUT_OF_MEMORY: "it takes more memory than a sandbox has",
-    Ending.OUT_OF_SPACE: "it takes more room than the thread has left",
-}
-_KILLED = "it took too long, or more memory than a sandbox has"
 
 
 class Converter:
@@ -68,7 +53,7 @@ class Converter:
                     if is_document:
                         return await self._converted(thread_id, file)
         except TimeoutError:
-            reason = self._too_slow
+            reason = too_slow(self._seconds)
         except SandboxError as error:
             log.warning("a file was not handed to the sandbox, or not converted: %s %s", error, error.hint)
             reason = str(error)
@@ -89,37 +74,14 @@ class Converter:
 
     async def _converted(self, thread_id: str, file: InputFile) -> InputFile:
         text = file.path.with_name(f"{file.path.name}.md")
-        command = _COMMAND.format(
-            document=shlex.quote(f"{UPLOADS}/{file.path.name}"),
-            result=shlex.quote(f"{UPLOADS}/{text.name}"),
-            seconds=round(self._seconds),
-            most=MOST_BYTES,
-        )
         async with self._sandboxes.borrow(thread_id) as sandbox:
-            result = await sandbox.execute_command(command, timeout=self._seconds)
-        return replace(file, text_path=text) if result.exit_code == 0 else _without_text(file, self._reason(result))
-
-    @property
-    def _too_slow(self) -> str:
-        return f"it took longer than {self._seconds:g} seconds"
-
-    def _reason(self, result: CommandResult) -> str:
-        """Why a conversion failed, as far as the converter says. Its words may be the document's."""
-        if result.ending is Ending.TIMED_OUT:
-            return self._too_slow
-        if result.ending is not Ending.EXITED:
-            return _ENDINGS[result.ending]
-        if result.exit_code is not None and result.exit_code > 128:
-            return _KILLED
-        return result.output.strip().rpartition("\n")[2] or "it has none"
+            reason = await convert(
+                sandbox, f"{UPLOADS}/{file.path.name}", f"{UPLOADS}/{text.name}", seconds=self._seconds
+            )
+        return _without_text(file, reason) if reason else replace(file, text_path=text)
 
 
 def _without_text(file: InputFile, reason: str) -> InputFile:
     reason = without_folders(reason)[:LONGEST_REASON]
     log.warning("a document was not converted: %s", reason)
     return replace(file, note=f"its text could not be extracted: {reason}")
-
-
-def without_folders(text: str) -> str:
-    """The text with every path outside the sandbox cut to its last name."""
-    return re.sub(r"(?<![\w/])/(?!mnt/)(?:[^\s/'\"]+/)+", "", text)

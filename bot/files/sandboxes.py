@@ -17,8 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from bot.store.identity import thread_folder
+from bot.store.identity import sources_folder, thread_folder
 from harness.graph.sandbox import SandboxSetup
+from harness.web.sources import FileSources
 from sandbox import policy, providers
 from sandbox.base import SandboxError
 from sandbox.files.beneath import Owner, owner_of
@@ -70,6 +71,11 @@ class SandboxFacts:
 
 def _direct(url: str) -> Route:
     return None, None
+
+
+def sources_in(data_dir: Path) -> FileSources:
+    """The pages that threads have read, kept beside their files, where commands do not reach them."""
+    return FileSources(partial(sources_folder, data_dir))
 
 
 class ThreadOwners:

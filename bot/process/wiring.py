@@ -24,7 +24,7 @@ from bot.delivery import Delivery
 from bot.delivery.presented import Presented
 from bot.delivery.respond import Responder
 from bot.files.conversion import Converter
-from bot.files.sandboxes import Sandboxes, ThreadOwners
+from bot.files.sandboxes import Sandboxes, ThreadOwners, sources_in
 from bot.files.uploads import UploadLimits, Uploads
 from bot.forgetting.service import make_forgetting
 from bot.forgetting.tool import ForgettingTool
@@ -287,6 +287,7 @@ class Wiring:
             steering=self.runs.active,
             health=self.models,
             tracing=self.tracing,
+            sources=sources_in(settings.data_dir),
         )
 
     def _make_access(self, store: RetryingStore, responder: Responder) -> None:
@@ -436,7 +437,7 @@ class Wiring:
             "talk": True,
             "files": self.sandboxes.has_files,
             "commands": sandbox in ("full", "restricted", "none"),
-            "search": settings.web.search.provider != "none",
+            "search": settings.web.search.is_on,
             "pages": settings.web.fetch.enabled,
             "voice": settings.transcription is not None,
             "reminders": settings.schedules.enabled,

@@ -48,6 +48,7 @@ def check_tree(values: Mapping[str, Any]) -> list[Finding]:
         _transcription,
         check_budgets,
         _tools,
+        _engines,
         _subagents,
         _history,
         _files,
@@ -150,6 +151,16 @@ def _access_entries(values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
         for place, entries in lists.items():
             for index, entry in enumerate(entries if isinstance(entries, list) else ()):
                 yield (*place, index), entry
+
+
+def _engines(values: Mapping[str, Any]) -> Iterator[Finding]:
+    listed = _section(_section(values, "web"), "search").get("engines")
+    for index, engine in enumerate(listed if isinstance(listed, list) else ()):
+        use = engine.get("use") if isinstance(engine, dict) else None
+        form = CLASS_PATH.fullmatch(use) if isinstance(use, str) else None
+        if form is not None and find_spec(form[1]) is None:
+            path = ("web", "search", "engines", index, "use")
+            yield Finding(path, "its Python package is not installed, or not where Antler looks")
 
 
 def _tools(values: Mapping[str, Any]) -> Iterator[Finding]:

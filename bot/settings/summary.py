@@ -68,7 +68,8 @@ def _voice(settings: Settings) -> str:
 
 def _web(settings: Settings) -> str:
     search, fetch = settings.web.search, settings.web.fetch
-    asked = "no search" if search.provider == "none" else f"search: {search.provider}"
+    engines = ", ".join(engine.use for engine in search.asked.values())
+    asked = f"search: {engines}" if engines else "no search"
     if not fetch.enabled:
         return f"{asked}; pages are not read"
     opened = f", and what {len(fetch.allow)} of web.fetch.allow open" if fetch.allow else ""

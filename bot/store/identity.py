@@ -138,6 +138,11 @@ def thread_folder(data_dir: Path, thread_id: str) -> Path:
     return data_dir / "threads" / folder_name(thread_id) / "user-data"
 
 
+def sources_folder(data_dir: Path, thread_id: str) -> Path:
+    """Where the pages are kept that a thread's runs have read; commands do not reach it."""
+    return thread_folder(data_dir, thread_id).with_name("sources")
+
+
 def harmless_name(declared: str, otherwise: str) -> str:
     """A file name without path, control characters or leading dot or dash, at most NAME_BYTES long.
 

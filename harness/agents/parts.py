@@ -12,6 +12,7 @@ from harness.mcp.config import ToolSearchSettings
 from harness.models.health import ModelHealth
 from harness.ports import MemoryAuditLog
 from harness.web.config import WebSettings
+from harness.web.sources import MemorySources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from harness.scheduling.schedules import Scheduling
     from harness.skills.library import SkillSource
     from harness.subagents.config import SubagentsSettings
+    from harness.web.sources import Sources
 
 NO_WEB = WebSettings()
 
@@ -59,8 +61,8 @@ class Parts:
     are delivered; None: none can be sent. servers: whose tools agents have besides, started and closed by the caller.
     scheduling: None: nothing can be put off. skills: None: there are none, as without a sandbox. remembering: None:
     nothing is remembered. steering: what is said to runs at work; None: nothing. health: is told how calls of models
-    went. tracing: None: nobody traces. tools: further ones; once loaded (tools.py), all but those of the sandbox.
-    outside: some of them bring what strangers wrote.
+    went. tracing: None: nobody traces. sources: what runs have read of the web. tools: further ones; once loaded
+    (tools.py), all but those of the sandbox. outside: some of them bring what strangers wrote.
     """
 
     models: Sequence[ModelSettings]
@@ -89,5 +91,6 @@ class Parts:
     steering: Steering | None = None
     health: ModelHealth = field(default_factory=ModelHealth)
     tracing: Tracing | None = None
+    sources: Sources = field(default_factory=MemorySources)
     tools: Sequence[BaseTool] = ()
     outside: bool = False

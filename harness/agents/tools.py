@@ -20,7 +20,7 @@ from harness.tools.shell import bash_tool
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from harness.agents.parts import ExtraSettings, Parts
+    from harness.agents.parts import Parts
     from harness.agents.profiles import AgentDefinition
     from harness.config import ToolSettings
     from harness.files.spool import Spool
@@ -61,7 +61,7 @@ async def load_extras(parts: Parts) -> Extras:
         *(memory_tools(parts.remembering, clock) if parts.remembering is not None else []),
     ]
     loaded = await asyncio.to_thread(configured_tools, settings.tools, settings.groups)
-    web = _web(settings)
+    web = await asyncio.to_thread(_web, parts)
     try:
         placed = [(ANTLERS, tool) for tool in [*own, *(web.tools if web else ()), *given]]
         return Extras(web, distinct([*placed, *loaded])[len(own) :])
@@ -71,13 +71,15 @@ async def load_extras(parts: Parts) -> Extras:
         raise
 
 
-def _web(settings: ExtraSettings) -> Web | None:
+def _web(parts: Parts) -> Web | None:
+    settings = parts.extras
     if not settings.web.is_on:
         return None
     # Here, not at the top: with it comes an HTTP client, which an agent without the web does not need.
     from harness.web.tools import Web
 
-    return Web(settings.web, settings.route)
+    hosts = parts.sandbox.report.hosts if parts.sandbox is not None else ()
+    return Web(settings.web, settings.route, clock=parts.clock, sources=parts.sources, hosts=hosts)
 
 
 def sandbox_tools(setup: SandboxSetup, *, spool: Spool | None, sees_images: bool, clock: Clock) -> list[BaseTool]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator
 
 from harness.config import Section
+from harness.web.search.config import SearchSettings
 
 PORTS = frozenset({80, 443})
 LONGEST_NAME = 253
@@ -95,35 +96,19 @@ def is_never(address: Address) -> bool:
     return any(address in each for each in NEVER)
 
 
-class SearchSettings(Section):
-    """Who is asked when the agent searches. Nobody unless a provider is chosen."""
+class ReaderSettings(Section):
+    """A service that reads pages for the agent: it is asked for `url` with the page's address behind it."""
 
-    provider: Literal["none", "duckduckgo", "tavily", "searxng"] = Field(
-        default="none", description="none, duckduckgo (no key), tavily (a key), or searxng (a server of your own)"
+    url: str = Field(
+        pattern=r"^https?://[^\s]+$",
+        description="As in https://r.jina.ai/; it learns the addresses of the pages that it is asked for",
     )
-    api_key: SecretStr | None = Field(default=None, description="Of tavily")
-    base_url: str | None = Field(default=None, description="Of searxng; other for tavily only where it is mirrored")
-    max_results: int = Field(default=5, ge=1, le=20, description="The most that one search gives")
-    region: str = Field(
-        default="",
-        max_length=40,
-        pattern=r"^[A-Za-z -]*$",
-        description="duckduckgo: as in de-de; searxng: a language, as in de; tavily: a country, as in germany",
-    )
-    timeout: float = Field(default=15.0, gt=0, le=120, description="Seconds that a search may take")
+    api_key: SecretStr | None = Field(default=None, description="Sent as a bearer token")
 
     @field_validator("api_key", mode="before")
     @classmethod
     def _empty_is_none(cls, value: Any) -> Any:
         return None if value == "" else value
-
-    @model_validator(mode="after")
-    def _has_what_it_needs(self) -> Self:
-        if self.provider == "tavily" and self.api_key is None:
-            raise ValueError("provider: tavily needs api_key as well")
-        if self.provider == "searxng" and self.base_url is None:
-            raise ValueError("provider: searxng needs base_url as well, the address of the server")
-        return self
 
 
 class FetchSettings(Section):
@@ -131,11 +116,28 @@ class FetchSettings(Section):
 
     enabled: bool = Field(default=False, description="Whether the agent can read pages of the web")
     max_mb: float = Field(default=5.0, gt=0, le=50, description="What is read of one page, unpacked")
+    max_document_mb: float = Field(
+        default=20.0, ge=0, le=200, description="Of a PDF, Word file and the like; 0: none is read"
+    )
     timeout: float = Field(default=30.0, gt=0, le=300, description="Seconds for one page, redirects included")
     allow: tuple[str, ...] = Field(
         default=(),
         max_length=500,
         description="Hosts, addresses and networks that are not public, or :ports other than 80 and 443",
+    )
+
+    robots: bool = Field(default=True, description="Whether pages that a robots.txt forbids are left alone")
+    host_interval: float = Field(
+        default=0.5, ge=0, le=60, description="Seconds between two requests to the same host; 0 for none"
+    )
+    cache_minutes: float = Field(
+        default=60.0, ge=0, le=1440, description="For which a page is not loaded again in the same thread; 0 for none"
+    )
+    browser: Literal["off", "auto"] = Field(
+        default="off", description="auto: pages that need JavaScript are opened with the sandbox's chromium"
+    )
+    reader: ReaderSettings | None = Field(
+        default=None, description="Asked for pages and documents that cannot be read here"
     )
 
     @field_validator("allow")
@@ -154,4 +156,4 @@ class WebSettings(Section):
 
     @property
     def is_on(self) -> bool:
-        return self.fetch.enabled or self.search.provider != "none"
+        return self.fetch.enabled or self.search.is_on

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,10 @@ import httpx
 
 from harness.files.slots import FairSlots
 from harness.web.addresses import Refused, WebError
+from harness.web.manners import MOST_ROBOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable
 
     from harness.web.addresses import Rules
 
@@ -46,6 +48,7 @@ ANSWERS = {
 }
 """What an answer that is no page means, and what to try."""
 
+ROBOTS_SECONDS = 10.0
 SLACK = 64 * 1024
 """More bytes than it unpacks to has only a body that is made to waste time."""
 HEADER = 2
@@ -54,6 +57,14 @@ _PLAIN = frozenset({"", "identity"})
 _PACKED = frozenset({"gzip", "x-gzip", "deflate"})
 _ANY_HEADER = zlib.MAX_WBITS | 32
 _NO_HEADER = -zlib.MAX_WBITS
+
+
+class Answered(WebError):
+    """An answer that is no page."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(_answered(status))
+        self.status = status
 
 
 class BadEncoding(Exception):
@@ -130,22 +141,31 @@ class Fetched:
     cut: bool
 
 
-class Fetcher:
-    """Use it with guard.GuardedTransport of the same rules. The caller closes that."""
+Most = Callable[[str], int]
+"""Media type -> how many bytes are read of it; 0: it is not worth reading."""
 
-    def __init__(self, rules: Rules, transport: httpx.AsyncBaseTransport) -> None:
+
+class Fetcher:
+    """Use it with guard.GuardedTransport of the same rules. The caller closes that. before: is asked before every
+    request for a page, a redirect's too; it may wait, and raise WebError."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        transport: httpx.AsyncBaseTransport,
+        before: Callable[[httpx.URL], Awaitable[None]] | None = None,
+    ) -> None:
         self._rules = rules
         self._transport = transport
         self._room = FairSlots(AT_ONCE)
+        self._before = before
 
-    async def get(
-        self, url: str, *, most_bytes: int, seconds: float, wanted: Callable[[str], bool], whose: str
-    ) -> Fetched:
-        """seconds: for all of it, once its turn has come. wanted: whether a media type is worth reading. whose: the
-        person's for whom it is: nobody's slow pages hold up those of others. Raises WebError."""
+    async def get(self, url: str, *, most: Most, seconds: float, whose: str) -> Fetched:
+        """seconds: for all of it, once its turn has come. whose: the person's for whom it is: nobody's slow pages hold
+        up those of others. Raises WebError."""
         try:
             async with self._room.slot(whose), asyncio.timeout(seconds):
-                return await self._followed(self._rules.url(url), most_bytes, wanted)
+                return await self._followed(self._rules.url(url), most, self._before)
         except TimeoutError:
             raise WebError(f"It took more than {seconds:g} seconds. Use another source, or try again later.") from None
         except BadEncoding:
@@ -153,8 +173,28 @@ class Fetcher:
         except httpx.TransportError as error:
             raise WebError(_explained(error)) from None
 
-    async def _followed(self, url: httpx.URL, most_bytes: int, wanted: Callable[[str], bool]) -> Fetched:
+    async def robots(self, url: str) -> str:
+        """The text at a host's /robots.txt; "" where it has none. Raises WebError where it cannot be told now, which
+        forbids all (RFC 9309, 2.3.1)."""
+        try:
+            async with asyncio.timeout(ROBOTS_SECONDS):
+                found = await self._followed(self._rules.url(url), lambda kind: MOST_ROBOTS, None)
+        except Answered as answered:
+            if answered.status < 500:
+                return ""
+            raise WebError(f"Its robots.txt cannot be read now: {answered}") from None
+        except WebError:
+            return ""  # it leads nowhere, or inside: as good as none; the page's own address is checked by itself
+        except TimeoutError:
+            raise WebError("It took too long to tell what programs may read. Use another source.") from None
+        return (found.body or b"").decode("utf-8", "replace")
+
+    async def _followed(
+        self, url: httpx.URL, most: Most, before: Callable[[httpx.URL], Awaitable[None]] | None
+    ) -> Fetched:
         for _ in range(MOST_REDIRECTS + 1):
+            if before is not None:
+                await before(url)
             # No client and no cookies: nothing that one host said is ever told to another.
             timeout = httpx.Timeout(READ_SECONDS).as_dict()
             request = httpx.Request("GET", url, headers=HEADERS, extensions={"timeout": timeout})
@@ -162,7 +202,7 @@ class Fetcher:
             try:
                 location = response.headers.get("location")
                 if response.status_code not in REDIRECTS or not location:
-                    return await _read(url, response, most_bytes, wanted)
+                    return await _read(url, response, most)
                 url = self._next(url, location)
             finally:
                 await response.aclose()
@@ -179,13 +219,13 @@ class Fetcher:
             raise Refused(f"It redirects to an address that may not be fetched: {refused}") from None
 
 
-async def _read(url: httpx.URL, response: httpx.Response, most_bytes: int, wanted: Callable[[str], bool]) -> Fetched:
+async def _read(url: httpx.URL, response: httpx.Response, most: Most) -> Fetched:
     if response.status_code != 200:
-        raise WebError(_answered(response.status_code))
+        raise Answered(response.status_code)
     kind, charset = _media_type(response.headers.get("content-type", ""))
     length = response.headers.get("content-length", "")
     size = int(length) if length.isascii() and length.isdigit() and len(length) < 16 else None
-    if not wanted(kind):
+    if not (most_bytes := most(kind)):
         return Fetched(url=str(url), kind=kind, charset=charset, body=None, size=size, cut=False)
     body = Body(response.headers.get("content-encoding", "").strip().lower(), most_bytes)
     async for data in response.aiter_raw(CHUNK):

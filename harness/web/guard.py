@@ -90,6 +90,12 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             await self._peek(url)
         return await way.handle_async_request(request)
 
+    async def check(self, url: httpx.URL) -> None:
+        """Raises Refused for an address that somebody else is to reach in our place and that may not be fetched, as far
+        as it can be told here: a name that means nothing here is left to them."""
+        self._rules.url(str(url))
+        await self._peek(url)
+
     async def aclose(self) -> None:
         for way in self._ways.values():
             await way.aclose()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import codecs
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+
+import httpx
 
 from harness.files.helpers import HelperFailed, Helpers
 from harness.web.addresses import WebError
@@ -20,6 +22,8 @@ SNIFFED = 1024
 PIECE = 64 * 1024
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
+_PROSE = _HTML | {"", "text/markdown", "text/x-markdown"}
+_MARKDOWN = frozenset({".md", ".markdown"})
 _TEXT = frozenset(
     {
         *("application/json", "application/xml", "application/javascript", "application/x-javascript"),
@@ -39,12 +43,27 @@ _CHARSETS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """title: "" when there is none. cut: there is more than this, of which nothing was read."""
+    """url: where it was, after redirects. title: "" when there is none. cut: there is more than this, of which nothing
+    was read. scripted: it says next to nothing, and a script may write the rest. kind: its media type, as far as that
+    matters to who reads it."""
 
     url: str
     title: str
     text: str
     cut: bool
+    scripted: bool = False
+    kind: str = ""
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether a line that begins with # is a heading: in programs it is a remark."""
+        is_text = is_readable(self.kind) and self.kind not in _PROSE
+        return not is_text or PurePosixPath(httpx.URL(self.url).path).suffix.lower() in _MARKDOWN
+
+
+NO_TEXT = (
+    "There is no text on the page; perhaps a script would write it, and scripts are not run here. Use another source."
+)
 
 
 class Reader:
@@ -56,8 +75,8 @@ class Reader:
         self._helpers = Helpers(HELPER)
 
     async def page(self, fetched: Fetched, whose: str) -> Page:
-        """whose: the person's for whom it is, so that nobody's slow pages hold up those of others. Raises WebError for
-        what is no text, or cannot be made readable."""
+        """whose: the person's for whom it is, so that nobody's slow pages hold up those of others. The text of a
+        scripted page may be "". Raises WebError for what is no text, or cannot be made readable."""
         body = fetched.body
         if body is None or (not fetched.kind and b"\0" in body[:SNIFFED]):
             raise WebError(unreadable(fetched.kind, fetched.size))
@@ -71,13 +90,11 @@ class Reader:
             answer = await self._helpers.call(question, body, seconds=self._page_seconds, whose=whose)
         except (TimeoutError, HelperFailed):
             raise WebError("The page is made in a way that takes too long to read. Use another source.") from None
-        text = str(answer["text"])
-        if not text.strip():
-            raise WebError(
-                "There is no text on the page; perhaps a script would write it, and scripts are not run here. "
-                "Use another source."
-            )
-        return Page(url=fetched.url, title=str(answer["title"]), text=text, cut=fetched.cut or bool(answer["cut"]))
+        text, scripted = str(answer["text"]), bool(answer["scripted"])
+        if not text.strip() and not scripted:
+            raise WebError(NO_TEXT)
+        cut = fetched.cut or bool(answer["cut"])
+        return Page(url=fetched.url, title=str(answer["title"]), text=text, cut=cut, scripted=scripted)
 
     async def close(self) -> None:
         await self._helpers.close()
@@ -98,8 +115,8 @@ def unreadable(kind: str, size: int | None) -> str:
         named = f"a file ({kind})" if kind else "a file"
     told = f" of {size / 1_000_000:.1f} MB" if size is not None and size >= 50_000 else ""
     return (
-        f"This is {named}{told}, and web_fetch reads pages and text only. Look for a page that says the same, or ask "
-        "the person to send the file: what people send can be read."
+        f"This is {named}{told}, which web_fetch cannot read here. Look for a page that says the same, or ask the "
+        "person to send the file: what people send can be read."
     )
 
 

@@ -23,7 +23,12 @@ def main() -> None:
         question = json.loads(line)
         body = sys.stdin.buffer.read(question["size"])
         title, text = readable(body, question["charset"], question["url"])
-        answer = {"title": title[:LONGEST_TITLE], "text": text[:LONGEST_TEXT], "cut": len(text) > LONGEST_TEXT}
+        answer = {
+            "title": title[:LONGEST_TITLE],
+            "text": text[:LONGEST_TEXT],
+            "cut": len(text) > LONGEST_TEXT,
+            "scripted": len(text) < TOO_LITTLE and b"<script" in body.lower(),
+        }
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
@@ -12,49 +12,65 @@ from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import scope_of
 from harness.text.frames import harmless, outside
 from harness.web.addresses import Refused, Rules, WebError
-from harness.web.fetch import Fetcher
-from harness.web.guard import GuardedTransport
-from harness.web.providers import URL, DuckDuckGo, Searxng, Tavily
-from harness.web.readable import Reader, is_readable
+from harness.web.pages import Pages
+from harness.web.search.several import Several, make_engines
+from harness.web.sections import find_section, outline, sections_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from langchain_core.tools import BaseTool
 
-    from harness.web.config import FetchSettings, SearchSettings, WebSettings
+    from harness.ports import Clock
+    from harness.web.config import FetchSettings, WebSettings
     from harness.web.guard import Resolve, Route
-    from harness.web.providers import Found, SearchProvider
     from harness.web.readable import Page
+    from harness.web.search.port import Found
+    from harness.web.search.several import Searched
+    from harness.web.sections import Section
+    from harness.web.sources import Sources
 
 
 WEB_SEARCH = "web_search"
 LONGEST_QUERY = 500
-LONGEST_TITLE, LONGEST_URL, LONGEST_SNIPPET = 200, 500, 500
+LONGEST_TITLE, LONGEST_URL, LONGEST_SNIPPET, LONGEST_DATE = 200, 500, 500, 20
 WEB_FETCH = "web_fetch"
 PART = 16_000
 """Characters of a page in one result, which has notes and quotes as well."""
+OUTLINE, OPENING = 6000, 4000
+"""Characters of a long page's outline, and of its beginning below that."""
+LEAST_SECTIONS = 3
+"""A page with fewer is read by characters."""
 LONGEST_SHOWN_URL = 1000
-MEGABYTE = 1_000_000
-
-DUCKDUCKGO_URL = "https://html.duckduckgo.com/html/"
 
 
 class Web:
-    """route: URL -> (proxy, CA file). resolve: names to addresses, as the system does unless given."""
+    """route: URL -> (proxy, CA file). hosts: that commands in the sandbox reach, () for none, None for unknown.
+    resolve: names to addresses, as the system does unless given. Raises ToolSetupError for an engine that cannot be
+    had."""
 
-    def __init__(self, settings: WebSettings, route: Callable[[str], Route], resolve: Resolve | None = None) -> None:
+    def __init__(
+        self,
+        settings: WebSettings,
+        route: Callable[[str], Route],
+        *,
+        clock: Clock,
+        sources: Sources,
+        hosts: Sequence[str] | None = (),
+        resolve: Resolve | None = None,
+    ) -> None:
         self.tools: list[BaseTool] = []
         self._closing: list[Callable[[], Awaitable[None]]] = []
         rules = Rules(settings.fetch.allow)
-        provider = _provider(settings.search, route)
-        if provider is not None:
-            self.tools.append(search_tool(provider, rules, settings.search.max_results))
-            self._closing.append(provider.close)
+        search = settings.search
+        if search.is_on:
+            several = Several(make_engines(search, route, clock), clock, search.timeout)
+            self.tools.append(search_tool(several, rules, search.max_results))
+            self._closing.append(several.close)
         if settings.fetch.enabled:
-            transport, reader = GuardedTransport(rules, route, resolve), Reader()
-            self.tools.append(fetch_tool(Fetcher(rules, transport), reader, settings.fetch))
-            self._closing += [transport.aclose, reader.close]
+            pages = Pages(settings.fetch, rules, route, clock=clock, sources=sources, hosts=hosts, resolve=resolve)
+            self.tools.append(fetch_tool(pages, settings.fetch))
+            self._closing.append(pages.close)
 
     async def close(self) -> None:
         """Give back connections and processes; runs must have ended."""
@@ -62,38 +78,29 @@ class Web:
             await close()
 
 
-def _provider(settings: SearchSettings, route: Callable[[str], Route]) -> SearchProvider | None:
-    match settings.provider:
-        case "tavily":
-            return Tavily(settings, route(settings.base_url or URL))
-        case "searxng":
-            return Searxng(settings, route(settings.base_url or ""))
-        case "duckduckgo":
-            return DuckDuckGo(settings, route(DUCKDUCKGO_URL))
-        case _:
-            return None
-
-
-def fetch_tool(fetcher: Fetcher, reader: Reader, settings: FetchSettings) -> BaseTool:
+def fetch_tool(pages: Pages, settings: FetchSettings) -> BaseTool:
     """The tool web_fetch. Reading a page again harms nobody, so it may be repeated."""
 
     @tool(WEB_FETCH)
     async def web_fetch(
         url: Annotated[str, "The address, with http:// or https://"],
         runtime: Runtime,
-        start: Annotated[int, "Where in a long page to begin, in characters"] = 0,
+        section: Annotated[str, "Of a long page: a section's number or title, as its outline has them"] = "",
+        start: Annotated[int, "Where in a long page, or in its section, to begin, in characters"] = 0,
     ) -> Answer:
-        """Read a page of the web as text, at most 16 000 characters at a time. No logins, no scripts, no files."""
+        """Read a page of the web, or a PDF, Word or Excel file there, as text, at most 16 000 characters at a time. A
+        long page is given as an outline first: read its sections then. No logins."""
         if start < 0:
             return failed(runtime, WEB_FETCH, "start counts from 0.")
-        most_bytes, whose = int(settings.max_mb * MEGABYTE), scope_of(runtime).ctx.speaker.id
         try:
-            fetched = await fetcher.get(
-                url.strip(), most_bytes=most_bytes, seconds=settings.timeout, wanted=is_readable, whose=whose
-            )
-            page = await reader.page(fetched, whose)
+            page = await pages.page(url, scope_of(runtime))
         except WebError as error:
             return failed(runtime, WEB_FETCH, f"This page was not read. {error}")
+        sections = sections_of(page.text) if page.is_prose else []
+        if section.strip():
+            return _section(runtime, page, sections, section, start)
+        if not start and len(page.text) > PART and len(sections) >= LEAST_SECTIONS:
+            return _outlined(runtime, page, sections, settings.max_mb)
         if start and start >= len(page.text):
             return failed(runtime, WEB_FETCH, f"The page ends before that: it has {len(page.text)} characters.")
         text = page.text[start : start + PART]
@@ -101,6 +108,37 @@ def fetch_tool(fetcher: Fetcher, reader: Reader, settings: FetchSettings) -> Bas
 
     web_fetch.metadata = {IDEMPOTENT: True}
     return web_fetch
+
+
+def _section(runtime: Runtime, page: Page, sections: list[Section], wanted: str, start: int) -> ToolMessage:
+    chosen = find_section(sections, wanted)
+    if chosen is None:
+        if not sections:
+            return failed(runtime, WEB_FETCH, "The page has no sections. Read it by start.")
+        there = outline(sections, OUTLINE)
+        return found(runtime, WEB_FETCH, "The page has no such section. It has:", there, status="error")
+    text = page.text[chosen.start : chosen.end]
+    if start and start >= len(text):
+        return failed(runtime, WEB_FETCH, f"The section ends before that: it has {len(text)} characters.")
+    end = min(start + PART, len(text))
+    note = f"section {chosen.number} of {sections[-1].number}"
+    if start or end < len(text):
+        note += f", characters {start} to {end} of {len(text)}"
+    if end < len(text):
+        note += f'; to read on, call web_fetch again with section="{chosen.number}" and start={end}'
+    return found(runtime, WEB_FETCH, f"[{note}]", _headed(page, text[start:end]))
+
+
+def _outlined(runtime: Runtime, page: Page, sections: list[Section], max_mb: float) -> ToolMessage:
+    """The outline of a long page, and its beginning."""
+    note = (
+        f"[a long page of {len(page.text)} characters: its outline, with the characters of each section, and its first "
+        f"{OPENING} characters; to read a section, call web_fetch again with its number as section"
+    )
+    note += f"; {_missing(max_mb)}]" if page.cut else "]"
+    return found(
+        runtime, WEB_FETCH, note, _headed(page, f"{outline(sections, OUTLINE)}\n\n---\n\n{page.text[:OPENING]}")
+    )
 
 
 def _note(page: Page, start: int, max_mb: float) -> str:
@@ -111,8 +149,12 @@ def _note(page: Page, start: int, max_mb: float) -> str:
     if end < length:
         parts.append(f"to read on, call web_fetch again with start={end}")
     if page.cut:
-        parts.append(f"the page is larger than the {max_mb:g} MB that are read; its end is missing")
+        parts.append(_missing(max_mb))
     return f"[{'; '.join(parts)}]" if parts else "[the whole page]"
+
+
+def _missing(max_mb: float) -> str:
+    return f"the page is larger than the {max_mb:g} MB that are read; its end is missing"
 
 
 def _headed(page: Page, text: str) -> str:
@@ -120,7 +162,7 @@ def _headed(page: Page, text: str) -> str:
     return f"{head}title: {page.title}\n\n{text}" if page.title else f"{head}\n{text}"
 
 
-def search_tool(provider: SearchProvider, rules: Rules, most: int) -> BaseTool:
+def search_tool(engines: Several, rules: Rules, most: int) -> BaseTool:
     """The tool web_search. rules: results that lead anywhere else are left out. most: results of a search."""
 
     @tool(WEB_SEARCH)
@@ -130,17 +172,24 @@ def search_tool(provider: SearchProvider, rules: Rules, most: int) -> BaseTool:
         if not words or len(words) > LONGEST_QUERY:
             return failed(runtime, WEB_SEARCH, f"Search for a few words, at most {LONGEST_QUERY} characters.")
         try:
-            listed = await provider.search(words, most, scope_of(runtime).ctx.speaker.id)
+            searched = await engines.search(words, most, scope_of(runtime).ctx.speaker.id)
         except WebError as error:
             return failed(runtime, WEB_SEARCH, str(error))
-        usable = [each for each in listed if _is_usable(each, rules)]
+        usable = [each for each in searched.found if _is_usable(each, rules)]
         if not usable:
-            return done(runtime, WEB_SEARCH, "Nothing was found. Try other or fewer words.")
-        heading = "[1 result]" if len(usable) == 1 else f"[{len(usable)} results]"
-        return found(runtime, WEB_SEARCH, heading, _shown(usable))
+            told = "Nothing was found. Try other or fewer words."
+            return done(runtime, WEB_SEARCH, f"{told} {_without(searched)}".rstrip())
+        heading = "1 result" if len(usable) == 1 else f"{len(usable)} results"
+        heading = "; ".join(filter(None, (heading, _without(searched))))
+        return found(runtime, WEB_SEARCH, f"[{heading}]", _shown(usable))
 
     web_search.metadata = {IDEMPOTENT: True}
     return web_search
+
+
+def _without(searched: Searched) -> str:
+    """Which services gave nothing, and why."""
+    return "; ".join(f"{name} {reason}" for name, reason in searched.failed)
 
 
 def _is_usable(result: Found, rules: Rules) -> bool:
@@ -152,9 +201,14 @@ def _is_usable(result: Found, rules: Rules) -> bool:
 
 def _shown(results: Iterable[Found]) -> str:
     return "\n\n".join(
-        f"{number}. {_cut(each.title, LONGEST_TITLE) or 'no title'}\n{each.url}\n{_cut(each.snippet, LONGEST_SNIPPET)}"
+        f"{number}. {_cut(each.title, LONGEST_TITLE) or 'no title'}\n{each.url}\n{_dated(each)}"
         for number, each in enumerate(results, 1)
     )
+
+
+def _dated(result: Found) -> str:
+    date = _cut(result.date, LONGEST_DATE)
+    return f"({date}) {_cut(result.snippet, LONGEST_SNIPPET)}" if date else _cut(result.snippet, LONGEST_SNIPPET)
 
 
 def _cut(text: str, most: int) -> str:
@@ -162,6 +216,9 @@ def _cut(text: str, most: int) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def found(runtime: Runtime, tool: str, note: str, text: str) -> ToolMessage:
+def found(
+    runtime: Runtime, tool: str, note: str, text: str, status: Literal["success", "error"] = "success"
+) -> ToolMessage:
     """A tool's result. note: Antler's own line in front. text: of strangers."""
-    return ToolMessage(f"{harmless(note)}\n{outside(text)}", tool_call_id=runtime.tool_call_id or "", name=tool)
+    content = f"{harmless(note)}\n{outside(text)}"
+    return ToolMessage(content, tool_call_id=runtime.tool_call_id or "", name=tool, status=status)

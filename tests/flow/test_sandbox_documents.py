@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import zipfile
@@ -12,13 +13,16 @@ import pytest
 import pytest_asyncio
 
 from sandbox.policy import DEFAULT_FOLDER, complete
-from tests.flow.sandboxed import bash, require_bubblewrap
+from tests.flow.sandboxed import bash, call, require_bubblewrap
 from tests.simulators.telegram.seen import FileSpec, Person
+from tests.simulators.web.site import Site, write
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator
 
     from tests.flow.gateway import World
+    from tests.simulators.web.site import Asked
 
 require_bubblewrap()
 if complete(DEFAULT_FOLDER) is None and not os.environ.get("CI"):
@@ -29,9 +33,69 @@ READ = bash("cat /mnt/user-data/uploads/*.md")
 WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
+TABLE = (
+    "<w:p><w:r><w:t>Ships of the harbour.</w:t></w:r></w:p><w:tbl>"
+    + "".join(
+        f"<w:tr>{''.join(f'<w:tc><w:p><w:r><w:t>{cell}</w:t></w:r></w:p></w:tc>' for cell in row)}</w:tr>"
+        for row in (("Year", "Ships"), ("1911", "42"))
+    )
+    + "</w:tbl>"
+).encode()
+
+
+def ruled_pdf() -> bytes:
+    """A PDF of two pages, the first with a ruled table of two columns below a line of text."""
+    words = [
+        (72, 740, "Ships of the harbour."),
+        (80, 706, "Year"),
+        (180, 706, "Ships"),
+        (80, 686, "1911"),
+        (180, 686, "42"),
+    ]
+    lines = [(72, y, 272, y) for y in (680, 700, 720)] + [(x, 680, x, 720) for x in (72, 172, 272)]
+    drawn = "".join(f"BT /F 12 Tf {x} {y} Td ({text}) Tj ET\n" for x, y, text in words)
+    drawn += "".join(f"{a} {b} m {c} {d} l S\n" for a, b, c, d in lines)
+    streams = [drawn, "BT /F 12 Tf 72 740 Td (The second page.) Tj ET\n"]
+    page = (
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {} 0 R /Resources << /Font << /F 7 0 R >> >> >>"
+    )
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R 4 0 R] /Count 2 >>",
+        page.format(5),
+        page.format(6),
+        *(f"<< /Length {len(stream)} >>\nstream\n{stream}endstream" for stream in streams),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    body, places = "%PDF-1.4\n", []
+    for number, each in enumerate(objects, 1):
+        places.append(len(body))
+        body += f"{number} 0 obj\n{each}\nendobj\n"
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    end = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF\n"
+    return f"{body}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{end}".encode()
+
+
+async def _paper(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    write(writer, ruled_pdf(), "application/pdf")
+
+
+async def _ships(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    write(writer, document(TABLE), "application/vnd.openxmlformats-officedocument.wordprocessingml.document")
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gateway(public_world: World) -> AsyncIterator[World]:
-    public_world.settings = public_world.settings | {"sandbox": {"limits": {"memory_mb": 500}}}
+async def site() -> AsyncIterator[Site]:
+    async with Site(own={"/ships": _ships, "/paper": _paper}).serve() as site:
+        yield site
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(public_world: World, site: Site) -> AsyncIterator[World]:
+    public_world.settings = public_world.settings | {
+        "sandbox": {"limits": {"memory_mb": 500}},
+        "web": {"fetch": {"enabled": True, "allow": [f"127.0.0.1:{site.port}"]}},
+    }
     async with public_world:
         yield public_world
 
@@ -73,6 +137,30 @@ async def test_a_document_is_read_by_the_agent(gateway: World, person: Person) -
     answer = await gateway.telegram.wait_for_text(person, "Tool result", timeout=40)
     assert "The word is zebra." in answer.text
     assert "-memo.docx.md" in await told(gateway, person)
+
+
+async def test_a_document_of_the_web_is_read_with_its_table(gateway: World, person: Person, site: Site) -> None:
+    await gateway.telegram.user_says(f"{call('web_fetch', url=site.url('/ships'))}\n!quote 1911", user=person)
+    answer = await gateway.telegram.wait_for_text(person, "I read: ", timeout=40)
+    assert "| 1911 | 42 |" in answer.text
+    cards = {json.loads(card.read_bytes())["url"]: card for card in gateway.data_dir.glob("threads/*/sources/*.json")}
+    card = cards[site.url("/ships")]
+    source = json.loads(card.read_bytes())
+    assert "| 1911 | 42 |" in card.with_name(f"{source['sha256']}.txt").read_text()
+    await gateway.telegram.user_says(bash("ls -a /mnt /mnt/user-data; echo listed"), user=person)
+    listing = await gateway.telegram.wait_for_text(person, "listed")
+    assert "workspace" in listing.text
+    assert "sources" not in listing.text
+
+
+async def test_the_tables_of_a_pdf_stay_tables(gateway: World, person: Person, site: Site) -> None:
+    await gateway.telegram.user_says(f"{call('web_fetch', url=site.url('/paper'))}\n!quote 1911", user=person)
+    assert "| 1911 | 42 |" in (await gateway.telegram.wait_for_text(person, "I read: ", timeout=40)).text
+    quoted = bash("cat /mnt/user-data/uploads/*.md")
+    await gateway.telegram.user_says(quoted, user=person, file=FileSpec(name="paper.pdf", content=ruled_pdf()))
+    answer = await gateway.telegram.wait_for_text(person, "Tool result", timeout=40)
+    for part in ("Ships of the harbour.", "1911", "The second page."):
+        assert part in answer.text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -85,6 +86,16 @@ async def test_a_page_is_fetched_and_quoted(gateway: World, person: Person, web:
     await gateway.telegram.user_says(f"{asked}\n!quote painted", user=person)
     answer = await gateway.telegram.wait_for_text(person, "I read: ")
     assert pages.FACT in answer.text
+
+
+@shared
+async def test_a_long_page_is_read_by_its_sections(gateway: World, person: Person, web: str) -> None:
+    asked = call("web_fetch", url=f"{web}/handbook", section="fog horn")
+    await gateway.telegram.user_says(f"{asked}\n!quote Sentence 119", user=person)
+    answer = await gateway.telegram.wait_for_text(person, "I read: ")
+    assert "Sentence 119 of the chapter Fog horn" in answer.text
+    cards = [json.loads(card.read_bytes()) for card in gateway.data_dir.glob("threads/*/sources/*.json")]
+    assert f"{web}/handbook" in [card["url"] for card in cards]
 
 
 @shared

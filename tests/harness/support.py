@@ -29,6 +29,7 @@ from harness.models.pool import Breaker, Standby
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from harness.run.runner import HarnessRunner, make_harness
 from harness.tools.asking import ask_tool
+from harness.web.sources import MemorySources
 from sandbox.base import Isolation, Report
 from tests.simulators.sandbox.provider import MemoryProvider
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from harness.scheduling.schedules import Scheduling
     from harness.skills.library import SkillSource
     from harness.subagents.config import SubagentsSettings
+    from harness.web.sources import Sources
 
 START = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -282,6 +284,7 @@ class Bench:
     skills: SkillSource | None = None
     steering: Steering | None = None
     health: ModelHealth = field(default_factory=ModelHealth)
+    sources: Sources = field(default_factory=MemorySources)
 
     def __post_init__(self) -> None:
         self.database = self.database or str(self.file)
@@ -313,6 +316,7 @@ class Bench:
             remembering=self.remembering,
             steering=self.steering,
             health=self.health,
+            sources=self.sources,
             tools=self.tools,
         )
 

@@ -15,6 +15,8 @@ from harness.models.probe import COUNT, NAME_THE_COLOUR, USE_THE_TOOL
 from tests.simulators.model.scripts import Call, Say, Status, ToolUse
 from tests.simulators.telegram import faults
 from tests.simulators.transcription import faults as transcription_faults
+from tests.simulators.web.engines import BraveEngine, SearxngEngine
+from tests.simulators.web.site import Site
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,3 +172,29 @@ async def test_the_clock_is_compared_with_a_servers(ask: Any, model: ModelSimula
 
 def _telegram(telegram: TelegramSimulator) -> dict[str, Any]:
     return {"token": telegram.token, "base_url": telegram.root}
+
+
+async def test_search_engines_are_asked(ask: Any) -> None:
+    searxng, brave = SearxngEngine(), BraveEngine()
+    async with Site(own=searxng.answers()).serve() as one, Site(own=brave.answers()).serve() as other:
+        engines = [
+            {"use": "searxng", "base_url": one.url("")},
+            {"use": "brave", "base_url": other.url(""), "api_key": "BSA-wrong-key"},
+            {"use": "brave", "base_url": other.url(""), "api_key": brave.key},
+        ]
+        code, found = await ask("Search", web={"search": {"engines": engines}})
+    assert code == EXIT_ERRORS
+    assert [finding.severity for finding in found] == [Severity.OK, Severity.ERROR, Severity.OK]
+    assert found[0].says.startswith("searxng answers, in ")
+    assert found[1].what == "web.search.engines[1]"
+    assert "web.search.engines[1].api_key" in found[1].says
+    assert "BSA-wrong-key" not in str(found)
+    assert found[2].says.startswith("brave 2 answers, in ")
+
+
+async def test_a_search_engine_that_is_not_there(ask: Any) -> None:
+    gone = {"provider": "searxng", "base_url": f"http://127.0.0.1:{REFUSED_PORT}"}
+    _, (found,) = await ask("Search", web={"search": gone})
+    assert found.severity is Severity.ERROR
+    assert found.what == "web.search"
+    assert found.says == "searxng cannot be reached now"

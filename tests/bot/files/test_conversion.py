@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.files.conversion import Converter, without_folders
+from bot.files.conversion import Converter
 from bot.files.sandboxes import Sandboxes
 from bot.store.identity import thread_folder
 from harness.context import InputFile
+from harness.files.documents import without_folders
 from sandbox.config import SandboxSettings
 from sandbox.policy import STAMP
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 ANN, BOB, EVE = "telegram:1", "telegram:2", "slack:U3"
 MARKITDOWN = """#!/bin/sh
-# python3 -m markitdown DOCUMENT -o TEXT
+# python3 -m markitdown DOCUMENT -o TEXT, before which a PDF is searched for tables
+[ "$1" = -c ] && exit 4
 case "$3" in
     *hang*) exec sleep 600 ;;
     *slow*) sleep 2 ;;

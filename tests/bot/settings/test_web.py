@@ -65,3 +65,27 @@ tool_groups: [flies]
 def test_a_provider_needs_its_key(tmp_path: Path) -> None:
     problems = found(tmp_path, CHANNELS + "web: {search: {provider: tavily}}\n")
     assert "tavily needs api_key as well" in problems["web.search"]
+
+
+def test_several_engines_are_shown_and_their_keys_are_secrets(tmp_path: Path) -> None:
+    engines = "web: {search: {engines: [{use: brave, api_key: BSA-123}, {use: wikipedia}, {use: 'json:Engine'}]}}\n"
+    lines = described(tmp_path, engines)
+    assert "web       search: brave, wikipedia, json:Engine; pages are not read" in lines
+    assert "BSA-123" in load(tmp_path / "config.yaml", {}).secrets()
+
+
+def test_faults_of_engines_name_their_keys(tmp_path: Path) -> None:
+    text = """\
+web:
+  search:
+    engines:
+      - {use: brave}
+      - {use: gogle}
+      - {use: "no_such_package:Engine"}
+      - {use: searxng, base_url: searx.corp}
+"""
+    problems = found(tmp_path, CHANNELS + text)
+    assert "brave needs api_key as well" in problems["web.search.engines[0]"]
+    assert "should be one of duckduckgo, " in problems["web.search.engines[1].use"]
+    assert "its Python package is not installed" in problems["web.search.engines[2].use"]
+    assert "has no scheme" in problems["web.search.engines[3].base_url"]

@@ -41,9 +41,7 @@ class Guarded:
     transport: GuardedTransport
 
     async def get(self, url: str, *, most_bytes: int = 1_000_000, seconds: float = 20) -> Fetched:
-        return await self.fetcher.get(
-            url, most_bytes=most_bytes, seconds=seconds, wanted=lambda kind: True, whose="ann"
-        )
+        return await self.fetcher.get(url, most=lambda kind: most_bytes, seconds=seconds, whose="ann")
 
 
 @dataclass

@@ -134,7 +134,7 @@ async def test_nobody_listens(guards: Guards, site: Site) -> None:
 
 async def test_nothing_is_read_of_what_is_not_wanted(guarded: Guarded, site: Site) -> None:
     fetched = await guarded.fetcher.get(
-        site.url("/huge"), most_bytes=MEGABYTE, seconds=20, wanted=lambda kind: kind != "text/plain", whose="ann"
+        site.url("/huge"), most=lambda kind: 0 if kind == "text/plain" else MEGABYTE, seconds=20, whose="ann"
     )
     assert (fetched.body, fetched.size, fetched.kind) == (None, 10 << 30, "text/plain")
 
@@ -188,7 +188,7 @@ async def test_ones_slow_pages_do_not_hold_up_anothers() -> None:
     fetcher = Fetcher(Rules(()), transport)
 
     async def read(url: str, whose: str) -> bytes | None:
-        found = await fetcher.get(url, most_bytes=100, seconds=20, wanted=lambda kind: True, whose=whose)
+        found = await fetcher.get(url, most=lambda kind: 100, seconds=20, whose=whose)
         return found.body
 
     async with asyncio.timeout(20):

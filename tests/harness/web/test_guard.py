@@ -190,13 +190,9 @@ async def test_the_system_is_asked_for_names(site: Site) -> None:
     transport = GuardedTransport(rules, lambda url: (None, None))
     fetcher = Fetcher(rules, transport)
     try:
-        fetched = await fetcher.get(
-            site.url("/text", "localhost"), most_bytes=100, seconds=20, wanted=lambda kind: True, whose="ann"
-        )
+        fetched = await fetcher.get(site.url("/text", "localhost"), most=lambda kind: 100, seconds=20, whose="ann")
         assert fetched.body == b"plain words"
         with pytest.raises(Refused, match="no address"):
-            await fetcher.get(
-                "http://no-such-name.invalid/", most_bytes=100, seconds=20, wanted=lambda kind: True, whose="ann"
-            )
+            await fetcher.get("http://no-such-name.invalid/", most=lambda kind: 100, seconds=20, whose="ann")
     finally:
         await transport.aclose()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,14 +14,16 @@ from harness.web.addresses import WebError
 from harness.web.config import FetchSettings, WebSettings
 from harness.web.fetch import Fetched
 from harness.web.readable import Reader
-from tests.harness.support import answers, calls, collect, context, results, said
+from harness.web.sources import cited
+from tests.harness.support import START, answers, calls, collect, context, results, said
 from tests.simulators.web import pages
+from tests.simulators.web.engines import ReaderEngine
+from tests.simulators.web.site import Site, page
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from tests.harness.support import Bench, Script
-    from tests.simulators.web.site import Site
 
 
 @pytest.fixture
@@ -105,6 +108,80 @@ async def test_a_page_that_is_too_large_says_so(bench: Bench, script: Script, si
     assert "Paragraph number 0" in told
 
 
+async def test_a_long_page_with_headings_is_read_by_its_sections(reading: Bench, script: Script, site: Site) -> None:
+    (first,) = await read(reading, script, site.url("/handbook"))
+    assert first.split("\n")[0].startswith("[a long page of ")
+    for line in ("1. The handbook (", "  2. Light (", "    3. Tools for Light (", "  4. Fog horn ("):
+        assert f"\n{line}" in first
+    assert "Sentence 3 of the chapter Light" in first
+    assert "chapter Repairs" not in first
+    wanted = ["4", "repairs", "Tools for Keepers", "lamps"]
+    asked = calls(
+        *(("web_fetch", {"url": site.url("/handbook"), "section": each}) for each in wanted), ids=list("abcd")
+    )
+    fog, repairs, tools, none = await answers(reading, script, asked, run="r2")
+    assert fog.startswith("[section 4 of 9]\n<antler-outside>\n")
+    assert "Sentence 119 of the chapter Fog horn" in fog
+    assert "the Fog horn book" in fog
+    assert "chapter Keepers" not in fog
+    assert repairs.startswith("[section 8 of 9]")
+    assert tools.startswith("[section 7 of 9]")
+    assert none.startswith("The page has no such section. It has:\n")
+    assert "8. Repairs (" in none
+    assert [asked.path for asked in site.asked].count("/handbook") == 1
+
+
+async def test_a_page_is_loaded_once_in_a_thread_while_it_is_fresh(reading: Bench, script: Script, site: Site) -> None:
+    sources = reading.sources
+    for run in ("r1", "r2"):
+        await answers(reading, script, calls(("web_fetch", {"url": site.url("/article#top")}), ids=[run]), run=run)
+    assert [asked.path for asked in site.asked] == ["/robots.txt", "/article"]
+    (first,), (second,) = [await sources.of_run("thread-1", run) for run in ("r1", "r2")]
+    assert second == replace(first, run_id="r2")
+    assert (first.url, first.title) == (site.url("/article"), "The lighthouse")
+    assert first.fetched_at >= START
+    reading.clock.advance(3600)
+    await answers(reading, script, calls(("web_fetch", {"url": site.url("/article")}), ids=["r3"]), run="r3")
+    assert [asked.path for asked in site.asked].count("/article") == 2
+
+
+async def test_what_was_read_can_be_cited(reading: Bench, script: Script, site: Site) -> None:
+    await read(reading, script, site.url("/redirect?to=/article"), site.url("/status/404"))
+    for url in ("/redirect?to=/article", "/article"):
+        found = await cited(reading.sources, "thread-1", "r1", site.url(url), pages.FACT)
+        assert found.quoted
+    made_up = await cited(reading.sources, "thread-1", "r1", site.url("/article"), "was painted red")
+    assert not made_up.quoted
+    assert (await cited(reading.sources, "thread-1", "r1", site.url("/status/404"))).source is None
+    assert (await cited(reading.sources, "thread-1", "r2", site.url("/article"))).source is None
+
+
+async def test_a_page_that_its_host_forbids_is_left_alone(reading: Bench, script: Script, site: Site) -> None:
+    site.own["/robots.txt"] = page("User-agent: *\nDisallow: /article\n", "text/plain")
+    (told,) = await read(reading, script, site.url("/article"))
+    assert "asks programs not to read this page (robots.txt)" in told
+    assert [asked.path for asked in site.asked] == ["/robots.txt"]
+
+
+async def test_a_reader_service_is_asked_for_what_cannot_be_read_here(bench: Bench, script: Script, site: Site) -> None:
+    service = ReaderEngine()
+    service.pages = {
+        site.url("/script"): ("The app", "# The app\n\nWhat the script writes."),
+        site.url("/pdf"): ("A paper", "The paper's words."),
+    }
+    async with Site(rest=service.read).serve() as other:
+        reader = {"url": other.url("/"), "api_key": "reader-key"}
+        allowing(bench, f"127.0.0.1:{site.port}", reader=reader)
+        script_page, paper, picture = await read(
+            bench, script, site.url("/script"), site.url("/pdf"), site.url("/picture")
+        )
+    assert f"url: {site.url('/script')}\ntitle: The app\n\n# The app\n\nWhat the script writes." in script_page
+    assert "The paper's words." in paper
+    assert "This is an image" in picture
+    assert {query["key"] for query in service.queries} == {"Bearer reader-key"}
+    assert (await cited(bench.sources, "thread-1", "r1", site.url("/script"), "What the script writes")).quoted
+
+
 @pytest.mark.parametrize(
     ("path", "told"),
     [
@@ -123,10 +200,10 @@ async def test_what_can_be_read(reading: Bench, script: Script, site: Site, path
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("/pdf", "This is a PDF of 0.1 MB, and web_fetch reads pages and text only."),
-        ("/picture", "This is an image, and"),
-        ("/archive", "This is a file (application/zip), and"),
-        ("/untold-binary", "This is a file, and"),
+        ("/pdf", "This is a PDF of 0.1 MB, which web_fetch cannot read here."),
+        ("/picture", "This is an image, which"),
+        ("/archive", "This is a file (application/zip), which"),
+        ("/untold-binary", "This is a file, which"),
         ("/script", "There is no text on the page; perhaps a script would write it"),
         ("/status/404", "there is no such page"),
         ("/loop", "redirects more than 3 times"),

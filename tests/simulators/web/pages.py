@@ -41,5 +41,18 @@ def long_article(paragraphs: int) -> str:
     )
 
 
+SECTIONS = ("Light", "Fog horn", "Keepers", "Repairs")
+
+
+def _chapter(name: str) -> str:
+    sentences = "".join(
+        f"<p>Sentence {number} of the chapter {name} tells how it is done.</p>" for number in range(120)
+    )
+    return f"<h2>{name}</h2>{sentences}<h3>Tools for {name}</h3><p>A ladder, and the {name} book.</p>"
+
+
+HANDBOOK = article("The handbook", "<p>For who keeps a lighthouse.</p>" + "".join(map(_chapter, SECTIONS)))
+"""A long page with headings."""
+
 HARD_WORK = "<html><body>" + "<p>a b c d e f g</p>" * 200_000 + "</body></html>"
 """Takes an extractor many seconds."""

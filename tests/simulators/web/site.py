@@ -49,9 +49,11 @@ Answer = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
 
 @dataclass
 class Site:
-    """own: paths that a test answers itself. asked: all requests so far. connections: how many there were."""
+    """own: paths that a test answers itself; rest: all others, in the place of ANSWERS. asked: all requests so far.
+    connections: how many there were."""
 
     own: dict[str, Answer] = field(default_factory=dict)
+    rest: Answer | None = None
     asked: list[Asked] = field(default_factory=list)
     connections: int = 0
     port: int = 0
@@ -75,7 +77,8 @@ class Site:
         try:
             asked = await _read(reader)
             self.asked.append(asked)
-            answer = self.own.get(asked.path) or ANSWERS.get("/" + asked.path.split("/")[1], _nothing)
+            usual = self.rest or ANSWERS.get("/" + asked.path.split("/")[1], _nothing)
+            answer = self.own.get(asked.path, usual)
             await answer(asked, writer)
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -207,6 +210,7 @@ ANSWERS: dict[str, Answer] = {
     "/article": page(pages.ARTICLE),
     "/injection": page(pages.INJECTION),
     "/long": page(pages.long_article(400)),
+    "/handbook": page(pages.HANDBOOK),
     "/slow": page(pages.HARD_WORK),
     "/script": page("<html><head><title>App</title></head><body><script>render()</script></body></html>"),
     "/json": page('{"answer": 42}', "application/json"),

@@ -1,0 +1,84 @@
+"""Documents made into Markdown inside a thread's sandbox and within its limits, by markitdown, or for PDFs with tables
+by pdf_tables.py: a document is hostile until proven otherwise."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sandbox.base import Ending
+
+if TYPE_CHECKING:
+    from sandbox.base import CommandResult, Sandbox
+
+TABLES = Path(__file__).with_name("pdf_tables.py")
+KINDS = frozenset({".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".html", ".htm", ".epub", ".msg"})
+NOT_READ = frozenset({".doc", ".ppt", ".odt", ".ods", ".odp", ".rtf", ".pages", ".numbers", ".key", ".mobi"})
+"""Documents that markitdown does not read."""
+SECONDS = 20.0
+"""For which one file is worked on at most, the sandbox's start included, once its turn has come."""
+AT_ONCE = 2
+MOST_BYTES = 20_000_000
+"""Of the text; what is longer is cut."""
+LONGEST_REASON = 200
+TABLES_SHARE = 0.2
+"""Of the time, for the tables of a PDF."""
+_COMMAND = """
+ulimit -t {seconds}
+text=$(mktemp) || exit
+trap 'rm -f "$text" {discarded}' EXIT
+{first}python3 -m markitdown {document} -o "$text" >/dev/null && test -s "$text" && head -c {most} "$text" >{result}
+"""
+_TABLES = """python3 -c {program} {document} "$text" {seconds} >/dev/null 2>&1 && test -s "$text" &&
+head -c {most} "$text" >{result} && exit
+"""
+_ENDINGS = {
+    Ending.OUT_OF_MEMORY: "it takes more memory than a sandbox has",
+    Ending.OUT_OF_SPACE: "it takes more room than the thread has left",
+}
+_KILLED = "it took too long, or more memory than a sandbox has"
+
+
+async def convert(
+    sandbox: Sandbox, document: str, result: str, *, seconds: float = SECONDS, discard: bool = False
+) -> str:
+    """Write a document's text to `result`, both paths of the sandbox; returns why there is none, "" for a text.
+
+    discard: the document is deleted afterwards. Raises SandboxError.
+    """
+    places = {"document": shlex.quote(document), "result": shlex.quote(result), "most": MOST_BYTES}
+    first = ""
+    if document.lower().endswith(".pdf"):
+        program = shlex.quote(TABLES.read_text("utf-8"))
+        first = _TABLES.format(**places, program=program, seconds=f"{seconds * TABLES_SHARE:g}")
+    discarded = _quoted_twice(document) if discard else ""
+    command = _COMMAND.format(**places, first=first, seconds=round(seconds), discarded=discarded)
+    ended = await sandbox.execute_command(command, timeout=seconds)
+    return "" if ended.exit_code == 0 else without_folders(_reason(ended, seconds))[:LONGEST_REASON]
+
+
+def _quoted_twice(path: str) -> str:
+    """A path within the single quotes of a trap."""
+    return shlex.quote(path).replace("'", "'\\''")
+
+
+def too_slow(seconds: float) -> str:
+    return f"it took longer than {seconds:g} seconds"
+
+
+def _reason(ended: CommandResult, seconds: float) -> str:
+    """Why a conversion failed, as far as the converter says. Its words may be the document's."""
+    if ended.ending is Ending.TIMED_OUT:
+        return too_slow(seconds)
+    if ended.ending is not Ending.EXITED:
+        return _ENDINGS[ended.ending]
+    if ended.exit_code is not None and ended.exit_code > 128:
+        return _KILLED
+    return ended.output.strip().rpartition("\n")[2] or "it has none"
+
+
+def without_folders(text: str) -> str:
+    """The text with every path outside the sandbox cut to its last name."""
+    return re.sub(r"(?<![\w/])/(?!mnt/)(?:[^\s/'\"]+/)+", "", text)

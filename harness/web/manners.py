@@ -1,0 +1,179 @@
+"""Manners on other people's servers: what their robots.txt asks for (RFC 9309), and time between two requests."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from cachetools import LRUCache
+
+from harness.web.addresses import WebError, port_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import httpx
+
+    from harness.ports import Clock
+
+AGENT = "antler"
+"""The name in robots.txt, without regard to case."""
+MOST_ROBOTS = 512 * 1024
+"""Bytes of a robots.txt that count; the RFC asks for 500 KiB at least."""
+MOST_RULES = 2000
+KEPT_SECONDS = 3600.0
+MOST_HOSTS = 2000
+"""Hosts whose next turn is remembered."""
+MOST_KNOWN = 200
+"""Hosts whose rules are remembered."""
+MOST_WAIT = 15.0
+"""Seconds that a request waits for its host's turn; what would wait longer is refused."""
+_LINE = re.compile(r"\s*([A-Za-z-]+)\s*:\s*([^#\r\n]*)")
+_TOKEN = re.compile(r"[A-Za-z_-]+")
+_PLAIN = "-._~/?&=:@!$'()*+,;%"
+
+
+class Crowded(Exception):
+    """Too many wait for the same turn."""
+
+
+class Pace:
+    """interval: seconds between two turns of one key. most_wait: seconds that one waits for its turn."""
+
+    def __init__(self, interval: float, most_wait: float, clock: Clock) -> None:
+        self._interval = interval
+        self._most_wait = most_wait
+        self._clock = clock
+        self._next: LRUCache[str, float] = LRUCache(MOST_HOSTS)
+
+    async def turn(self, key: str) -> None:
+        """Wait for the turn. Raises Crowded, without a turn taken."""
+        if self._interval <= 0:
+            return
+        now = self._clock.monotonic()
+        at = max(now, self._next.get(key, now))
+        if at - now > self._most_wait:
+            raise Crowded
+        self._next[key] = at + self._interval
+        if at > now:
+            await self._clock.sleep(at - now)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """allow: what the rule says of paths that its pattern matches. length: of the pattern; the longest one counts."""
+
+    allow: bool
+    parts: tuple[str, ...]
+    anchored: bool
+    length: int
+
+    def matches(self, path: str) -> bool:
+        """Takes time linear in the path for each part: the text of a stranger is no regular expression."""
+        first, *others = self.parts
+        if not path.startswith(first):
+            return False
+        at = len(first)
+        if self.anchored:
+            if not others:
+                return at == len(path)
+            *others, last = others
+            if len(path) - len(last) < at or not path.endswith(last):
+                return False
+            path = path[: len(path) - len(last)] if last else path
+        for part in others:
+            found = path.find(part, at)
+            if found < 0:
+                return False
+            at = found + len(part)
+        return True
+
+
+class Robots:
+    """The rules of one robots.txt for Antler."""
+
+    def __init__(self, text: str) -> None:
+        self._rules = _rules_for(text)
+
+    def allows(self, target: str) -> bool:
+        """target: path and query, as they are requested. The most specific rule decides, and of equals one that
+        allows; /robots.txt itself is always allowed."""
+        path = _canonical(target)
+        matching = [rule for rule in self._rules if rule.matches(path)]
+        best = max(matching, key=lambda rule: (rule.length, rule.allow), default=None)
+        return best is None or best.allow or path == "/robots.txt"
+
+
+def _rules_for(text: str) -> list[Rule]:
+    """The rules of all groups that name Antler; where none does, those of all groups for everybody."""
+    groups: dict[str, list[Rule]] = {}
+    named: list[str] = []
+    in_rules = False
+    count = 0
+    for line in text.removeprefix("\ufeff").splitlines():
+        found = _LINE.match(line)
+        if found is None:
+            continue
+        key, value = found[1].lower(), found[2].strip()
+        if key == "user-agent":
+            named = [] if in_rules else named
+            in_rules = False
+            token = _TOKEN.match(value)
+            named.append("*" if value == "*" else token[0].lower() if token else "")
+            groups.setdefault(named[-1], [])
+        elif key in ("allow", "disallow"):
+            in_rules = True
+            count += 1
+            if value and count <= MOST_RULES:
+                rule = _rule(value, allow=key == "allow")
+                for name in set(named):
+                    groups[name].append(rule)
+    return groups.get(AGENT, groups.get("*", []))
+
+
+def _rule(pattern: str, *, allow: bool) -> Rule:
+    anchored = pattern.endswith("$")
+    plain = pattern[:-1] if anchored else pattern
+    parts = tuple(_canonical(part) for part in plain.split("*"))
+    return Rule(allow=allow, parts=parts, anchored=anchored, length=len(pattern))
+
+
+def _canonical(path: str) -> str:
+    """One form of what may be percent-encoded: unreserved characters plain, all others encoded but the delimiters."""
+    return quote(unquote(path, errors="surrogateescape"), safe=_PLAIN, errors="surrogateescape")
+
+
+class Manners:
+    """Asked before every request for a page. read: gets a robots.txt, "" where a host has none; raises WebError for
+    one that cannot be had now. robots: whether they are honoured. interval: seconds between two requests to a host."""
+
+    def __init__(self, read: Callable[[str], Awaitable[str]], clock: Clock, *, robots: bool, interval: float) -> None:
+        self._read = read
+        self._clock = clock
+        self._robots = robots
+        self._pace = Pace(interval, MOST_WAIT, clock)
+        self._known: LRUCache[str, tuple[float, Robots]] = LRUCache(MOST_KNOWN)
+
+    async def before(self, url: httpx.URL) -> None:
+        """Returns when the page may be requested. Raises WebError."""
+        host = url.raw_host.decode("ascii")
+        if self._robots and not (await self._rules(url, host)).allows(url.raw_path.decode("ascii", "replace")):
+            raise WebError(
+                f"{host} asks programs not to read this page (robots.txt). Use another source, or ask the person for "
+                "what it says."
+            )
+        try:
+            await self._pace.turn(host)
+        except Crowded:
+            raise WebError(f"Too many pages of {host} are read at the moment. Try again later.") from None
+
+    async def _rules(self, url: httpx.URL, host: str) -> Robots:
+        origin = f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{port_of(url)}"
+        now = self._clock.monotonic()
+        known = self._known.get(origin)
+        if known is None or known[0] <= now:
+            text = await self._read(f"{origin}/robots.txt")
+            known = self._known[origin] = (now + KEPT_SECONDS, Robots(text))
+        return known[1]

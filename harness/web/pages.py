@@ -1,0 +1,168 @@
+"""One page for a run: from what the thread has read already, or loaded, made readable, and kept as a source."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from harness.web.addresses import WebError
+from harness.web.fetch import Fetched, Fetcher
+from harness.web.guard import GuardedTransport
+from harness.web.manners import Manners
+from harness.web.readable import NO_TEXT, Page, Reader, is_readable, unreadable
+from harness.web.rendering import Browser, Documents, ReaderService, document_suffix
+from harness.web.sources import Source, hash_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import httpx
+
+    from harness.graph.signals import RunScope
+    from harness.ports import Clock
+    from harness.web.addresses import Rules
+    from harness.web.config import FetchSettings
+    from harness.web.guard import Resolve, Route
+    from harness.web.sources import Sources
+
+log = logging.getLogger(__name__)
+MEGABYTE = 1_000_000
+
+
+class Pages:
+    """What web_fetch reads. hosts: that commands in the sandbox reach, () for none, None for unknown."""
+
+    def __init__(
+        self,
+        settings: FetchSettings,
+        rules: Rules,
+        route: Callable[[str], Route],
+        *,
+        clock: Clock,
+        sources: Sources,
+        hosts: Sequence[str] | None = (),
+        resolve: Resolve | None = None,
+    ) -> None:
+        self._settings = settings
+        self._rules = rules
+        self._clock = clock
+        self._sources = sources
+        self._transport = GuardedTransport(rules, route, resolve)
+        self._fetcher = Fetcher(rules, self._transport, self._before)
+        self._manners = Manners(self._fetcher.robots, clock, robots=settings.robots, interval=settings.host_interval)
+        self._reader = Reader()
+        self._documents = Documents()
+        self._browser = Browser(hosts) if settings.browser == "auto" else None
+        self._service = ReaderService(settings.reader, route, settings.timeout) if settings.reader is not None else None
+        self._loading: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def page(self, url: str, scope: RunScope) -> Page:
+        """The page, kept as a source of the run. Raises WebError."""
+        address = str(self._rules.url(url.strip()).copy_with(fragment=None))
+        thread_id = scope.ctx.thread_id
+        lock = self._loading.setdefault((thread_id, address), asyncio.Lock())
+        async with lock:  # parts of one page that are asked for at once load it once
+            known = await self._sources.latest(thread_id, address)
+            if known is not None and self._is_fresh(known[0]):
+                source, text = known
+                if source.run_id != scope.ctx.run_id:
+                    await self._keep(replace(source, run_id=scope.ctx.run_id), text)
+                return Page(url=source.address, title=source.title, text=text, cut=source.cut, kind=source.kind)
+            page, kind = await self._loaded(address, scope)
+            source = Source(
+                thread_id=thread_id,
+                run_id=scope.ctx.run_id,
+                url=address,
+                address=page.url,
+                title=page.title,
+                kind=kind,
+                fetched_at=self._clock.now(),
+                sha256=hash_of(page.text),
+                characters=len(page.text),
+                cut=page.cut,
+            )
+            await self._keep(source, page.text)
+            return replace(page, kind=kind)
+
+    def _is_fresh(self, source: Source) -> bool:
+        age = self._clock.now() - source.fetched_at
+        return timedelta() <= age < timedelta(minutes=self._settings.cache_minutes)
+
+    async def _keep(self, source: Source, text: str) -> None:
+        try:
+            await self._sources.keep(source, text)
+        except OSError as error:  # a full disk, say: the page can be read all the same, only not be cited
+            log.warning("a source was not kept: %s", error.strerror)
+
+    async def _loaded(self, url: str, scope: RunScope) -> tuple[Page, str]:
+        """The page and its media type."""
+        settings, whose = self._settings, scope.ctx.speaker.id
+        fetched = await self._fetcher.get(
+            url, most=lambda kind: self._most(kind, url, scope), seconds=settings.timeout, whose=whose
+        )
+        suffix = document_suffix(fetched.kind, url) or document_suffix(fetched.kind, fetched.url)
+        try:
+            if suffix:
+                return await self._document(fetched, suffix, scope), fetched.kind
+            page = await self._reader.page(fetched, whose)
+        except WebError:
+            read = await self._by_service(fetched.url, whose)
+            if read is None:
+                raise
+            return read, fetched.kind
+        if page.scripted:
+            page = await self._scripted(page, scope)
+        if not page.text.strip():
+            raise WebError(NO_TEXT)
+        return page, fetched.kind
+
+    def _most(self, kind: str, url: str, scope: RunScope) -> int:
+        if document_suffix(kind, url):
+            return int(self._settings.max_document_mb * MEGABYTE) if scope.sandbox is not None else 0
+        return int(self._settings.max_mb * MEGABYTE) if is_readable(kind) else 0
+
+    async def _document(self, fetched: Fetched, suffix: str, scope: RunScope) -> Page:
+        if fetched.body is None:
+            raise WebError(unreadable(fetched.kind, fetched.size))
+        if fetched.cut:
+            raise WebError(
+                f"The document is larger than the {self._settings.max_document_mb:g} MB that are read. Use another "
+                "source, or ask the person to send the file."
+            )
+        return await self._documents.page(fetched, suffix, scope.sandbox, scope.ctx.speaker.id)
+
+    async def _scripted(self, page: Page, scope: RunScope) -> Page:
+        """The page as a browser or the reader service sees it; as it is where neither sees more."""
+        whose, found = scope.ctx.speaker.id, None
+        if self._browser is not None and scope.sandbox is not None and self._browser.reaches(page.url):
+            html = await self._browser.html(page.url, scope.sandbox, whose)
+            if html is not None:
+                shown = Fetched(url=page.url, kind="text/html", charset="utf-8", body=html, size=len(html), cut=False)
+                try:
+                    found = await self._reader.page(shown, whose)
+                except WebError:
+                    found = None
+        if found is None or len(found.text) <= len(page.text):
+            found = await self._by_service(page.url, whose)
+        return found if found is not None and len(found.text) > len(page.text) else page
+
+    async def _by_service(self, url: str, whose: str) -> Page | None:
+        """None where there is no service, or it gives nothing, or may not be told this address."""
+        if self._service is None:
+            return None
+        await self._transport.check(self._rules.url(url))
+        return await self._service.page(url, whose)
+
+    async def _before(self, url: httpx.URL) -> None:
+        await self._manners.before(url)
+
+    async def close(self) -> None:
+        """Give back connections and processes; runs must have ended."""
+        await self._transport.aclose()
+        await self._reader.close()
+        if self._service is not None:
+            await self._service.close()

@@ -1,0 +1,68 @@
+"""Lists of several engines merged into one: addresses compared in one form, places weighed by reciprocal rank."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.web.search.port import Found
+
+RANK = 60
+"""The constant of reciprocal rank fusion: 1 / (RANK + place) for each list (Cormack, Clarke, Büttcher 2009)."""
+_TRACKING = re.compile(r"utm_\w+|gclid|dclid|fbclid|msclkid|yclid|igshid|mc_cid|mc_eid|_ga|ref_src|srsltid", re.ASCII)
+_PORTS = {"http": ":80", "https": ":443"}
+_SAFE = "/:@!$&'()*+,;=~-._"
+
+
+def normalized(url: str) -> str:
+    """The one form of addresses that lead to the same page: without scheme, `www.`, the usual port, a slash at the end,
+    the fragment and what only tells where a reader came from; the query sorted. An address that cannot be parsed stays
+    as it is."""
+    try:
+        parts = urlsplit(url.strip())
+        host = parts.netloc.rpartition("@")[2].lower()
+        query = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=200)
+    except ValueError:
+        return url.strip()
+    if parts.scheme.lower() not in _PORTS or not host:
+        return url.strip()
+    host = host.removesuffix(_PORTS[parts.scheme.lower()]).removesuffix(".").removeprefix("www.")
+    path = quote(unquote(parts.path, errors="surrogateescape"), safe=_SAFE, errors="surrogateescape").rstrip("/")
+    kept = sorted((name, value) for name, value in query if not _TRACKING.fullmatch(name))
+    return f"{host}{path}" + (f"?{urlencode(kept, errors='surrogateescape')}" if kept else "")
+
+
+def merged(lists: Sequence[Sequence[Found]], most: int) -> list[Found]:
+    """The best of all lists, each page once. Of a page that several have, the entry of the list where it stands highest
+    is kept, the first list winning; a text that it lacks is taken from the others."""
+    scores: dict[str, float] = {}
+    kept: dict[str, tuple[int, int, Found]] = {}
+    for number, found in enumerate(lists):
+        seen = set()
+        for place, each in enumerate(found, 1):
+            key = normalized(each.url)
+            if key in seen:
+                continue
+            seen.add(key)
+            scores[key] = scores.get(key, 0.0) + 1 / (RANK + place)
+            known = kept.get(key)
+            if known is None or place < known[0]:
+                kept[key] = (place, number, each if known is None else _filled(each, known[2]))
+            else:
+                kept[key] = (*known[:2], _filled(known[2], each))
+    order = sorted(kept, key=lambda key: (-scores[key], *kept[key][:2]))
+    return [kept[key][2] for key in order[:most]]
+
+
+def _filled(entry: Found, other: Found) -> Found:
+    return replace(
+        entry,
+        title=entry.title or other.title,
+        snippet=entry.snippet or other.snippet,
+        date=entry.date or other.date,
+    )

@@ -1,0 +1,238 @@
+"""The port of search engines, and what those that speak HTTP share: a bounded client and their ways of failing.
+
+Their addresses are the operator's, and so trusted: no guard, but limits and the proxy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+import logging
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import httpx
+
+from harness.files.slots import FairSlots
+from harness.web.addresses import WebError
+from harness.web.pools import PacedBackend, PoolTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from harness.ports import Clock
+    from harness.web.guard import Route
+    from harness.web.search.config import EngineSettings
+
+log = logging.getLogger(__name__)
+LONGEST_ANSWER = 2_000_000
+"""Bytes of an engine's answer."""
+LONGEST_TEXT = 5000
+"""Characters of a title or an extract that are looked at."""
+AT_ONCE = 16
+ANSWER = "Answer with what you have, and say that you could not search."
+NO_MORE = "Do not search again in this turn: answer with what you have, and say that you could not search."
+_TAG = re.compile(r"<[^<>]*>")
+
+
+class SearchFailed(WebError):
+    """An engine gave nothing. reason: goes behind its name, as in "cannot be reached now"; text and advice are for the
+    model."""
+
+    def __init__(self, reason: str, advice: str = ANSWER) -> None:
+        super().__init__(f"The search service {reason}. {advice}")
+        self.reason = reason
+
+
+def busy() -> SearchFailed:
+    return SearchFailed("gets too many requests now", NO_MORE)
+
+
+def down() -> SearchFailed:
+    return SearchFailed("cannot be reached now")
+
+
+def confused() -> SearchFailed:
+    return SearchFailed("gave an answer that cannot be understood")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One result, as the engine gave it. date: when it was published, as far as that is told; "" where it is not."""
+
+    title: str
+    url: str
+    snippet: str
+    date: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How an engine reaches its server. route: URL -> (proxy URL or None for direct, file of extra CAs or None).
+    seconds: for one search. place: the key of its settings in the config, for errors."""
+
+    route: Callable[[str], Route]
+    seconds: float
+    place: str
+    clock: Clock
+
+
+class SearchEngine(Protocol):
+    """One engine, ready to be asked. Classes of it are made with (settings, reach)."""
+
+    def __init__(self, settings: EngineSettings, reach: Reach) -> None: ...
+
+    async def search(self, query: str, most: int, whose: str) -> list[Found]:
+        """The best results, best first, at most `most`. whose: the person's for whom it is, so that many searches of
+        one person do not hold up those of others. Raises WebError, best SearchFailed, whose text is for the model."""
+        ...
+
+    async def close(self) -> None:
+        """Give back what it holds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """body: of an answer 200, else b""."""
+
+    status: int
+    body: bytes
+
+    def parsed(self) -> Any:
+        """The body as JSON; None when it is none."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+
+class ApiClient:
+    """One server. seconds: for a whole request, once its turn has come."""
+
+    def __init__(self, route: Route, seconds: float, accept: str = "application/json") -> None:
+        proxy, ca_file = route
+        self._seconds = seconds
+        self._room = FairSlots(AT_ONCE)
+        self._client = httpx.AsyncClient(
+            transport=PoolTransport(proxy, ca_file, PacedBackend()),
+            trust_env=False,
+            follow_redirects=False,
+            timeout=seconds,
+            headers={"User-Agent": "Antler", "Accept": accept, "Accept-Encoding": "identity"},
+        )
+
+    async def ask(self, request: httpx.Request, whose: str) -> Answer:
+        """429 and failures are told as SearchFailed; other statuses are for the caller to name."""
+        try:
+            async with self._room.slot(whose), asyncio.timeout(self._seconds):
+                return await self._asked(request)
+        except (TimeoutError, httpx.TransportError) as error:
+            log.warning("%s was not reached: %s", request.url.host, type(error).__name__)
+            raise down() from None
+
+    async def _asked(self, request: httpx.Request) -> Answer:
+        response = await self._client.send(request, stream=True)
+        try:
+            if response.status_code == 429:
+                raise busy()
+            if response.status_code != 200:
+                log.warning("%s answered %d", request.url.host, response.status_code)
+                return Answer(response.status_code, b"")
+            body = bytearray()
+            async for data in response.aiter_raw():
+                body += data
+                if len(body) > LONGEST_ANSWER:
+                    raise SearchFailed("gave an answer that is too long", "Search for something narrower.")
+            return Answer(200, bytes(body))
+        finally:
+            await response.aclose()
+
+    def build(self, method: str, url: str, **more: Any) -> httpx.Request:
+        return self._client.build_request(method, url, **more)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+class ApiEngine:
+    """An engine with one address for its API. A subclass says how it is asked, how its answer is read, and what its
+    statuses mean beyond those of most services."""
+
+    URL = ""
+    PATH = ""
+    ACCEPT = "application/json"
+    MOST_QUERY = 400
+    """Characters; what is longer is cut."""
+    SPENT: frozenset[int] = frozenset({402})
+    """Statuses that say that there is no credit left."""
+
+    def __init__(self, settings: EngineSettings, reach: Reach) -> None:
+        self.key = settings.api_key.get_secret_value() if settings.api_key is not None else ""
+        self.region = settings.region.lower()
+        self.options = settings.options
+        self.url = (settings.base_url or self.home()).rstrip("/") + self.PATH
+        self.place = reach.place
+        self.api = ApiClient(reach.route(self.url), reach.seconds, self.ACCEPT)
+
+    def home(self) -> str:
+        """The server's address where the settings name no other."""
+        return self.URL
+
+    def request(self, query: str, most: int) -> httpx.Request:
+        raise NotImplementedError
+
+    def found(self, answer: Answer) -> list[Found]:
+        """Raises SearchFailed for an answer that is none."""
+        raise NotImplementedError
+
+    def refused(self, status: int) -> SearchFailed:
+        """What a status other than 200 and 429 means."""
+        if status in (401, 403):
+            return SearchFailed(f"refuses Antler's key: an operator has to look at {self.place}.api_key", NO_MORE)
+        if status in self.SPENT:
+            return SearchFailed(f"has no credit left for the key in {self.place}.api_key", NO_MORE)
+        if status in (400, 422):
+            return SearchFailed("does not understand this", "Search with a few plain words.")
+        return down()
+
+    async def search(self, query: str, most: int, whose: str) -> list[Found]:
+        answer = await self.api.ask(self.request(query[: self.MOST_QUERY], most), whose)
+        if answer.status != 200:
+            raise self.refused(answer.status)
+        return self.found(answer)[:most]
+
+    async def close(self) -> None:
+        await self.api.close()
+
+
+def listed(data: Any, *path: str) -> list[dict[str, Any]]:
+    """The list of objects at a path of a JSON answer; what is no object in it is left out. Raises SearchFailed where
+    there is no such list."""
+    for key in path:
+        data = data.get(key) if isinstance(data, dict) else None
+    if not isinstance(data, list):
+        raise confused()
+    return [each for each in data if isinstance(each, dict)]
+
+
+def results(
+    entries: Iterable[dict[str, Any]], *, url: str = "url", snippet: str = "content", date: str = ""
+) -> list[Found]:
+    """Found entries. url, snippet, date: names of their keys."""
+    return [
+        Found(plain(each.get("title")), text_of(each.get(url)), plain(each.get(snippet)), text_of(each.get(date))[:10])
+        for each in entries
+    ]
+
+
+def text_of(value: Any) -> str:
+    """A text of an answer; "" for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def plain(value: Any) -> str:
+    """The same without markup."""
+    return html.unescape(_TAG.sub("", text_of(value)[:LONGEST_TEXT]))

@@ -1,0 +1,230 @@
+"""The pages that a thread's runs have read: kept so that reading on loads nothing again, and citations can be checked.
+
+A source belongs to a run: what an earlier run of the thread loaded counts for a later one from when that one reads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import unicodedata
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from harness.files.durable import write_atomically
+from harness.web.search.merging import normalized
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+MOST_SOURCES = 400
+MOST_BYTES = 64_000_000
+"""What is kept for a thread; beyond that the sources that were read longest ago go."""
+LEAST_WORDS = 4
+"""Characters of a quotation below which nothing is proved by finding it."""
+_CARD, _TEXT = ".json", ".txt"
+_RUN = re.compile(r"[\w-]{1,128}")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+_MARKS = re.compile(r"[*_`~\\\[\]]+")
+_BLOCKS = re.compile(r"[#>|]+|^[ \t]*[-+][ \t]", re.MULTILINE)
+_GAP = re.compile(r"\s*(?:\[?(?:\.\.\.|…)\]?)\s*")
+_SIGNS = str.maketrans({**dict.fromkeys("‘’‚‛´", "'"), **dict.fromkeys("“”„‟«»", '"'), **dict.fromkeys("‐‑‒–—―−", "-")})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A page that a run has read. url: as asked for; address: where it was after redirects. kind: its media type.
+    fetched_at: when it was loaded, aware UTC. sha256: of the text. cut: the page has more than the text."""
+
+    thread_id: str
+    run_id: str
+    url: str
+    address: str
+    title: str
+    kind: str
+    fetched_at: datetime
+    sha256: str
+    characters: int
+    cut: bool = False
+
+    def is_at(self, url: str) -> bool:
+        """Whether an address means this page."""
+        return normalized(url) in (normalized(self.url), normalized(self.address))
+
+
+def hash_of(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Sources(Protocol):
+    """Where sources are kept. What was kept is there after a crash."""
+
+    async def keep(self, source: Source, text: str) -> None:
+        """Keep a source; a later one of the same run and url takes its place. Raises OSError."""
+
+    async def latest(self, thread_id: str, url: str) -> tuple[Source, str] | None:
+        """What the thread read last at exactly this url, with its text."""
+
+    async def of_run(self, thread_id: str, run_id: str) -> tuple[Source, ...]:
+        """All that a run has read, in the order of time."""
+
+    async def text(self, source: Source) -> str | None:
+        """Its text; None when it is not kept any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """What is known of a citation. source: the page that the run read at the address, None for none. quoted: whether
+    the words stand there; False also where its text is gone or nothing is quoted."""
+
+    source: Source | None
+    quoted: bool
+
+
+async def cited(sources: Sources, thread_id: str, run_id: str, url: str, words: str = "") -> Cited:
+    """Check a citation: was this address read in this run, do these words occur in it."""
+    read = [source for source in await sources.of_run(thread_id, run_id) if source.is_at(url)]
+    for source in reversed(read):
+        text = await sources.text(source) if words else None
+        if text is not None and await asyncio.to_thread(occurs, words, text):
+            return Cited(source, quoted=True)
+    return Cited(read[-1] if read else None, quoted=False)
+
+
+def occurs(words: str, text: str) -> bool:
+    """Whether a quotation stands in a page: case, spaces, markup and the form of quotes and dashes do not count, and
+    `…` or `...` in it stands for anything."""
+    pieces = [piece for piece in (_spoken(each) for each in _GAP.split(words)) if piece]
+    if sum(map(len, pieces)) < LEAST_WORDS:
+        return False
+    spoken, at = _spoken(text), 0
+    for piece in pieces:
+        found = spoken.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+def _spoken(text: str) -> str:
+    plain = _BLOCKS.sub(" ", _MARKS.sub("", _LINK.sub(r"\1", text.translate(_SIGNS))))
+    plain = unicodedata.normalize("NFKC", plain).casefold()
+    return " ".join(plain.split()).strip(" \"'")
+
+
+class MemorySources:
+    """Sources in memory, of at most MOST_SOURCES pages of a thread."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, list[tuple[Source, str]]] = {}
+
+    async def keep(self, source: Source, text: str) -> None:
+        others = [
+            each
+            for each in self._kept.get(source.thread_id, [])
+            if (each[0].run_id, each[0].url) != (source.run_id, source.url)
+        ]
+        self._kept[source.thread_id] = [*others, (source, text)][-MOST_SOURCES:]
+
+    async def latest(self, thread_id: str, url: str) -> tuple[Source, str] | None:
+        kept = [each for each in self._kept.get(thread_id, []) if each[0].url == url]
+        return max(kept, key=lambda each: each[0].fetched_at, default=None)
+
+    async def of_run(self, thread_id: str, run_id: str) -> tuple[Source, ...]:
+        return _in_time(source for source, _ in self._kept.get(thread_id, []) if source.run_id == run_id)
+
+    async def text(self, source: Source) -> str | None:
+        kept = self._kept.get(source.thread_id, [])
+        return next((text for each, text in kept if each.sha256 == source.sha256), None)
+
+
+class FileSources:
+    """Sources in files: a card of JSON for each, and the texts, each once. folder_of: where those of a thread are, in a
+    folder that goes with the thread."""
+
+    def __init__(self, folder_of: Callable[[str], Path]) -> None:
+        self._folder_of = folder_of
+        self._writing = asyncio.Lock()
+
+    async def keep(self, source: Source, text: str) -> None:
+        async with self._writing:
+            await asyncio.to_thread(self._keep, source, text)
+
+    async def latest(self, thread_id: str, url: str) -> tuple[Source, str] | None:
+        return await asyncio.to_thread(self._latest, thread_id, url)
+
+    async def of_run(self, thread_id: str, run_id: str) -> tuple[Source, ...]:
+        return _in_time(await asyncio.to_thread(self._cards, thread_id, f"{_named(run_id)}.*{_CARD}"))
+
+    async def text(self, source: Source) -> str | None:
+        return await asyncio.to_thread(self._text, self._folder_of(source.thread_id), source.sha256)
+
+    def _keep(self, source: Source, text: str) -> None:
+        folder = self._folder_of(source.thread_id)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place = folder / f"{source.sha256}{_TEXT}"
+        if not place.exists():
+            write_atomically(place, text.encode("utf-8", "surrogatepass"))
+        card = json.dumps({**asdict(source), "fetched_at": source.fetched_at.isoformat()}, ensure_ascii=False)
+        name = f"{_named(source.run_id)}.{_key(source.url)}{_CARD}"
+        write_atomically(folder / name, card.encode("utf-8", "surrogatepass"))
+        _prune(folder, keep=name)
+
+    def _latest(self, thread_id: str, url: str) -> tuple[Source, str] | None:
+        known = [each for each in self._cards(thread_id, f"*.{_key(url)}{_CARD}") if each.url == url]
+        source = max(known, key=lambda each: each.fetched_at, default=None)
+        text = self._text(self._folder_of(thread_id), source.sha256) if source is not None else None
+        return (source, text) if source is not None and text is not None else None
+
+    def _cards(self, thread_id: str, pattern: str) -> list[Source]:
+        found = []
+        for path in self._folder_of(thread_id).glob(pattern):
+            with suppress(OSError, ValueError, TypeError, KeyError):  # one that is gone, or was not written by Antler
+                card = json.loads(path.read_bytes())
+                card["fetched_at"] = datetime.fromisoformat(card["fetched_at"])
+                found.append(replace(Source(**card), thread_id=thread_id))
+        return found
+
+    def _text(self, folder: Path, sha256: str) -> str | None:
+        try:
+            return (folder / f"{sha256}{_TEXT}").read_bytes().decode("utf-8", "surrogatepass")
+        except (OSError, UnicodeDecodeError):
+            return None
+
+
+def _prune(folder: Path, keep: str) -> None:
+    """Delete what is beyond the bounds, the oldest first, and texts that no card names."""
+    cards = sorted(folder.glob(f"*{_CARD}"), key=lambda path: (path.name == keep, path.stat().st_mtime), reverse=True)
+    sizes = {path.stem: path.stat().st_size for path in folder.glob(f"*{_TEXT}")}
+    if len(cards) <= MOST_SOURCES and sum(sizes.values()) <= MOST_BYTES:
+        return
+    named: set[str] = set()
+    size = 0
+    for number, path in enumerate(cards):
+        sha256 = str(json.loads(path.read_bytes()).get("sha256", ""))
+        size += 0 if sha256 in named else sizes.get(sha256, 0)
+        if number and (number >= MOST_SOURCES or size > MOST_BYTES):
+            path.unlink(missing_ok=True)
+        else:
+            named.add(sha256)
+    for sha256 in sizes.keys() - named:
+        (folder / f"{sha256}{_TEXT}").unlink(missing_ok=True)
+
+
+def _in_time(found: Iterable[Source]) -> tuple[Source, ...]:
+    return tuple(sorted(found, key=lambda source: (source.fetched_at, source.url)))
+
+
+def _key(url: str) -> str:
+    return hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _named(run_id: str) -> str:
+    if not _RUN.fullmatch(run_id):
+        raise ValueError(f"{run_id!r} cannot name a file")
+    return run_id
