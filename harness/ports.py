@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
     from langgraph.checkpoint.base import CheckpointTuple
 
-    from harness.context import HistoryEntry, RunContext, RunInput, ThreadView, Titled, Unfinished
+    from harness.context import (
+        HistoryEntry,
+        ResearchView,
+        RunContext,
+        RunInput,
+        ThreadView,
+        Titled,
+        Unfinished,
+    )
     from harness.events import (
         ApprovalRequested,
         Failed,
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
         Question,
         ReasoningDelta,
         Resumed,
+        StepsEnded,
         SubagentEnded,
         SubagentProgress,
         SubagentStarted,
@@ -51,6 +60,7 @@ if TYPE_CHECKING:
         | SubagentProgress
         | SubagentEnded
         | TodosChanged
+        | StepsEnded
         | FileReady
         | ModelRetrying
         | Notice
@@ -212,6 +222,9 @@ class Harness(Protocol):
 
     async def seed(self, thread_id: str, said: Sequence[HistoryEntry]) -> None:
         """Begin a new thread with what was said elsewhere."""
+
+    async def research(self, thread_id: str) -> ResearchView | None:
+        """The thread's newest research; None where there was none."""
 
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
@@ -12,7 +13,7 @@ from langgraph.types import StateUpdate
 from harness.context import HistoryEntry, ThreadView
 from harness.graph.calls import effect_key, open_calls, recorded_result
 from harness.graph.messages import INTERRUPTED_TURN, MARK, TEXT_LENGTH, answer_text, is_users, users_text
-from harness.graph.state import TODOS
+from harness.graph.state import RESEARCH, TODOS, merge_research
 from harness.graph.turn import MODEL_NODE
 from harness.threads.checkpoints import RUN_KEY, thread_config
 from harness.tools.asking import question_of
@@ -31,14 +32,18 @@ NOT_FINISHED = "[This turn was interrupted before it was finished. I will not go
 CUT_OFF = "[My answer was interrupted here; the person has read it so far. I will not go on with it unless asked to.]"
 
 
-async def settle(graph: Graph, effects: EffectLog, thread_id: str, unfinished: Unfinished | None = None) -> None:
-    """Close a turn that was stopped in the middle: finished tools keep their results, open calls get an honest one.
-    unfinished: what people have read of the message in the making; not kept where it belongs to no open turn."""
+async def settle(
+    graph: Graph, effects: EffectLog, thread_id: str, unfinished: Unfinished | None = None, *, node: str = MODEL_NODE
+) -> None:
+    """Close a turn that was stopped in the middle: finished tools keep their results, finished steps of a research
+    their findings, open calls get an honest result. unfinished: what people have read of the message in the making; not
+    kept where it belongs to no open turn. node: of the graph, behind which a turn ends."""
     config = thread_config(thread_id)
     state = await graph.aget_state(config)
     if state.tasks:
         is_open = unfinished is not None and _is_open(state, unfinished)
-        await _close(graph, effects, state, config, unfinished.text if unfinished is not None and is_open else "")
+        words = unfinished.text if unfinished is not None and is_open else ""
+        await _close(graph, effects, state, config, words, node=node)
 
 
 def _is_open(state: StateSnapshot, unfinished: Unfinished) -> bool:
@@ -48,7 +53,13 @@ def _is_open(state: StateSnapshot, unfinished: Unfinished) -> bool:
 
 
 async def _close(
-    graph: Graph, effects: EffectLog, state: StateSnapshot, config: RunnableConfig, unfinished: str = ""
+    graph: Graph,
+    effects: EffectLog,
+    state: StateSnapshot,
+    config: RunnableConfig,
+    unfinished: str = "",
+    *,
+    node: str = MODEL_NODE,
 ) -> None:
     """A new newest checkpoint with what was open in `state` closed. config: of the thread, at that state. unfinished:
     the assistant's own words that it ends with.
@@ -69,7 +80,8 @@ async def _close(
         marks = {MARK: INTERRUPTED_TURN, TEXT_LENGTH: len(words)}
         note = AIMessage(f"{words}\n\n{CUT_OFF}", additional_kwargs=marks)
     # As the model's answer without calls: the graph's own edge ends the turn, in the same checkpoint.
-    await graph.aupdate_state(config, {"messages": [*missing, note]}, as_node=MODEL_NODE)
+    update = {"messages": [*missing, note], **finished_steps(state)}
+    await graph.aupdate_state(config, update, as_node=node)
 
 
 def finished_results(state: StateSnapshot) -> list[AnyMessage]:
@@ -80,6 +92,12 @@ def finished_results(state: StateSnapshot) -> list[AnyMessage]:
             messages = result.get("messages", []) if isinstance(result, dict) else []
             results += [message for message in messages if isinstance(message, ToolMessage)]
     return results
+
+
+def finished_steps(state: StateSnapshot) -> dict[str, Any]:
+    """What steps of a research wrote that had ended before the others of their wave were stopped."""
+    wrote = [task.result[RESEARCH] for task in state.tasks if isinstance(task.result, dict) and RESEARCH in task.result]
+    return {RESEARCH: reduce(merge_research, wrote)} if wrote else {}
 
 
 async def rewind(graph: Graph, effects: EffectLog, thread_id: str, checkpoint_id: str) -> None:

@@ -13,7 +13,7 @@ from harness.ports import Head
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from harness.context import HistoryEntry, RunContext, RunInput, ThreadView, Titled, Unfinished
+    from harness.context import HistoryEntry, ResearchView, RunContext, RunInput, ThreadView, Titled, Unfinished
     from harness.memory.model import Exchange, Memory, Updated
     from harness.ports import AnyRunEvent, Steering
 
@@ -182,6 +182,9 @@ class ScriptedHarness:
 
     async def seed(self, thread_id: str, said: Sequence[HistoryEntry]) -> None:
         self.said[thread_id] = list(said)
+
+    async def research(self, thread_id: str) -> ResearchView | None:
+        return None
 
     async def forget(self, thread_id: str) -> None:
         self.heads.pop(thread_id, None)
