@@ -11,7 +11,6 @@ any two of them.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -36,7 +35,7 @@ from harness.research.team import ROLE_OF, Done, Role, Task
 from harness.tools.asking import WAS_ASKED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from langchain_core.messages import AnyMessage
     from langgraph.checkpoint.base import BaseCheckpointSaver
