@@ -155,7 +155,9 @@ class ResearchTeam:
                     path = f"{OUTPUTS}/{name}.{ending}"
                     if ending == "md" or await _converted(sandbox, whole, path):
                         taken = await self._spool.take(scope.ctx.run_id, path, sandbox)
-                        ready += [taken] if not isinstance(taken, Problem) else []
+                        if isinstance(taken, Problem):
+                            raise NotTaken(f"{taken.code} {taken.detail}")
+                        ready.append(taken)
         except (SandboxError, NotTaken) as error:
             log.warning("the report of run %s could not be handed over as a file: %s", scope.ctx.run_id, error)
         return ready

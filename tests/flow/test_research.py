@@ -14,11 +14,13 @@ import pytest_asyncio
 
 from bot.texts.en import EN
 from bot.texts.zh import ZH
+from sandbox.policy import DEFAULT_FOLDER, complete
 from tests.flow.sandboxed import call, require_bubblewrap
 from tests.simulators.model.scripts import Call, Pause, Say, ToolUse
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.telegram.seen import ALICE, TEAM, Person
 from tests.simulators.web import pages
+from tests.simulators.web.engines import HITS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -130,7 +132,7 @@ def reports(world: World) -> list[str]:
     return [path.read_text() for path in sorted(world.data_dir.rglob("outputs/*.md"))]
 
 
-# These two first: they look whether the model has connections left, which the shared gateway keeps.
+# These three first: they look whether the model has connections left, which the shared gateway keeps.
 
 
 async def test_without_a_way_to_the_web_it_says_so(world: World) -> None:
@@ -177,6 +179,41 @@ async def test_kill_between_and_within_steps_runs_none_twice_and_delivers_once(w
         (written,) = await asked_for(world.model, REPORTS)
         assert "The quick finding." in written.last_user_text
         assert "took long." in written.last_user_text
+
+
+async def test_a_first_look_models_by_role_and_a_report_in_word(world: World, web: str) -> None:
+    with_web(world, web, background=True, models={"reporter": "other"}, deliver=["md", "docx"])
+    world.settings["models"] = [{**model, "price": {"input": 1.0, "output": 4.0}} for model in world.config()["models"]]
+    play = Play(
+        "What is in Word?",
+        [[step("Its colour")]],
+        {"Its colour": reads(f"{web}/article", "Green.")},
+        "# In Word\n\n## Key points\n\n- It is green [1].\n\n| a | b |\n|---|---|\n| 1 | 2 |",
+    )
+    looked = [
+        Call(calls=(ToolUse(name="web_search", arguments=json.dumps({"query": "word"})),)),
+        Say(text="There is a lighthouse at Antlerby."),
+    ]
+    await world.model.script("Look at the first 5 results", looked, "contains")
+    async with world:
+        await play.begin(world.model)
+        await world.telegram.user_says(f"/research {play.question}")
+        plan = await plan_of(world, ALICE, "Its colour")
+        assert " USD." in plan.text
+        (planned,) = await asked_for(world.model, f"{play.question}\n</topic>\n\n<background>")
+        assert "There is a lighthouse at Antlerby." in planned.last_user_text
+        searched = [r for r in await asked_for(world.model, "Look at the first") if HITS[0][0] in str(r.body)]
+        assert searched, "the search was made"
+        await press(world, plan, START, ALICE)
+        summary = await summary_of(world, ALICE)
+        (written,) = await asked_for(world.model, REPORTS)
+        assert written.body["model"] == "sim-2"
+        if complete(DEFAULT_FOLDER) is None:
+            assert "It could not be made as docx" in summary.text
+        else:
+            assert "about-what-is-in-word.md, about-what-is-in-word.docx" in summary.text
+            sent = await world.telegram.wait_for_message(ALICE, lambda seen: "docx" in str(seen.data.get("document")))
+            assert sent.data["document"]["file_name"] == "about-what-is-in-word.docx"
 
 
 @shared
