@@ -190,7 +190,7 @@ async def test_a_first_look_models_by_role_and_a_report_in_word(world: World, we
         {"Its colour": reads(f"{web}/article", "Green.")},
         "# In Word\n\n## Key points\n\n- It is green [1].\n\n| a | b |\n|---|---|\n| 1 | 2 |",
     )
-    looked = [
+    looked: list[Any] = [
         Call(calls=(ToolUse(name="web_search", arguments=json.dumps({"query": "word"})),)),
         Say(text="There is a lighthouse at Antlerby."),
     ]
