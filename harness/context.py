@@ -111,6 +111,16 @@ class InputFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchRequest:
+    """A turn that is to be a research of its own. style: "" for that of the settings. auto: its plan waits for nobody.
+    resumes: go on with the newest research of the thread, in the place of a new one."""
+
+    style: str = ""
+    auto: bool = False
+    resumes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunInput:
     """One turn's input.
 
@@ -119,7 +129,8 @@ class RunInput:
     instructions. dictated: the text, or a part of it, was spoken, and the platform wrote it down. skill: the name of
     the one that was chosen for this turn, "" for none. steers: it may be heard by the run that works when it is said,
     in place of a turn of its own. steered: what was said while this turn's run worked and heard by it, oldest first.
-    people: names of others who spoke to the agent there lately, untrusted text.
+    people: names of others who spoke to the agent there lately, untrusted text. research: the text is a question to be
+    researched. choice: "start", "change" or "stop" where the text says just that, for a plan that waits for it.
     """
 
     message_id: str
@@ -132,6 +143,8 @@ class RunInput:
     people: tuple[str, ...] = ()
     steers: bool = False
     steered: tuple[RunInput, ...] = ()
+    research: ResearchRequest | None = None
+    choice: str = ""
 
     @property
     def words(self) -> str:
@@ -202,6 +215,22 @@ class ThreadView:
     open: bool
     messages: tuple[dict[str, Any], ...]
     todos: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchView:
+    """The newest research of a thread. run_id: of the run that worked on it last. phase: as in
+    harness/research/record.py. can_resume: it was left in the middle, or ended without a report. steps: (title, state),
+    state "" for one that has not ended. sources: pages that were read. file: of the report, in the sandbox."""
+
+    run_id: str
+    question: str
+    title: str
+    phase: str
+    can_resume: bool
+    steps: tuple[tuple[str, str], ...]
+    sources: int
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

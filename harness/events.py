@@ -175,6 +175,14 @@ class TodosChanged(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepsEnded(BaseEvent):
+    """So many steps of a research have ended and are kept: whatever happens, this run does none of them again."""
+
+    count: int
+    type: Literal["steps_ended"] = "steps_ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyFile:
     """A file for the person, as it was when the agent presented it.
 
@@ -230,13 +238,15 @@ class Question(BaseEvent):
     """The agent asks the person, and the run ends with it: Finished comes next, with the same text.
 
     prompt_id: derived from the run, so that a repeat is the same question. options: what a button may answer, at most
-    six; the next message answers it as well. expires_at: no button answers it from then on.
+    six; the next message answers it as well. expires_at: no button answers it from then on. personal: only who the run
+    was for, or an administrator, answers it.
     """
 
     prompt_id: str
     text: str
     options: tuple[str, ...]
     expires_at: datetime
+    personal: bool = False
     type: Literal["question"] = "question"
 
 
@@ -326,6 +336,7 @@ RunEvent = Annotated[
     | SubagentProgress
     | SubagentEnded
     | TodosChanged
+    | StepsEnded
     | FileReady
     | ModelRetrying
     | Notice

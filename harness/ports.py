@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
     from langgraph.checkpoint.base import CheckpointTuple
 
-    from harness.context import HistoryEntry, Removal, RunContext, RunInput, ThreadView, Titled, Unfinished
+    from harness.context import (
+        HistoryEntry,
+        Removal,
+        ResearchView,
+        RunContext,
+        RunInput,
+        ThreadView,
+        Titled,
+        Unfinished,
+    )
     from harness.events import (
         ApprovalRequested,
         Failed,
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
         Question,
         ReasoningDelta,
         Resumed,
+        StepsEnded,
         SubagentEnded,
         SubagentProgress,
         SubagentStarted,
@@ -51,6 +61,7 @@ if TYPE_CHECKING:
         | SubagentProgress
         | SubagentEnded
         | TodosChanged
+        | StepsEnded
         | FileReady
         | ModelRetrying
         | Notice
@@ -225,6 +236,9 @@ class Harness(Protocol):
         message of that id, or to the end of that run, which works no more; all of it without either. checkpoint_id:
         where the thread was before that message, for where it is not in its history any more. False: it is not kept;
         then nothing was written. The other thread stays as it is, and may be at work."""
+
+    async def research(self, thread_id: str) -> ResearchView | None:
+        """The thread's newest research; None where there was none."""
 
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""

@@ -15,7 +15,7 @@ from langchain_core.messages import HumanMessage
 
 from harness.context import COMMANDS as COMMANDS_TOLD
 from harness.files.images import UnreadableImage, upload_data_url
-from harness.graph.calls import OWN_TOOLS
+from harness.graph.calls import OWN_TOOLS, RECORD
 from harness.graph.messages import CHOSEN_SKILL, HOOKED, MEANWHILE, SCHEDULED, TEXT_LENGTH, VOICE_LINE
 from harness.text.frames import CONTEXT, FILES, MEMORY, OUTSIDE, QUOTED, SAID_BY_OTHERS, as_data, framed
 from sandbox.base import OUTPUTS, UPLOADS, WORKSPACE
@@ -279,6 +279,8 @@ def _abilities(has: Abilities) -> str:
         "remind people, and do things later or regularly, with schedule": "schedule" in tools,
         "remember people from one conversation to the next": has.remembers,
         "hand parts of the work to subagents with task": "task" in tools,
+        "offer a research with a plan and a cited report, where a question needs many sources: ask_clarification with "
+        "the option `/research` and the question, in one line": RECORD in tools and (searches or reads),
         "use the other tools that you have": bool(tools - OWN_TOOLS),
         "write, explain, translate, plan and calculate": True,
     }

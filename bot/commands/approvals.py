@@ -53,12 +53,21 @@ class QuestionCommands:
         """Nothing was said since: later an answer would be one to something else."""
         last = None if conversation.busy else await conversation.last_run()
         in_range = press.option < len(json.loads(prompt.options))
-        return press.may_speak and in_range and last is not None and last.run_id == prompt.run_id
+        return (
+            press.may_speak
+            and _is_asked(prompt, press)
+            and in_range
+            and last is not None
+            and last.run_id == prompt.run_id
+        )
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
         if not press.may_speak:
             await self._answers.nothing(press.event_id, "button refused")
             return press.texts.not_allowed
+        if not _is_asked(prompt, press):
+            await self._answers.nothing(press.event_id, "button refused")
+            return press.texts.approval_answers["not_yours"]
         if not await self._is_open(conversation, prompt, press):
             await self._answers.without_buttons(press, "button too late")
             return press.texts.pressed["over"]
@@ -191,6 +200,10 @@ class ApprovalCommands:
             for index in range(len(shown))
         )
         return OutboundMessage(text="\n\n".join(lines), buttons=buttons, final=True), prompt
+
+
+def _is_asked(prompt: PromptRow, press: Press) -> bool:
+    return press.is_admin or prompt.who in (None, press.person)
 
 
 def _may_decide(row: ApprovalRow, press: Press) -> bool:

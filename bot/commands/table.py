@@ -14,6 +14,7 @@ from bot.commands.deleting import DeletingCommands
 from bot.commands.group import Answers
 from bot.commands.memory import MemoryCommands
 from bot.commands.reminders import ReminderCommands
+from bot.commands.research import ResearchCommands
 from bot.commands.skills import SkillCommands
 from bot.commands.talk import TalkCommands, UndoCommands, UsageCommands, WhyCommands
 from bot.commands.threads import ThreadCommands
@@ -67,9 +68,12 @@ def make_commands(
     """
     store, agents, clock, answers = ports.store, ports.agents, ports.store.clock, Answers(ports.responder)
     deleting = DeletingCommands(answers, forgetting, clock)
+    research = ResearchCommands(answers, ports.runs, ports.research)
     return Commands(
         answers,
+        research,
         [
+            research,
             TalkCommands(answers, store, status, agents, clock, abilities),
             WaitingCommands(answers, clock),
             UndoCommands(answers, store, ports.runs, spending.budgets, agents),
@@ -93,8 +97,9 @@ def make_commands(
 
 
 class Commands:
-    def __init__(self, answers: Answers, groups: Sequence[CommandGroup]) -> None:
+    def __init__(self, answers: Answers, research: ResearchCommands, groups: Sequence[CommandGroup]) -> None:
         self._answers = answers
+        self._research = research
         self._commands: dict[str, CommandHandler] = {}
         self._buttons: dict[str, ButtonKind] = {}
         for group in groups:
@@ -107,6 +112,10 @@ class Commands:
 
     def knows(self, name: str) -> bool:
         return name in self.names
+
+    async def is_for_agent(self, conversation: Conversation, call: Call) -> bool:
+        """Whether the agent is to hear a command of ours, as anything else that is said to it."""
+        return call.line.name in self._research.commands and await self._research.is_for_agent(conversation, call)
 
     async def handle(self, conversation: Conversation, call: Call, placed: bool = True) -> None:
         """placed: it was typed in a conversation; else only what needs none is done."""

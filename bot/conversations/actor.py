@@ -15,6 +15,7 @@ from bot.conversations.openings import Openings, open_once
 from bot.conversations.queue import WaitingLine
 from bot.delivery.buttons import waiting_question
 from bot.runs.inputs import messages_of, run_again
+from bot.runs.research import tried_again
 from bot.runs.turns import Arrivals, Spoken, Turn
 from bot.settings.busy_policies import Backlog, Refusal, refusal
 from bot.store import conversations, inbox, memories, prompts, runs
@@ -389,10 +390,12 @@ class Conversation:
         ports, known = self._ports, await self.stored()
         heard = ended.input.steered
         model, agent = ports.agents.answering(known)
-        await ports.runs.rewind(ended)
+        going_on = tried_again(ended, await ports.runs.research(ended.thread_id))
+        if going_on is None:
+            await ports.runs.rewind(ended)
         off, now = known.skills_off if known is not None else (), ports.clock.now()
         run = run_again(
-            *(ended, event_id),
+            *(going_on or ended, event_id),
             model=model,
             agent=agent,
             timezone=zone_of(known, ports.timezone()),

@@ -10,7 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.delivery.buttons import take_answer, waiting_question
-from bot.runs.inputs import as_steering, belongs, can_join, can_steer, joined_run, place_of, run_of, steered_run
+from bot.runs.inputs import Called, as_steering, belongs, can_join, can_steer, joined_run, place_of, run_of, steered_run
+from bot.runs.research import BadOption, choice
+from bot.runs.research import asked as research_asked
 from bot.settings.busy_policies import Moment, Move, decide
 from bot.store import prompts, runs
 from bot.store.rows import StopReason
@@ -162,7 +164,7 @@ class Openings:
             record,
             model=ports.agents.model_of(record),
             agent=agent,
-            called=ports.skills.called(parse(turn.text), turn.text, record.owner, agent, record.skills_off),
+            called=self._called(turn, record, agent),
             background=ports.background.take(record.key),
             people=people,
             place=place_of(ports.channel(first.account), first),
@@ -171,6 +173,18 @@ class Openings:
             timezone=ports.timezone(),
         )
         return replace(run, rule=turn.parts[0].rule, place=before)
+
+    def _called(self, turn: Turn, record: ConversationRow, agent: str) -> Called:
+        """What a turn calls by a slash or by one of a plan's answers, and what is asked of it."""
+        ports, line = self._ports, parse(turn.text)
+        try:
+            research = research_asked(line) if not ports.research() else None
+        except BadOption:  # with a file, which no command has: then it is a text like others
+            research = None
+        if research is not None:
+            return Called(research[1], research=research[0])
+        skill, text = ports.skills.called(line, turn.text, record.owner, agent, record.skills_off)
+        return Called(text, skill=skill, choice=choice(turn.text) if not turn.files else "")
 
     async def _commit(self, turn: Turn, notice: OutboundMessage | None, unit: Callable[[Connection], object]) -> None:
         """What becomes of a turn, together with what there is to tell about its files."""

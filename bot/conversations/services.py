@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class ConversationPorts:
     """limits: as they are now. with_text: given a thread's id, a file that came and the person who sent it, the file
-    with its text, where it has one. timezone: of conversations that have chosen none.
+    with its text, where it has one. timezone: of conversations that have chosen none. research: why there is none
+    here, a key of Texts.research; "" where there is.
     """
 
     store: RetryingStore
@@ -47,6 +48,7 @@ class ConversationPorts:
     owners: ThreadOwners
     skills: SkillService
     timezone: Callable[[], str]
+    research: Callable[[], str]
     tally: Tally = field(default_factory=Tally)
 
     @property

@@ -89,7 +89,8 @@ def retry_buttons(run: RunRow, texts: Texts) -> tuple[tuple[Button, ...], ...]:
 def clarify_question(asked: Question, run: RunRow, now: datetime) -> PromptRow:
     """What the agent asked, with answers to choose from."""
     life = asked.expires_at - now
-    prompt = question(CLARIFY, asked.prompt_id, run.conversation, list(asked.options), now, life=life)
+    who = run.speaker if asked.personal else None
+    prompt = question(CLARIFY, asked.prompt_id, run.conversation, list(asked.options), now, life=life, who=who)
     return replace(prompt, run_id=run.run_id)
 
 

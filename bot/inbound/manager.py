@@ -259,7 +259,7 @@ class ChannelManager:
                 # A conversation begins with a command too: a thread goes on, an administrator can be written to.
                 await actor.row(message)
             known = self._commands.knows(line.name)
-            if not known and await actor.calls_skill(message):
+            if await self._commands.is_for_agent(actor, call) or (not known and await actor.calls_skill(message)):
                 rule = self._editor.book.rule(message)
                 spoken = Spoken(event_id, message, language, call.is_admin, turns, rule=rule)
                 await self._said(actor, spoken)

@@ -6,12 +6,17 @@ import asyncio
 import importlib
 import logging
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from bot.store.research import StoreSources
 from bot.store.sql import libpq_url
 from bot.tasks import Tasks
+from bot.texts import texts_for
+from bot.texts.commands import unmarked
 from harness.errors import SetupError
+from harness.research.config import ResearchParts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
     from bot.process.tracing import OtlpTracing
     from bot.redaction import Redactor
     from bot.settings import Settings
+    from bot.store.retrying import RetryingStore
     from harness.agents.parts import Parts
     from harness.agents.profiles import AgentDefinition
     from harness.graph.sandbox import SandboxSetup
@@ -155,6 +161,17 @@ class Agent:
         used = servers if settings.mcp_servers else None
         parts = replace(self._parts(settings), sandbox=sandbox, servers=used, definitions=definitions)
         return await make(parts, libpq_url(settings.checkpoints), former)
+
+
+def research_parts(settings: Settings, store: RetryingStore) -> ResearchParts | None:
+    """What researches need; None where they are switched off."""
+    if not settings.research.enabled:
+        return None
+    return ResearchParts(
+        settings=settings.research,
+        sources=partial(StoreSources, store),
+        words=lambda locale: {key: unmarked(text) for key, text in texts_for(locale).research.items()},
+    )
 
 
 def make_tracing(settings: Settings, redact: Redactor) -> OtlpTracing | None:

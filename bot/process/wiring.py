@@ -39,11 +39,12 @@ from bot.operations.outages import Outages
 from bot.operations.reload import Adoption, Reloader
 from bot.operations.status import Asked, StatusPage
 from bot.operations.why import why_page
-from bot.process.agent import Agent, load_harness, make_tracing
+from bot.process.agent import Agent, load_harness, make_tracing, research_parts
 from bot.runs.active import RunLimits
 from bot.runs.approvals import StoreApprovals
 from bot.runs.endings import NO_AFTERMATH, Aftermath
 from bot.runs.manager import RunManager
+from bot.runs.research import unavailable
 from bot.runs.titles import Titles
 from bot.schedule.service import ScheduleService, scheduling
 from bot.schedule.timer import Timer
@@ -288,6 +289,7 @@ class Wiring:
             health=self.models,
             tracing=self.tracing,
             sources=sources_in(settings.data_dir),
+            research=research_parts(settings, store),
         )
 
     def _make_access(self, store: RetryingStore, responder: Responder) -> None:
@@ -390,7 +392,6 @@ class Wiring:
 
     def _make_manager(self, store: RetryingStore, responder: Responder) -> ChannelManager:
         settings, clock, editor = self._settings, self._clock, self.editor
-        limits = settings.limits
         ports = ConversationPorts(
             store=store,
             runs=self.runs,
@@ -406,6 +407,7 @@ class Wiring:
             agents=self.agents,
             owners=self.owners,
             timezone=lambda: self.settings.timezone,
+            research=lambda: unavailable(self.settings),
             skills=self.skills,
         )
         return ChannelManager(
@@ -425,7 +427,7 @@ class Wiring:
             ),
             editor=editor,
             access_service=self.access_service,
-            flood=FloodGate(clock, limits.messages_per_minute, limits.message_burst),
+            flood=FloodGate(clock, settings.limits.messages_per_minute, settings.limits.message_burst),
             store=self._store,
             moved=self.memory.book.chat_moved,
         )

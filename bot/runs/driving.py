@@ -14,7 +14,7 @@ from bot.runs import endings
 from bot.store import run_events, runs
 from bot.store.errors import StoreError
 from bot.usage.budgets import payer_of
-from harness.events import ApprovalRequested, Finished, TextReset
+from harness.events import ApprovalRequested, Finished, StepsEnded, TextReset
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -230,6 +230,9 @@ class Driver:
                 self._counts.saw(active, event)
                 active.tell(event)
                 active.show()
+                if isinstance(event, StepsEnded) and active.row.deaths:
+                    await self._store.write(lambda tx: runs.forgive(tx, active.row.run_id))
+                    active.row = replace(active.row, deaths=())
                 last = event
                 asked += [event] if isinstance(event, ApprovalRequested) else []
         if isinstance(last, ApprovalRequested):

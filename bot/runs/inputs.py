@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bot.runs.research import BadOption, asked, choice
 from bot.runs.turns import edited_message, joined
 from bot.store.rows import RunRow
 from bot.texts.command_line import parse, skill_name
@@ -22,7 +23,18 @@ if TYPE_CHECKING:
     from bot.runs.turns import Turn
     from bot.store.rows import ConversationRow, InboxRow
     from channels.base import Channel
-    from harness.context import Progress
+    from harness.context import Progress, ResearchRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What is asked by a turn. skill: that it calls, "" for none. research: it is a question to be researched. choice:
+    as in RunInput."""
+
+    text: str
+    skill: str = ""
+    research: ResearchRequest | None = None
+    choice: str = ""
 
 
 def run_of(
@@ -37,23 +49,25 @@ def run_of(
     now: datetime,
     epoch: int,
     timezone: str = "UTC",
-    called: tuple[str, str] | None = None,
+    called: Called | None = None,
 ) -> RunRow:
-    """The pending run that answers a complete turn. called: a skill, "" for none, and what is asked of it; None: the
-    turn's text is what is asked. timezone: where the conversation has chosen none."""
+    """The pending run that answers a complete turn. called: None: the turn's text is what is asked. timezone: where the
+    conversation has chosen none."""
     message, run_id = turn.first, uuid.uuid4().hex
-    skill, text = called or ("", turn.text)
+    called = called or Called(turn.text)
     zone = zone_of(conversation, timezone)
     context = replace(_context_of(turn, conversation, run_id, model=model, agent=agent, timezone=zone), place=place)
     run_input = RunInput(
         message_id=message_id(turn.ids[0]),
-        text=text,
+        text=called.text,
         files=tuple(turn.files),
         quote=turn.quote,
         background=background,
         people=people,
         dictated=turn.dictated,
-        skill=skill,
+        skill=called.skill,
+        research=called.research,
+        choice=called.choice,
     )
     return RunRow(
         run_id=run_id,
@@ -176,6 +190,7 @@ def joined_run(row: RunRow, turn: Turn, background: tuple[str, ...]) -> RunRow:
         quote=joined((run_input.quote, turn.quote)),
         background=(*run_input.background, *background),
         dictated=run_input.dictated or turn.dictated,
+        choice="",
     )
     return replace(row, inbox_ids=(*row.inbox_ids, *turn.ids), input=run_input)
 
@@ -240,8 +255,16 @@ def messages_of(rows: Sequence[InboxRow]) -> int:
 
 
 def _with_text(run_input: RunInput, text: str) -> RunInput:
-    """The input with another text, which goes on calling its skill only where it still begins with it."""
+    """The input with another text, which goes on calling its skill, or being a research, only where it still begins
+    with that."""
     line = parse(text)
+    if run_input.research is not None:
+        try:
+            research, text = asked(line) or (None, text)
+        except BadOption:
+            research = None
+        return replace(run_input, text=text, research=research)
+    run_input = replace(run_input, choice=choice(text))
     if not run_input.skill or line is None or skill_name(line.name) != run_input.skill:
         return replace(run_input, text=text, skill="")
     return replace(run_input, text=line.arguments or text)

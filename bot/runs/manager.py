@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from bot.usage.budgets import Payer
     from bot.usage.report import Spending
     from bot.voice.speech_to_text import SpeechToText
+    from harness.context import ResearchView
     from harness.ports import Harness
 
 log = logging.getLogger(__name__)
@@ -273,6 +274,10 @@ class RunManager:
         if spent is not None:
             await self._meter.charge(spent, payer)
         return before - len(await harness.history(thread_id))
+
+    async def research(self, thread_id: str) -> ResearchView | None:
+        """The thread's newest research; None where there was none."""
+        return await (await self._harness()).research(thread_id)
 
     @property
     def suspending(self) -> bool:

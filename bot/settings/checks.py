@@ -50,6 +50,7 @@ def check_tree(values: Mapping[str, Any]) -> list[Finding]:
         _tools,
         _engines,
         _subagents,
+        _research,
         _history,
         _files,
         _sandbox,
@@ -187,6 +188,13 @@ def _subagents(values: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding(
                 ("subagents", "types", name, "model"), "names no model", did_you_mean(model, [INHERIT, *known])
             )
+
+
+def _research(values: Mapping[str, Any]) -> Iterator[Finding]:
+    known = model_names(values)
+    for role, model in _section(_section(values, "research"), "models").items():
+        if isinstance(model, str) and model != INHERIT and model not in known:
+            yield Finding(("research", "models", role), "names no model", did_you_mean(model, [INHERIT, *known]))
 
 
 def _history(values: Mapping[str, Any]) -> Iterator[Finding]:

@@ -57,6 +57,7 @@ from harness.config import (
 from harness.guardrails.config import GuardrailSettings
 from harness.mcp.config import McpServerSettings, ServerName, ToolSearchSettings
 from harness.memory.config import MemorySettings
+from harness.research.config import ResearchSettings
 from harness.skills.config import SkillEvolutionSettings, SkillsSettings
 from harness.subagents.config import SubagentsSettings
 from harness.web.config import WebSettings
@@ -176,6 +177,7 @@ class Settings(BaseSettings):
     skills: SkillsSettings = SkillsSettings()
     skill_evolution: SkillEvolutionSettings = SkillEvolutionSettings()
     subagents: SubagentsSettings = SubagentsSettings()
+    research: ResearchSettings = ResearchSettings()
     schedules: ScheduleSettings = ScheduleSettings()
     title: TitleSettings = TitleSettings()
     memory: MemorySettings = MemorySettings()

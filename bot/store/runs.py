@@ -235,6 +235,11 @@ def _with_death(tx: Connection, row: RunRow) -> RunRow:
     return replace(row, deaths=deaths)
 
 
+def forgive(tx: Connection, run_id: str) -> None:
+    """Forget the deaths at which a run was at work: it has come further since than it had then."""
+    tx.execute(update(runs).where(runs.c.run_id == run_id).values(deaths=()))
+
+
 def deaths_against(tx: Connection, row: RunRow) -> int:
     """How many of its deaths count against a run: those at which it was alone at work, or all others that were have
     lived since."""

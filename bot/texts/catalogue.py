@@ -209,6 +209,7 @@ class Texts:
     agents: Mapping[str, str]  # as above
     models_thinks: str
     skills: Mapping[str, str]  # {count} {name} {names} {detail} {place}; see bot/commands/skills.py
+    research: Mapping[str, str]  # what harness/research says, and bot/commands/research.py
     memory: Mapping[str, str]  # {number} {numbers} {text} {date} {count} {words}
     memory_category: Mapping[str, str]  # keys: harness.memory.model.CATEGORIES
     memory_summary: Mapping[str, str]  # keys: harness.memory.model.SUMMARIES

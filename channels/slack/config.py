@@ -159,6 +159,7 @@ COMMANDS = (
     ("status", "Connection, model, thread and queue"),
     ("models", "List the models, or switch"),
     ("agent", "List the agents, or switch"),
+    ("research", "A plan to accept, then a report with checked citations"),
     ("skills", "Skills, on and off"),
     ("memory", "What I remember"),
     ("forget", "/forget me deletes what I keep about you"),

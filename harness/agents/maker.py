@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import langsmith
@@ -17,6 +18,7 @@ from harness.graph.state import ThreadState
 from harness.mcp.offering import offering
 from harness.middleware import ChainParts, middleware_chain, subagent_chain
 from harness.prompt import Abilities, sections
+from harness.research.tool import record_tool
 from harness.skills.prompt import SLOT
 from harness.subagents.config import INHERIT
 from harness.subagents.kinds import SANDBOX_TOOLS, delegation_section, subagent_kinds, subagent_prompt
@@ -29,7 +31,7 @@ from harness.tools.presenting import PRESENT
 
 if TYPE_CHECKING:
     import contextvars
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from harness.models.build import BuiltModel
     from harness.models.pool import ModelPool
     from harness.prompt import Section
+    from harness.research.config import ResearchParts
     from harness.skills.tool import SkillManaging
     from harness.subagents.config import SubagentsSettings
     from harness.subagents.kinds import Kind
@@ -53,7 +56,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Agent:
     """The graph of one agent with one model, and its summarization for `compact`. revision: of the servers' tools that
-    the graph has. sections: of its system prompt, whose slots `slots` fills. tools: all that it has."""
+    the graph has. sections: of its system prompt, whose slots `slots` fills. tools: all that it has. research: the
+    graph of its researches; None where there are none."""
 
     settings: ModelSettings
     model: BuiltModel
@@ -63,6 +67,7 @@ class Agent:
     sections: Sequence[Section]
     slots: PromptSlots
     tools: Sequence[BaseTool]
+    research: Graph | None = None
 
     def prompt(self, scope: RunScope) -> list[Section]:
         """The parts of the system prompt as a run reads them."""
@@ -95,13 +100,27 @@ class AgentMaker:
         parts = self._parts
         model = self._models.built(settings.name)
         tools, remote = self._tools_and_offering(settings)
+        research = self._research(parts.research, settings.name, [tool.name for tool in tools])
         if parts.subagents is not None:
             tools.append(task_tool(self._subagent_pool(parts.subagents, settings.name, [tool.name for tool in tools])))
         chain = self._chain(settings, model, tools, remote.deferred)
         parts_of_prompt = self._sections(settings, remote, chain.tools)
         prompt = "\n".join(section.text for section in parts_of_prompt)
         graph = make_lead_agent(chain, prompt=prompt, tools=tools, saver=self._saver)
-        return Agent(settings, model, graph, chain.summarization(), revision, parts_of_prompt, chain.slots, tools)
+        shortening, slots = chain.summarization(), chain.slots
+        return Agent(settings, model, graph, shortening, revision, parts_of_prompt, slots, tools, research)
+
+    def _research(self, research: ResearchParts | None, lead: str, tools: Collection[str]) -> Graph | None:
+        """The graph of researches for the lead agent with this model, which has these tools."""
+        if research is None:
+            return None
+        # Here, not at the top: only installations with research load it.
+        from harness.agents.research import ResearchTeam, research_kinds
+        from harness.research.graph import make_research
+
+        pool = self._pool(research_kinds(research.settings, tools), lead, tools)
+        team = ResearchTeam(pool, tools, partial(self._model_of, lead), self._parts.spool)
+        return make_research(team, research, self._parts.clock, self._saver)
 
     def _chain(
         self, settings: ModelSettings, model: BuiltModel, tools: Sequence[BaseTool], deferred: Sequence[str] | None
@@ -128,16 +147,21 @@ class AgentMaker:
 
     def _subagent_pool(self, subagents: SubagentsSettings, lead: str, tools: Collection[str]) -> SubagentPool:
         """The subagents of the lead agent with this model, which has these tools."""
-        parts = self._parts
+        return self._pool(self._kinds(subagents), lead, tools)
 
+    def _pool(self, kinds: Mapping[str, Kind], lead: str, tools: Collection[str]) -> SubagentPool:
         def build(kind: Kind) -> Worker:
-            name = lead if kind.model == INHERIT else kind.model
+            settings = self._model_of(lead, kind)
             try:
-                return self._worker(kind, self._models.settings(name), tools)
+                return self._worker(kind, settings, tools)
             except ModelSetupError as error:
-                raise ModelFailure(FailureKind.NOT_FOUND, model=name, detail=str(error)) from error
+                raise ModelFailure(FailureKind.NOT_FOUND, model=settings.name, detail=str(error)) from error
 
-        return SubagentPool(self._kinds(subagents), build, self._slots, parts.clock)
+        return SubagentPool(kinds, build, self._slots, self._parts.clock)
+
+    def _model_of(self, lead: str, kind: Kind) -> ModelSettings:
+        """The model of a kind. Raises ModelFailure for one that is not there."""
+        return self._models.settings(lead if kind.model == INHERIT else kind.model)
 
     def _kinds(self, subagents: SubagentsSettings) -> dict[str, Kind]:
         """The types that the definition names, of those that there are here."""
@@ -171,6 +195,7 @@ class AgentMaker:
     def _tools(self, settings: ModelSettings) -> list[BaseTool]:
         parts, sees = self._parts, settings.supports_vision
         planning = [planning_tool()] if self._definition.settings.features.planning else []
+        planning += [record_tool(parts.research)] if parts.research is not None else []
         if parts.sandbox is None:
             return [ask_tool(), *planning, *parts.tools]
         own = sandbox_tools(parts.sandbox, spool=parts.spool, sees_images=sees, clock=parts.clock)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from harness.mcp.offering import Servers
     from harness.memory.store import Remembering
     from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering, Tracing
+    from harness.research.config import ResearchParts
     from harness.scheduling.schedules import Scheduling
     from harness.skills.library import SkillSource
     from harness.subagents.config import SubagentsSettings
@@ -61,8 +62,9 @@ class Parts:
     are delivered; None: none can be sent. servers: whose tools agents have besides, started and closed by the caller.
     scheduling: None: nothing can be put off. skills: None: there are none, as without a sandbox. remembering: None:
     nothing is remembered. steering: what is said to runs at work; None: nothing. health: is told how calls of models
-    went. tracing: None: nobody traces. sources: what runs have read of the web. tools: further ones; once loaded
-    (tools.py), all but those of the sandbox. outside: some of them bring what strangers wrote.
+    went. tracing: None: nobody traces. research: None: no turn is a research. sources: what runs have read of the web.
+    tools: further ones; once loaded (tools.py), all but those of the sandbox. outside: some of them bring what strangers
+    wrote.
     """
 
     models: Sequence[ModelSettings]
@@ -92,5 +94,6 @@ class Parts:
     health: ModelHealth = field(default_factory=ModelHealth)
     tracing: Tracing | None = None
     sources: Sources = field(default_factory=MemorySources)
+    research: ResearchParts | None = None
     tools: Sequence[BaseTool] = ()
     outside: bool = False

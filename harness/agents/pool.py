@@ -23,6 +23,7 @@ from harness.memory.model import Changes, Updated
 from harness.memory.updater import Updater
 from harness.models.build import DEMO
 from harness.models.pool import ModelPool
+from harness.subagents.config import SubagentsSettings
 from harness.text.frames import QUOTED, framed, neutral
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ class Agents:
         self._definitions = {DEFAULT: AgentDefinition(), **parts.definitions}
         self._parts = parts
         self._saver = saver
-        self._slots = FairSlots(parts.subagents.max_concurrent if parts.subagents is not None else 1)
+        subagents = parts.subagents or SubagentsSettings()  # without any, those of researches have the default's slots
+        self._slots = FairSlots(subagents.max_concurrent)
         self._kept: LRUCache[Key, Agent] = LRUCache(MAX_AGENTS)
         self._updaters: dict[str, Updater] = {}
 

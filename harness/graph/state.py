@@ -36,6 +36,9 @@ STEERED = "steered"
 TODOS = "todos"
 """The channel of the plan."""
 
+RESEARCH = "research"
+"""The channel of the thread's newest research (harness/research/record.py)."""
+
 
 def reduce_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
     """Append, replace by id, remove by id; REMOVE_ALL clears; removing an unknown id does nothing.
@@ -77,6 +80,15 @@ def newest_plan(state: Sequence[dict[str, str]], written: Sequence[dict[str, str
     return list(written)
 
 
+def merge_research(state: dict[str, Any], write: dict[str, Any]) -> dict[str, Any]:
+    """The record of a research with what a step of it wrote: keys replace, findings are added. One with another id
+    takes the place of the whole. Associative, for an id that was replaced never comes again."""
+    if state.get("id") != write.get("id"):
+        return dict(write)
+    findings = {**state.get("findings", {}), **write.get("findings", {})}
+    return {**state, **write, **({"findings": findings} if findings else {})}
+
+
 class ThreadState(AgentState[Any]):
     """The state of one thread. JSON types only outside of messages: others come back from a checkpoint as dicts."""
 
@@ -85,3 +97,4 @@ class ThreadState(AgentState[Any]):
     todos: NotRequired[Annotated[list[dict[str, str]], newest_plan]]
     told_memory: NotRequired[dict[str, Any]]
     steered: NotRequired[list[str]]
+    research: NotRequired[Annotated[dict[str, Any], merge_research]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.graph.calls import is_foreign
+from harness.graph.calls import RECORD, is_foreign
 from harness.middleware.effects import EffectGuard, RunReport
 from harness.middleware.fallback import Candidate, Fallback
 from harness.middleware.guardrail import Guardrail
@@ -23,6 +23,7 @@ from harness.middleware.steering import Meanwhile
 from harness.middleware.summarization import Summarization
 from harness.middleware.tool_results import ForeignResults, ToolErrorHandling, ToolOutputBudget
 from harness.middleware.tracing import Traced
+from harness.research.tool import ResearchRecord
 from harness.tools.planning import WRITE_TODOS
 
 if TYPE_CHECKING:
@@ -124,6 +125,8 @@ def middleware_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         *([ViewImage()] if chain.views_images else []),
         # At the end of what is sent, and in no thread.
         *([TodoList()] if WRITE_TODOS in chain.tools else []),
+        # As little as possible is offered: most threads have no research.
+        *([ResearchRecord()] if RECORD in chain.tools else []),
         # Outside the report, so that it cuts messages in the form in which they are stored.
         *([SubagentLimit(chain.delegates)] if chain.delegates is not None else []),
         # Outside what tells of and counts model calls, since a stop asks once more; inside the retries, each of which

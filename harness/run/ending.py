@@ -36,15 +36,18 @@ def last_word(messages: Sequence[AnyMessage]) -> AIMessage | None:
     return last if isinstance(last, AIMessage) else None
 
 
-def last_events(turn: Turn, run_id: str, files: tuple[ReadyFile, ...], clock: Clock) -> Iterator[AnyRunEvent]:
-    """Question, if it is one, and Finished. Raises RuntimeError when the graph ended without an answer."""
+def last_events(
+    turn: Turn, run_id: str, files: tuple[ReadyFile, ...], clock: Clock, *, personal: bool = False
+) -> Iterator[AnyRunEvent]:
+    """Question, if it is one, and Finished. personal: of a question. Raises RuntimeError when the graph ended without
+    an answer."""
     answer = turn.answer
     question = question_of(answer) if answer is not None else None
     if not isinstance(answer, AIMessage) or (answer.tool_calls and question is None):
         raise RuntimeError("the graph ended without an answer")
     if question is not None:
         expires = clock.now() + QUESTION_LIFE
-        about = {"text": question.text, "options": question.options, "expires_at": expires}
+        about = {"text": question.text, "options": question.options, "expires_at": expires, "personal": personal}
         yield turn.event(Question, prompt_id=f"q{run_id}", **about)
     yield turn.event(
         Finished,

@@ -21,11 +21,13 @@ from harness.events import Failed, FailureKind, Notice, Resumed
 from harness.graph.messages import usage_event
 from harness.graph.sandbox import RunSandbox
 from harness.graph.signals import RunScope
-from harness.graph.turn import Turn
+from harness.graph.turn import MODEL_NODE, Turn
 from harness.memory.telling import Telling
 from harness.models.build import check_model
 from harness.ports import Head
 from harness.prompt import user_turn
+from harness.research.record import CLOSING, belongs, research_of, research_view
+from harness.research.record import begun as research_begun
 from harness.run.ending import going_on, last_events, last_word, requests, standing, unanswered
 from harness.skills.library import NO_SKILLS
 from harness.skills.prompt import chosen_skill
@@ -41,7 +43,16 @@ if TYPE_CHECKING:
     from harness.agents.maker import Agent
     from harness.agents.parts import Parts
     from harness.agents.tools import Extras
-    from harness.context import HistoryEntry, Removal, RunContext, RunInput, ThreadView, Titled, Unfinished
+    from harness.context import (
+        HistoryEntry,
+        Removal,
+        ResearchView,
+        RunContext,
+        RunInput,
+        ThreadView,
+        Titled,
+        Unfinished,
+    )
     from harness.events import Usage
     from harness.graph.state import Graph
     from harness.memory.model import Exchange, Memory, Updated
@@ -142,16 +153,22 @@ class HarnessRunner:
         agent = self._agents.get(ctx.model, ctx.agent)
         turn.tells_thinking = agent.settings.show_thinking
         saved = (head or await self.head(ctx.thread_id)).saved
+        values = saved.checkpoint["channel_values"] if saved is not None else {}
+        research = agent.research if belongs(values, ctx, run_input) else None
+        graph = research or agent.graph
         if saved is not None and saved.metadata.get(RUN_KEY) == ctx.run_id:
-            start = await self._resumed(turn, agent, scope, attempt)
+            start = await self._resumed(turn, graph, scope, attempt)
         else:
-            start = await self._begun(turn, agent, scope, run_input, saved, attempt)
+            start = await self._begun(turn, agent, scope, run_input, saved, attempt, researches=research is not None)
         for event in start.told:
             yield event
         if start.works:
-            stream: Any = agent.graph.astream(
+            config = thread_config(ctx.thread_id, run_id=ctx.run_id)
+            if research is not None and self._parts.research is not None:
+                config["max_concurrency"] = self._parts.research.settings.at_once
+            stream: Any = graph.astream(
                 start.graph_input,
-                thread_config(ctx.thread_id, run_id=ctx.run_id),
+                config,
                 context=scope,
                 stream_mode=["messages", "custom"],
                 durability="sync",
@@ -170,13 +187,13 @@ class HarnessRunner:
         await self._finished.note(ctx, saved)
         spool = self._parts.spool
         files = await spool.files(ctx.run_id) if spool is not None else ()
-        for event in last_events(turn, ctx.run_id, files, self._parts.clock):
+        for event in last_events(turn, ctx.run_id, files, self._parts.clock, personal=research is not None):
             yield event
 
-    async def _resumed(self, turn: Turn, agent: Agent, scope: RunScope, attempt: int) -> Start:
+    async def _resumed(self, turn: Turn, graph: Graph, scope: RunScope, attempt: int) -> Start:
         """Go on with what a question, or the end of a process, left in the middle."""
         ctx = scope.ctx
-        state = await agent.graph.aget_state(thread_config(ctx.thread_id))
+        state = await graph.aget_state(thread_config(ctx.thread_id))
         # Not `next`: it leaves out tasks that had written when the process was killed before the next checkpoint.
         if not state.tasks:
             return Start(list(turn.said_before(state.values.get("messages", []))), works=False)
@@ -196,17 +213,25 @@ class HarnessRunner:
         run_input: RunInput,
         saved: CheckpointTuple | None,
         attempt: int,
+        *,
+        researches: bool,
     ) -> Start:
-        """Begin a turn. saved: how the thread was before it."""
+        """Begin a turn. saved: how the thread was before it. researches: it is one of a research."""
         ctx = scope.ctx
         if saved is not None and not self._finished.ended(ctx.thread_id, saved):
-            await threads.settle(agent.graph, self._parts.effects, ctx.thread_id)
+            await self._settle(agent, saved)
+            saved = (
+                (await self.head(ctx.thread_id)).saved if researches else saved
+            )  # with the findings of what was stopped
         sees, has_sandbox = agent.settings.supports_vision, scope.sandbox is not None
         now = self._parts.clock.now()
         chosen = await asyncio.to_thread(chosen_skill, run_input.skill, scope.skills) if run_input.skill else ""
         user = await user_turn(ctx, run_input, now=now, sees_images=sees, has_sandbox=has_sandbox, skill=chosen)
         telling = Telling(self._agents.remembering(ctx.agent), self._parts.clock)
         begun = await telling.turn(ctx, user.message, saved, lambda: self._messages(ctx.thread_id))
+        if researches and self._parts.research is not None:
+            values = saved.checkpoint["channel_values"] if saved is not None else {}
+            begun = {**begun, **research_begun(values, ctx, run_input, self._parts.research.settings.style)}
         # Numbered last: a failure above leaves no gap in the numbers.
         told = [turn.event(Resumed, attempt=attempt)] if attempt > 1 else []
         if user.unseen:
@@ -224,7 +249,17 @@ class HarnessRunner:
 
     async def settle(self, thread_id: str, unfinished: Unfinished | None = None) -> None:
         """Make a thread that was stopped in mid-turn ready for new input."""
-        await threads.settle(self._any_graph(), self._parts.effects, thread_id, unfinished)
+        saved = (await self.head(thread_id)).saved
+        if saved is not None:
+            await self._settle(self._agents.default(), saved, unfinished)
+
+    async def _settle(self, agent: Agent, saved: CheckpointTuple, unfinished: Unfinished | None = None) -> None:
+        """Close what is open at a thread's newest checkpoint, by the graph whose turn it is."""
+        thread_id, graph, node = saved.config["configurable"]["thread_id"], agent.graph, MODEL_NODE
+        known = research_of(saved.checkpoint["channel_values"])
+        if known is not None and known.run == saved.metadata.get(RUN_KEY) and agent.research is not None:
+            graph, node = agent.research, CLOSING
+        await threads.settle(graph, self._parts.effects, thread_id, unfinished, node=node)
 
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
         """Make the thread what it was at that checkpoint, None: before anything."""
@@ -270,6 +305,14 @@ class HarnessRunner:
         """Begin a new thread with what another one held up to there."""
         end = threads.ForkEnd(before, through)
         return await threads.fork(self._any_graph(), self._parts.effects, thread_id, fork_id, end, checkpoint_id)
+
+    async def research(self, thread_id: str) -> ResearchView | None:
+        """The thread's newest research."""
+        saved, parts = (await self.head(thread_id)).saved, self._parts.research
+        known = research_of(saved.checkpoint["channel_values"]) if saved is not None else None
+        if known is None or parts is None:
+            return None
+        return research_view(known, await parts.sources(thread_id, known.id).get())
 
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""

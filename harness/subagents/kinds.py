@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import HumanMessage
 
-from harness.graph.calls import TASK
+from harness.graph.calls import ASK, RECORD, TASK
 from harness.graph.messages import TEXT_LENGTH
 from harness.prompt import environment_sections
 from harness.subagents.config import BASH, GENERAL_PURPOSE, INHERIT
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from harness.subagents.config import SubagentSettings, SubagentsSettings
 
 
-NEVER = frozenset({TASK, "ask_clarification", "write_todos", "schedule", "remember", "recall", "skill_manage"})
+NEVER = frozenset({TASK, ASK, RECORD, "write_todos", "schedule", "remember", "recall", "skill_manage"})
 """No subagent delegates, and none has a person before it whom it could ask, show a plan or a change, promise something
-later, or get to know."""
+later, get to know, or tell of their research."""
 SANDBOX_TOOLS = frozenset({"bash", "ls", "glob", "grep", "read_file", "write_file", "str_replace"})
 ALL_BUT_PRESENTING = """\
 Work on the task until it is done: look, plan, act, check. When one way fails, try another one before you give up."""
@@ -72,6 +72,8 @@ def delegation_section(limit: int) -> str:
 
 def subagent_prompt(kind: Kind, abilities: Abilities, *, servers: str, skills: str = "") -> str:
     """A kind's system prompt, the same for all of its tasks."""
+    if kind.whole:
+        return kind.system_prompt
     around = [section.text for section in environment_sections(abilities, servers)]
     return "\n".join([ROLE.format(kind=kind.system_prompt), *([skills] if skills else []), *around, REPORT])
 
@@ -86,7 +88,7 @@ def task_message(prompt: str, now: datetime) -> HumanMessage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """tools: None: all that the lead agent has, but `disallowed`. model: a configured name, or INHERIT. skills: None:
-    those of the lead agent."""
+    those of the lead agent. whole: system_prompt is the whole prompt, nothing stands around it."""
 
     name: str
     description: str
@@ -97,6 +99,7 @@ class Kind:
     max_turns: int = 100
     timeout_seconds: float = 900.0
     skills: tuple[str, ...] | None = None
+    whole: bool = False
 
     def allows(self, tool: str) -> bool:
         """Whether it may have a tool, if the lead agent has that."""

@@ -175,7 +175,8 @@ class Order:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """How a task ended. text: the answer; partial text where the state is not COMPLETED. detail: why it failed, for the
-    model. cut: it had to answer early, since it had used up its model calls, or repeated itself."""
+    model. cut: it had to answer early, since it had used up its model calls, or repeated itself. failure: of its model,
+    where that ended it."""
 
     state: State
     text: str
@@ -183,6 +184,7 @@ class Report:
     model_calls: int
     detail: str = ""
     cut: bool = False
+    failure: ModelFailure | None = None
 
 
 class SubagentPool:
@@ -203,17 +205,17 @@ class SubagentPool:
         watch = Watch(order.scope.ctx.run_id, order.call_id, self._clock, order.tell)
         work = Delegated(order.key)
         watch.started(order.kind.name, order.description)
-        state, detail = State.CANCELLED, ""
+        state, error = State.CANCELLED, None
         try:
             async with self._slots.slot(order.scope.ctx.speaker.id), watch.telling():
-                state, detail = await self._supervised(order, work, watch)
+                state, error = await self._supervised(order, work, watch)
         finally:
             watch.ended(state, work.model_calls)
-        return _report(state, detail, watch, work)
+        return _report(state, error, watch, work)
 
-    async def _supervised(self, order: Order, work: Delegated, watch: Watch) -> tuple[State, str]:
+    async def _supervised(self, order: Order, work: Delegated, watch: Watch) -> tuple[State, BaseException | None]:
         """Ends in time, with or without the subagent's help: with its work, at its time limit, or by being
-        cancelled."""
+        cancelled. Returns what it failed with, too."""
         worker = asyncio.create_task(
             self._work(order, work, watch),
             name=f"subagent:{order.scope.ctx.run_id}:{order.key}",
@@ -227,10 +229,12 @@ class SubagentPool:
             limit.cancel()
             await self._ended(worker)
         if timed_out:
-            return State.TIMED_OUT, ""
+            return State.TIMED_OUT, None
         if worker.cancelled():
-            return State.CANCELLED, ""
-        return _outcome(worker.exception(), order.scope.ctx.run_id)
+            return State.CANCELLED, None
+        error = worker.exception()
+        _log(error, order.scope.ctx.run_id)
+        return (State.COMPLETED if error is None else State.FAILED), error
 
     async def _ended(self, worker: asyncio.Task[None]) -> None:
         if worker.done():
@@ -278,24 +282,41 @@ def _own_context() -> contextvars.Context:
 def _scope(parent: RunScope, work: Delegated, model: str) -> RunScope:
     sandbox = parent.sandbox.branch() if parent.sandbox is not None else None
     ctx, depth, limits = replace(parent.ctx, model=model), parent.depth + 1, parent.skill_limits
-    return RunScope(ctx, parent.skills, sandbox, work, depth, skill_limits=limits)
+    return RunScope(ctx, parent.skills, sandbox, work, depth, skill_limits=limits, fetched=parent.fetched)
 
 
-def _outcome(error: BaseException | None, run_id: str) -> tuple[State, str]:
+def _log(error: BaseException | None, run_id: str) -> None:
     match error:
         case None:
-            return State.COMPLETED, ""
+            pass
         case ModelFailure():
             log.warning("a subagent of run %s failed: %s", run_id, error)
-            return State.FAILED, f"its model {error.model} could not answer ({error.kind.value})"
         case _:
             log.error("a subagent of run %s failed for an unexpected reason", run_id, exc_info=error)
-            return State.FAILED, f"a defect ended it ({type(error).__name__})"
 
 
-def _report(state: State, detail: str, watch: Watch, work: Delegated) -> Report:
+def _explained(error: BaseException | None) -> str:
+    """What a task failed with, in a clause for the model; "" where it did not fail."""
+    match error:
+        case None:
+            return ""
+        case ModelFailure():
+            return f"its model {error.model} could not answer ({error.kind.value})"
+        case _:
+            return f"a defect ended it ({type(error).__name__})"
+
+
+def _report(state: State, error: BaseException | None, watch: Watch, work: Delegated) -> Report:
     answer, text, cut = watch.answer, watch.text, False
     if state is State.COMPLETED and isinstance(answer, AIMessage):
         text = answer_text(answer).strip()
         cut = cut_by(answer, CALLS) is not None or cut_by(answer, LOOP) is not None
-    return Report(state=state, text=text, seconds=watch.seconds, model_calls=work.model_calls, detail=detail, cut=cut)
+    return Report(
+        state=state,
+        text=text,
+        seconds=watch.seconds,
+        model_calls=work.model_calls,
+        detail=_explained(error),
+        cut=cut,
+        failure=error if isinstance(error, ModelFailure) else None,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
@@ -14,7 +15,7 @@ from harness.context import HistoryEntry, ThreadView
 from harness.errors import UnfitChange
 from harness.graph.calls import effect_key, open_calls, recorded_result
 from harness.graph.messages import INTERRUPTED_TURN, MARK, TEXT_LENGTH, answer_text, is_users, round_of, users_text
-from harness.graph.state import PROMOTED, TODOS, reduce_messages
+from harness.graph.state import PROMOTED, RESEARCH, TODOS, merge_research, reduce_messages
 from harness.graph.turn import MODEL_NODE
 from harness.memory.telling import TOLD
 from harness.threads.checkpoints import RUN_KEY, thread_config
@@ -59,14 +60,18 @@ def _is_of(run_id: str, message: AnyMessage) -> bool:
     return isinstance(message, AIMessage) and round_of(run_id, message) > 0
 
 
-async def settle(graph: Graph, effects: EffectLog, thread_id: str, unfinished: Unfinished | None = None) -> None:
-    """Close a turn that was stopped in the middle: finished tools keep their results, open calls get an honest one.
-    unfinished: what people have read of the message in the making; not kept where it belongs to no open turn."""
+async def settle(
+    graph: Graph, effects: EffectLog, thread_id: str, unfinished: Unfinished | None = None, *, node: str = MODEL_NODE
+) -> None:
+    """Close a turn that was stopped in the middle: finished tools keep their results, finished steps of a research
+    their findings, open calls get an honest result. unfinished: what people have read of the message in the making; not
+    kept where it belongs to no open turn. node: of the graph, behind which a turn ends."""
     config = thread_config(thread_id)
     state = await graph.aget_state(config)
     if state.tasks:
         is_open = unfinished is not None and _is_open(state, unfinished)
-        await _close(graph, effects, state, config, unfinished.text if unfinished is not None and is_open else "")
+        words = unfinished.text if unfinished is not None and is_open else ""
+        await _close(graph, effects, state, config, words, node=node)
 
 
 def _is_open(state: StateSnapshot, unfinished: Unfinished) -> bool:
@@ -76,7 +81,13 @@ def _is_open(state: StateSnapshot, unfinished: Unfinished) -> bool:
 
 
 async def _close(
-    graph: Graph, effects: EffectLog, state: StateSnapshot, config: RunnableConfig, unfinished: str = ""
+    graph: Graph,
+    effects: EffectLog,
+    state: StateSnapshot,
+    config: RunnableConfig,
+    unfinished: str = "",
+    *,
+    node: str = MODEL_NODE,
 ) -> None:
     """A new newest checkpoint with what was open in `state` closed. config: of the thread, at that state. unfinished:
     the assistant's own words that it ends with.
@@ -97,7 +108,8 @@ async def _close(
         marks = {MARK: INTERRUPTED_TURN, TEXT_LENGTH: len(words)}
         note = AIMessage(f"{words}\n\n{CUT_OFF}", additional_kwargs=marks)
     # As the model's answer without calls: the graph's own edge ends the turn, in the same checkpoint.
-    await graph.aupdate_state(config, {"messages": [*missing, note]}, as_node=MODEL_NODE)
+    update = {"messages": [*missing, note], **finished_steps(state)}
+    await graph.aupdate_state(config, update, as_node=node)
 
 
 def finished_results(state: StateSnapshot) -> list[AnyMessage]:
@@ -108,6 +120,12 @@ def finished_results(state: StateSnapshot) -> list[AnyMessage]:
             messages = result.get("messages", []) if isinstance(result, dict) else []
             results += [message for message in messages if isinstance(message, ToolMessage)]
     return results
+
+
+def finished_steps(state: StateSnapshot) -> dict[str, Any]:
+    """What steps of a research wrote that had ended before the others of their wave were stopped."""
+    wrote = [task.result[RESEARCH] for task in state.tasks if isinstance(task.result, dict) and RESEARCH in task.result]
+    return {RESEARCH: reduce(merge_research, wrote)} if wrote else {}
 
 
 async def rewind(graph: Graph, effects: EffectLog, thread_id: str, checkpoint_id: str) -> None:

@@ -14,7 +14,16 @@ from harness.ports import Head
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from harness.context import Removal, RunContext, RunInput, ThreadView, Titled, Unfinished
+    from harness.context import (
+        HistoryEntry,
+        Removal,
+        ResearchView,
+        RunContext,
+        RunInput,
+        ThreadView,
+        Titled,
+        Unfinished,
+    )
     from harness.memory.model import Exchange, Memory, Updated
     from harness.ports import AnyRunEvent, Steering
 
@@ -196,6 +205,9 @@ class ScriptedHarness:
         """It has no messages of its own: what is not kept is told by who asks."""
         self.forks.append((thread_id, fork_id, before, through))
         return False
+
+    async def research(self, thread_id: str) -> ResearchView | None:
+        return None
 
     async def forget(self, thread_id: str) -> None:
         self.heads.pop(thread_id, None)

@@ -1,0 +1,88 @@
+"""What people type of a research: `/research [--style STYLE] [--auto] QUESTION`, and the answers that a plan waits for.
+Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.texts import LANGUAGES
+from bot.texts.commands import unmarked
+from harness.context import ResearchRequest
+from harness.research.config import Style
+
+if TYPE_CHECKING:
+    from bot.settings import Settings
+    from bot.store.rows import RunRow
+    from bot.texts.command_line import CommandLine
+    from harness.context import ResearchView
+
+RESEARCH = "research"
+STATUS, RESUME = "status", "resume"
+STYLE, AUTO = "--style", "--auto"
+CHOICES = ("start", "change", "stop")
+
+
+class BadOption(ValueError):
+    """An option of /research that there is not, or a style. key: of Texts.research; value: what was typed."""
+
+    def __init__(self, key: str, value: str) -> None:
+        super().__init__(f"{key}: {value}")
+        self.key = key
+        self.value = value
+
+
+def unavailable(settings: Settings) -> str:
+    """Why there is no research here, a key of Texts.research; "" where there is."""
+    if not settings.research.enabled:
+        return "off"
+    return "" if settings.web.is_on or settings.research.tools.researcher else "no_web"
+
+
+def asked(line: CommandLine | None) -> tuple[ResearchRequest, str] | None:
+    """The research that a command asks for, and its question; None for any other command, and where it says nothing
+    that the agent has to do. Raises BadOption."""
+    if line is None or line.name != RESEARCH:
+        return None
+    words = line.arguments.strip()
+    if words.lower() == RESUME:
+        return ResearchRequest(resumes=True), words
+    style, auto = "", False
+    while words.startswith("--"):
+        option, _, words = words.partition(" ")
+        words = words.strip()
+        if option == AUTO:
+            auto = True
+        elif option == STYLE:
+            named, _, words = words.partition(" ")
+            style, words = _style(named), words.strip()
+        else:
+            raise BadOption("bad_option", option)
+    if not words or words.lower() == STATUS:
+        return None
+    return ResearchRequest(style=style, auto=auto), words
+
+
+def _style(named: str) -> str:
+    style = named.lower().replace("-", "_")
+    if style not in set(Style):
+        raise BadOption("bad_style", named)
+    return style
+
+
+def tried_again(ended: RunRow, known: ResearchView | None) -> RunRow | None:
+    """The ended run as one that goes on with its research, where it left that in the middle: what is done of it is not
+    thrown away because somebody tries again. known: the newest research of its thread."""
+    if known is None or not known.can_resume or known.run_id != ended.run_id:
+        return None
+    return replace(ended, input=replace(ended.input, research=ResearchRequest(resumes=True), choice=""))
+
+
+def choice(text: str) -> str:
+    """Which answer to a plan a text is, in whichever language; "" for any other text."""
+    said = " ".join(text.split()).casefold().rstrip(".!。！")
+    for texts in LANGUAGES.values():
+        for each in CHOICES:
+            if said == unmarked(texts.research[each]).casefold():
+                return each
+    return ""

@@ -1,0 +1,195 @@
+"""The agents of a research: one kind of subagent for each role, in a pool of its own; and the report as a file."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from contextvars import copy_context
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from harness.events import SubagentState
+from harness.files.spool import NotTaken
+from harness.graph.signals import tell
+from harness.research.config import INHERIT
+from harness.research.prompts import system_prompt
+from harness.research.team import Done, Role
+from harness.subagents.config import INHERIT as SAME_MODEL
+from harness.subagents.kinds import SANDBOX_TOOLS, Kind
+from harness.subagents.pool import Order
+from harness.text.plain import one_line
+from harness.tools.presenting import PRESENT
+from sandbox.base import OUTPUTS, SKILLS, Problem, SandboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from langgraph.runtime import Runtime
+
+    from harness.config import ModelSettings
+    from harness.events import ReadyFile
+    from harness.files.spool import Spool
+    from harness.graph.signals import RunScope, Told
+    from harness.research.config import Format, ResearchSettings
+    from harness.research.team import DoneState, Task
+    from harness.subagents.pool import Report, SubagentPool
+    from sandbox.base import Sandbox
+
+log = logging.getLogger(__name__)
+LONGEST_SHOWN = 60
+CONVERT = f"{SKILLS}/public/document-conversion/scripts/convert.py"
+CONVERT_SECONDS = 120.0
+SEARCH, FETCH, KNOWLEDGE = "web_search", "web_fetch", "knowledge_search"
+READING = frozenset({"ls", "glob", "grep", "read_file"})
+"""Tools of the sandbox with which a researcher reads the thread's files."""
+TOOLS: Mapping[Role, frozenset[str]] = {
+    Role.COORDINATOR: frozenset(),
+    Role.BACKGROUND: frozenset({SEARCH}),
+    Role.PLANNER: frozenset(),
+    Role.RESEARCHER: frozenset({SEARCH, FETCH, KNOWLEDGE}) | READING,
+    Role.ANALYST: frozenset(),
+    Role.CODER: SANDBOX_TOOLS | {PRESENT},
+    Role.REPORTER: frozenset(),
+}
+NEEDED: Mapping[Role, frozenset[str]] = {
+    Role.BACKGROUND: frozenset({SEARCH}),
+    Role.RESEARCHER: frozenset({SEARCH, FETCH, KNOWLEDGE}),
+    Role.CODER: frozenset({"bash"}),
+}
+"""Of these tools a role needs one, to be of any use."""
+WITH_ENVIRONMENT = frozenset({Role.RESEARCHER, Role.ANALYST, Role.CODER})
+"""Roles that carry out steps: their prompt tells of their tools and files, as that of any subagent does."""
+TURNS: Mapping[Role, int] = {Role.BACKGROUND: 3}
+
+
+ENDED: Mapping[SubagentState, DoneState] = {
+    SubagentState.COMPLETED: "completed",
+    SubagentState.FAILED: "failed",
+    SubagentState.TIMED_OUT: "timed_out",
+}
+
+
+def research_kinds(settings: ResearchSettings, tools: Collection[str]) -> dict[str, Kind]:
+    """A kind for each role, by its name. tools: of the lead agent."""
+    kinds = {}
+    for role in Role:
+        model = str(getattr(settings.models, role.value))
+        further = [name for name in tools if any(fnmatchcase(name, each) for each in _further(settings, role))]
+        kinds[role.value] = Kind(
+            name=role.value,
+            description=role.value,
+            system_prompt=system_prompt(role, settings),
+            tools=tuple(sorted(TOOLS[role].union(further))),
+            model=SAME_MODEL if model == INHERIT else model,
+            max_turns=TURNS.get(role, settings.max_turns),
+            timeout_seconds=settings.seconds_per_step,
+            skills=(),
+            whole=role not in WITH_ENVIRONMENT,
+        )
+    return kinds
+
+
+def _further(settings: ResearchSettings, role: Role) -> tuple[str, ...]:
+    named: tuple[str, ...] = getattr(settings.tools, role.value, ())
+    return named
+
+
+class ResearchTeam:
+    """See harness.research.team.Team. tools: of the lead agent; its team never has others. model: the settings of a
+    kind's model. spool: None: no file can be handed over."""
+
+    def __init__(
+        self,
+        pool: SubagentPool,
+        tools: Collection[str],
+        model: Callable[[Kind], ModelSettings],
+        spool: Spool | None,
+    ) -> None:
+        self._pool = pool
+        self._tools = frozenset(tools)
+        self._model = model
+        self._spool = spool
+
+    async def perform(self, task: Task, scope: RunScope, runtime: Runtime[RunScope]) -> Done:
+        """Have a task done by a subagent of its own."""
+        report = await self._pool.perform(
+            Order(
+                kind=self._pool.kinds[task.role.value],
+                description=one_line(task.description, LONGEST_SHOWN),
+                prompt=task.prompt,
+                scope=scope,
+                key=task.key,
+                call_id=task.key,
+                promoted=(),
+                tell=_teller(runtime),
+            )
+        )
+        return _done(report)
+
+    def can(self, role: Role) -> bool:
+        """Whether one of the tools that it needs is there."""
+        needed = NEEDED.get(role)
+        if needed is None:
+            return True
+        # What it was given besides is meant to be of use to it.
+        own = needed | (set(self._pool.kinds[role.value].tools or ()) - TOOLS[role])
+        return bool(own & self._tools)
+
+    def model(self, role: Role) -> ModelSettings:
+        """The settings of the model that a role has. Raises ModelFailure for one that is not there."""
+        return self._model(self._pool.kinds[role.value])
+
+    async def present(self, name: str, text: str, formats: Sequence[Format], scope: RunScope) -> Sequence[ReadyFile]:
+        """Write the report below the thread's outputs and hand it over. A sandbox that does not work costs the files,
+        never the report."""
+        if self._spool is None or scope.sandbox is None:
+            return ()
+        whole = f"{OUTPUTS}/{name}.md"
+        ready: list[ReadyFile] = []
+        try:
+            sandbox = await scope.sandbox.get()
+            async with scope.sandbox.writing:
+                if isinstance(problem := await sandbox.write_file(whole, text), Problem):
+                    raise NotTaken(f"{problem.code} {problem.detail}")
+                for ending in formats:
+                    path = f"{OUTPUTS}/{name}.{ending}"
+                    if ending == "md" or await _converted(sandbox, whole, path):
+                        taken = await self._spool.take(scope.ctx.run_id, path, sandbox)
+                        if isinstance(taken, Problem):
+                            raise NotTaken(f"{taken.code} {taken.detail}")
+                        ready.append(taken)
+        except (SandboxError, NotTaken) as error:
+            log.warning("the report of run %s could not be handed over as a file: %s", scope.ctx.run_id, error)
+        return ready
+
+
+async def _converted(sandbox: Sandbox, whole: str, path: str) -> bool:
+    """Whether the Markdown file was made into another one, by the sandbox's own tools."""
+    command = f"python3 {CONVERT} to {shlex.quote(whole)} {shlex.quote(path)}"
+    result = await sandbox.execute_command(command, timeout=CONVERT_SECONDS)
+    if result.exit_code != 0:
+        last = result.output.strip().rpartition("\n")[2]
+        log.warning("a report was not converted: %s, %s", result.ending, one_line(last))
+    return result.exit_code == 0
+
+
+def _teller(runtime: Runtime[RunScope]) -> Callable[[Told], None]:
+    """Tells the graph's stream from wherever it is called: LangGraph knows the stream by the context."""
+    context = copy_context()
+
+    def teller(told: Told) -> None:
+        context.run(tell, runtime, told)
+
+    return teller
+
+
+def _done(report: Report) -> Done:
+    return Done(
+        state=ENDED.get(report.state, "cancelled"),
+        text=report.text,
+        detail=report.detail,
+        seconds=report.seconds,
+        calls=report.model_calls,
+        cut=report.cut,
+        failure=report.failure,
+    )

@@ -1,0 +1,91 @@
+"""The section `research` of the settings; bot/settings/model.py puts it into the one tree. Light to import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from harness.config import Section
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.research.sources import Sources
+
+INHERIT = "inherit"
+"""Value of a role's model: the one that answers in the conversation."""
+
+Length = Literal["short", "normal", "long"]
+Format = Literal["md", "docx", "pdf"]
+ToolPattern = Annotated[str, StringConstraints(pattern=r"^[\w.:*-]+$", max_length=128)]
+
+
+class Style(StrEnum):
+    """How a report is written, and for whom."""
+
+    ACADEMIC = "academic"
+    POPULAR_SCIENCE = "popular_science"
+    NEWS = "news"
+    SOCIAL_MEDIA = "social_media"
+    STRATEGIC = "strategic"
+
+
+class RoleModels(Section):
+    """Names of `models`, or "inherit"."""
+
+    coordinator: str = INHERIT
+    background: str = INHERIT
+    planner: str = INHERIT
+    researcher: str = INHERIT
+    analyst: str = INHERIT
+    coder: str = INHERIT
+    reporter: str = INHERIT
+
+
+class RoleTools(Section):
+    """Further tools of those who carry out steps: names of tools that the agent has, of MCP servers too, with * for any
+    letters."""
+
+    researcher: tuple[ToolPattern, ...] = ()
+    analyst: tuple[ToolPattern, ...] = ()
+    coder: tuple[ToolPattern, ...] = ()
+
+
+class ResearchSettings(Section):
+    """max_plan_iterations: plans of one research; with more than one, the planner looks at the findings and may add
+    steps. max_steps: of one plan. at_once: steps. max_turns: calls of the model in one step, the last one to sum up."""
+
+    enabled: bool = True
+    background: bool = Field(default=True, description="One quick search before planning")
+    clarification: bool = Field(default=False, description="The agent may ask back before it plans")
+    max_clarification_rounds: int = Field(default=3, ge=1, le=10)
+    max_plan_iterations: int = Field(default=1, ge=1, le=5)
+    max_steps: int = Field(default=6, ge=1, le=20)
+    max_search_results: int = Field(default=5, ge=1, le=20, description="That the search before planning looks at")
+    auto_accept: bool = Field(default=False, description="No plan waits for a person")
+    at_once: int = Field(default=3, ge=1, le=20)
+    seconds_per_step: float = Field(default=600.0, gt=0)
+    max_turns: int = Field(default=30, ge=2, le=1000)
+    style: Style = Style.ACADEMIC
+    length: Length = "normal"
+    deliver: tuple[Format, ...] = Field(
+        default=("md",),
+        min_length=1,
+        max_length=3,
+        description="Files of the report; docx and pdf are made in the sandbox",
+    )
+    models: RoleModels = RoleModels()
+    tools: RoleTools = RoleTools()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchParts:
+    """What researches need besides their agents. sources: of (thread, research). words: the sentences for people of a
+    language (bot/texts, `research`)."""
+
+    settings: ResearchSettings
+    sources: Callable[[str, str], Sources]
+    words: Callable[[str], Mapping[str, str]]

@@ -1,0 +1,425 @@
+"""The graph of a research. It has the state, the checkpoints and the scope of every other turn of a thread.
+
+    START -> coordinator -> background -> planner -> review -> team -> (step, at once) -> team -> ... -> planner again
+    where iterations are left -> reporter -> deliver -> END
+
+A turn ends where a person has to say something (a question, the plan); the next one goes on from the record that the
+thread keeps (record.py). Each node is a checkpoint and each step writes its finding once, so a restart goes on between
+any two of them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from cachetools import LRUCache
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from harness.errors import ModelFailure
+from harness.events import FailureKind, FileReady, StepsEnded, TodosChanged, TodoStatus
+from harness.graph.calls import ASK
+from harness.graph.signals import CallEnded, RunScope, Told, scope_of, tell
+from harness.graph.state import RESEARCH, ThreadState
+from harness.memory.repair import Unreadable, read_object
+from harness.research import prompts, telling
+from harness.research.citations import check
+from harness.research.plan import Plan, estimate, read_plan
+from harness.research.record import CLOSING, Cited, Finding, Phase, Research, research_of
+from harness.research.team import ROLE_OF, Done, Role, Task
+from harness.tools.asking import WAS_ASKED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.messages import AnyMessage
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from harness.graph.signals import Fetched
+    from harness.graph.state import Graph
+    from harness.ports import Clock
+    from harness.research.config import ResearchParts
+    from harness.research.plan import Step
+    from harness.research.sources import Source, Sources
+    from harness.research.team import Team
+
+MOST_RUNS = 256
+"""Runs whose checklists are remembered."""
+UNNAMED = "research"
+
+Scope = Runtime[RunScope]
+State = Any
+"""The thread's, as a mapping; of a step, what was sent to it. LangGraph makes an input schema of any other type."""
+Update = dict[str, Any]
+
+
+def make_research(team: Team, parts: ResearchParts, clock: Clock, saver: BaseCheckpointSaver[Any]) -> Graph:
+    """The compiled graph."""
+    nodes = _Nodes(team, parts, clock)
+    graph = StateGraph(ThreadState, context_schema=RunScope)
+    for node in (
+        nodes.coordinator,
+        nodes.background,
+        nodes.planner,
+        nodes.review,
+        nodes.team,
+        nodes.step,
+        nodes.reporter,
+    ):
+        graph.add_node(node.__name__, node)
+    graph.add_node(CLOSING, nodes.deliver)
+    entries = ["coordinator", "planner", "review", "team", CLOSING]
+    graph.add_conditional_edges(START, _entry, entries)
+    graph.add_conditional_edges("coordinator", nodes.after_coordinator, ["background", "planner", END])
+    graph.add_edge("background", "planner")
+    graph.add_conditional_edges("planner", _after_planner, ["review", "reporter", END])
+    graph.add_conditional_edges("review", _after_review, ["team", END])
+    graph.add_conditional_edges("team", nodes.after_team, ["step", "planner", "reporter", CLOSING])
+    graph.add_edge("step", "team")
+    graph.add_edge("reporter", CLOSING)
+    graph.add_edge(CLOSING, END)
+    return graph.compile(checkpointer=saver)
+
+
+def _entry(state: State) -> str:
+    """Where a turn begins."""
+    research = _research(state)
+    if research.choice == "changed":
+        return "planner"
+    match research.phase:
+        case Phase.BEGUN:
+            return "coordinator"
+        case Phase.PLANNING:
+            return "planner"
+        case Phase.REVIEW:
+            return "review"
+        case Phase.WORKING:
+            return "team"
+        case _:
+            return CLOSING
+
+
+def _after_planner(state: State) -> str:
+    research = _research(state)
+    if research.phase is Phase.FAILED or research.plan is None:
+        return END
+    return "reporter" if research.plan.enough else "review"
+
+
+def _after_review(state: State) -> str:
+    return "team" if _research(state).phase is Phase.WORKING else END
+
+
+def _research(state: State) -> Research:
+    research = research_of(state)
+    if research is None:
+        raise RuntimeError("a turn of a research in a thread without a readable one")
+    return research
+
+
+class _Nodes:
+    """The nodes of the graph, by their names."""
+
+    def __init__(self, team: Team, parts: ResearchParts, clock: Clock) -> None:
+        self._team = team
+        self._clock = clock
+        self._parts = parts
+        self._settings = parts.settings
+        self._ended: LRUCache[str, set[str]] = LRUCache(MOST_RUNS)
+        """Of each run the steps that are over, which the checklist shows while others of their wave go on."""
+
+    # Before the plan is accepted.
+
+    async def coordinator(self, state: State, runtime: Scope) -> Update:
+        """Answer what is no research, ask back, or take the question over."""
+        research = _research(state)
+        task = prompts.coordinator_task(research)
+        said = await self._object(Role.COORDINATOR, "coordinator", task, research, runtime)
+        action, text = str(said.get("action", "")), str(said.get("text") or "").strip()
+        locale = str(said.get("locale") or "")[:20]
+        if action == "answer" and text:
+            return {**self._final(text, runtime), **research.write(phase=Phase.DONE, locale=locale)}
+        may_ask = self._settings.clarification and len(research.clarified) < self._settings.max_clarification_rounds
+        if action == "ask" and text and may_ask:
+            return {**self._question(text, (), runtime), **research.write(phase=Phase.ASKED, asked=text, locale=locale)}
+        topic = str(said.get("topic") or "").strip() or research.question
+        return research.write(phase=Phase.PLANNING, topic=topic, locale=locale)
+
+    def after_coordinator(self, state: State) -> str:
+        if _research(state).phase is not Phase.PLANNING:
+            return END
+        return "background" if self._settings.background and self._team.can(Role.BACKGROUND) else "planner"
+
+    async def background(self, state: State, runtime: Scope) -> Update:
+        """One quick look at the topic. Where it fails, the plan is made without it."""
+        research = _research(state)
+        task = prompts.background_task(research, self._settings.max_search_results)
+        done = await self._perform(Role.BACKGROUND, "background", task, runtime)
+        return research.write(background=done.text if done.state == "completed" else "")
+
+    async def planner(self, state: State, runtime: Scope) -> Update:
+        """A plan, or the plan with what the person wants changed, or further steps behind those that are done."""
+        research = _research(state)
+        before = research.steps if research.findings else ()
+        window, computes = self._team.model(Role.PLANNER).context_window, self._team.can(Role.CODER)
+        task = prompts.planner_task(research, most=self._settings.max_steps, window=window, computes=computes)
+        plan = await self._plan(task, before, research, runtime)
+        if plan is None and research.findings and research.plan is not None:
+            # Further steps would have been welcome; without them the report is made of what there is.
+            plan = research.plan.model_copy(update={"enough": True})
+        if plan is None:
+            text = self._words(runtime)["unreadable"]
+            return {**self._final(text, runtime), **research.write(phase=Phase.FAILED, choice="")}
+        known = tuple(step.title for step in research.steps) if research.choice == "changed" else None
+        return research.write(
+            plan=plan,
+            plans=research.plans + (research.choice != "changed"),
+            known=known,
+            phase=Phase.PLANNING,
+            choice="",
+            locale=plan.locale or research.locale,
+        )
+
+    async def _plan(self, task: str, before: Sequence[Step], research: Research, runtime: Scope) -> Plan | None:
+        """What the planner says, asked once more where it cannot be read."""
+        said = await self._asked(Role.PLANNER, "planner", task, runtime)
+        for attempt in (1, 2):
+            try:
+                return read_plan(said, most=self._settings.max_steps, before=before)
+            except Unreadable as error:
+                problem = str(error)
+            if attempt == 1:
+                repair = prompts.REPAIR.format(problem=problem, answer=prompts.block("answer", said[:8000]))
+                said = await self._asked(Role.PLANNER, "planner", f"{task}\n\n{repair}", runtime)
+        return None
+
+    async def review(self, state: State, runtime: Scope) -> Update:
+        """Show the plan and wait, or do what the person has decided."""
+        research, words = _research(state), self._words(runtime)
+        match research.choice:
+            case "start":
+                return research.write(phase=Phase.WORKING, choice="")
+            case "stop":
+                return {**self._final(words["stopped"], runtime), **research.write(phase=Phase.STOPPED, choice="")}
+            case "change":
+                question = self._question(words["ask_change"], (), runtime)
+                return {**question, **research.write(phase=Phase.REVIEW, choice="")}
+        if research.auto or self._settings.auto_accept:
+            return research.write(phase=Phase.WORKING)
+        assert research.plan is not None
+        left = Plan(title="", steps=tuple(step for step in research.steps if step.id not in research.ended_steps))
+        rough = estimate(left, at_once=self._settings.at_once, price=self._team.model(Role.RESEARCHER).price)
+        options = (words["start"], words["change"], words["stop"])
+        question = self._question(telling.plan_text(research, rough, words), options, runtime)
+        return {**question, **research.write(phase=Phase.REVIEW)}
+
+    # The steps.
+
+    async def team(self, state: State, runtime: Scope) -> Update:
+        """Show how far it is, between two waves of steps."""
+        research, run_id = _research(state), scope_of(runtime).ctx.run_id
+        ended = self._ended[run_id] = set(research.ended_steps)
+        if ended:
+            tell(runtime, Told(partial(StepsEnded, count=len(ended))))
+        self._show(research, ended, runtime)
+        return {}
+
+    def after_team(self, state: State) -> str | list[Send]:
+        research = _research(state)
+        ended = research.ended_steps
+        ready = research.plan.ready(ended) if research.plan is not None else []
+        if ready:
+            return [Send("step", {RESEARCH: _share(state[RESEARCH], step), "step": step.id}) for step in ready]
+        if not any(finding.text for finding in ended.values()) and research.steps:
+            return CLOSING  # nothing was found out that a report could be made of
+        if research.plans < self._settings.max_plan_iterations and not (research.plan and research.plan.enough):
+            return "planner"
+        return "reporter"
+
+    async def step(self, state: State, runtime: Scope) -> Update:
+        """One step, by who can do it. state: what `after_team` sent."""
+        research = _research(state)
+        assert research.plan is not None
+        step, scope = research.plan.step(state["step"]), scope_of(runtime)
+        done = await self._carried_out(step, research, runtime)
+        ended = self._ended.setdefault(scope.ctx.run_id, set(research.ended_steps))
+        ended.add(step.id)
+        self._show(research, ended, runtime)
+        finding = Finding(
+            state=done.state,
+            text=done.text,
+            detail=done.detail,
+            seconds=done.seconds,
+            calls=done.calls,
+            cut=done.cut,
+        )
+        return research.found(step.id, finding)
+
+    async def _carried_out(self, step: Step, research: Research, runtime: Scope) -> Done:
+        """What computes nothing here is reasoned about; what cannot be looked up fails, for nobody may invent it."""
+        role = ROLE_OF[step.type]
+        if role is Role.CODER and not self._team.can(role):
+            role = Role.ANALYST
+        if not self._team.can(role):
+            return Done(state="failed", text="", detail=self._words(runtime)["no_tools"])
+        task = prompts.step_task(research, step, self._team.model(role).context_window)
+        sources = self._sources(research, scope_of(runtime))
+
+        async def fetched(address: str, title: str, text: str) -> None:
+            await sources.add(address, title, text, self._clock.now())
+
+        return await self._perform(role, step.title, task, runtime, fetched=fetched)
+
+    def _show(self, research: Research, ended: set[str], runtime: Scope) -> None:
+        """The plan as a checklist."""
+        ready = {step.id for step in research.plan.ready(research.ended_steps)} if research.plan is not None else set()
+        lines = telling.checklist(research.steps, self._words(runtime)["report_step"])
+        todos = tuple((line, _status(each, ended, ready, len(research.steps))) for each, line in lines)
+        tell(runtime, Told(partial(TodosChanged, todos=todos)))
+
+    # The report.
+
+    async def reporter(self, state: State, runtime: Scope) -> Update:
+        """The report in the model's own words; the check and the delivery are no model's."""
+        research = _research(state)
+        sources = await self._sources(research, scope_of(runtime)).get()
+        window = self._team.model(Role.REPORTER).context_window
+        task = prompts.reporter_task(research, sources, self._settings.length, window)
+        return research.write(report=await self._asked(Role.REPORTER, "reporter", task, runtime))
+
+    async def deliver(self, state: State, runtime: Scope) -> Update:
+        """Check the citations, hand over the file, sum up in the chat. Doing it again gives the same."""
+        research, scope, words = _research(state), scope_of(runtime), self._words(runtime)
+        if research.phase is not Phase.WORKING and not research.report:
+            return self._final(words["nothing_open"], runtime)
+        if not research.report:
+            failed = telling.failed_lines(research, words)
+            text = "\n\n".join([words["nothing_found"], "\n".join(failed), words["resume_hint"]])
+            return {**self._final(text, runtime), **research.write(phase=Phase.FAILED)}
+        checked = check(research.report, await self._sources(research, scope).get())
+        cited = tuple(_cited(number, source) for number, source in enumerate(checked.cited, 1))
+        whole = telling.report_text(research, checked, cited, words)
+        title = research.plan.title if research.plan is not None else UNNAMED
+        wanted = self._settings.deliver
+        ready = await self._team.present(telling.file_name(title), whole, wanted, scope)
+        for file in ready:
+            tell(runtime, Told(partial(FileReady, call_id=f"research-{research.id}", file=file)))
+        # Where there are no files at all, the report is the message.
+        text = telling.summary_text(research, checked, cited, words, ready, wanted) if ready else whole
+        done = research.write(
+            phase=Phase.DONE,
+            cited=cited,
+            file=ready[0].path if ready else "",
+            check={
+                "citations": checked.citations,
+                "unknown": checked.unknown,
+                "foreign": len(checked.foreign),
+                "quotes": checked.quotes,
+                "misquoted": len(checked.misquoted),
+            },
+        )
+        self._show_done(research, runtime)
+        return {**self._final(text, runtime), **done}
+
+    def _show_done(self, research: Research, runtime: Scope) -> None:
+        lines = telling.checklist(research.steps, self._words(runtime)["report_step"])
+        todos = tuple((line, TodoStatus.COMPLETED) for _, line in lines)
+        tell(runtime, Told(partial(TodosChanged, todos=todos)))
+        self._ended.pop(scope_of(runtime).ctx.run_id, None)
+
+    # What nodes share.
+
+    def _words(self, runtime: Scope) -> Mapping[str, str]:
+        return self._parts.words(scope_of(runtime).ctx.locale)
+
+    def _sources(self, research: Research, scope: RunScope) -> Sources:
+        return self._parts.sources(scope.ctx.thread_id, research.id)
+
+    async def _perform(
+        self, role: Role, about: str, prompt: str, runtime: Scope, fetched: Fetched | None = None
+    ) -> Done:
+        """Have a task done. about: the title of a step, else the key of a description."""
+        description = self._words(runtime).get(f"doing_{about}", about)
+        # A key of its own for each try: what an earlier one had begun is neither believed nor taken for this one's.
+        task = Task(role=role, key=f"research-{secrets.token_hex(6)}", description=description, prompt=prompt)
+        return await self._team.perform(task, replace(scope_of(runtime), fetched=fetched), runtime)
+
+    async def _asked(self, role: Role, about: str, prompt: str, runtime: Scope) -> str:
+        """What an agent says without which the research cannot go on. Raises ModelFailure."""
+        done = await self._perform(role, about, prompt, runtime)
+        if done.failure is not None:
+            raise done.failure
+        if done.state == "timed_out":
+            raise ModelFailure(
+                FailureKind.TIMEOUT, model=scope_of(runtime).ctx.model, detail=f"the {role} took too long"
+            )
+        if done.state != "completed" or not done.text.strip():
+            detail = f"the {role} gave nothing ({done.detail or done.state})"
+            raise ModelFailure(FailureKind.EMPTY, model=scope_of(runtime).ctx.model, detail=detail)
+        return done.text
+
+    async def _object(self, role: Role, about: str, task: str, research: Research, runtime: Scope) -> dict[str, Any]:
+        """A JSON object of an agent's, asked once more where it gives none; {} where it gives none again."""
+        said = await self._asked(role, about, task, runtime)
+        try:
+            return read_object(said)
+        except Unreadable as error:
+            repair = prompts.REPAIR.format(problem=error, answer=prompts.block("answer", said[:4000]))
+        said = await self._asked(role, about, f"{task}\n\n{repair}", runtime)
+        try:
+            return read_object(said)
+        except Unreadable:
+            return {}
+
+    def _final(self, text: str, runtime: Scope) -> Update:
+        """The answer of the turn."""
+        return self._said([AIMessage(text, id=_message_id(runtime))], runtime)
+
+    def _question(self, text: str, options: Sequence[str], runtime: Scope) -> Update:
+        """The turn ends with a question, as one of the lead agent's does."""
+        message_id = _message_id(runtime)
+        call = {"name": ASK, "args": {"question": text, "options": list(options) or None}, "id": f"{message_id}-ask"}
+        asking = AIMessage("", id=message_id, tool_calls=[{**call, "type": "tool_call"}])
+        asked = ToolMessage(WAS_ASKED, tool_call_id=call["id"], name=ASK, id=f"{message_id}-asked")
+        return self._said([asking, asked], runtime)
+
+    def _said(self, messages: list[AnyMessage], runtime: Scope) -> Update:
+        tell(runtime, CallEnded(messages[0]))  # type: ignore[arg-type]  # the first one is the assistant's
+        return {"messages": messages}
+
+
+def _message_id(runtime: Scope) -> str:
+    """The id of the one message that a turn of a research has, the same for every attempt at it."""
+    return f"{scope_of(runtime).ctx.run_id}-1"
+
+
+def _share(record: Mapping[str, Any], step: Step) -> dict[str, Any]:
+    """What a step gets of the record: whole findings only of the steps that it depends on. It is kept in the checkpoint
+    for each step of a wave."""
+    findings = {
+        each: found if each in step.depends_on else {"state": found["state"]}
+        for each, found in record.get("findings", {}).items()
+    }
+    return {**record, "findings": findings, "report": "", "background": ""}
+
+
+def _status(step: str, ended: set[str], ready: set[str], count: int) -> TodoStatus:
+    if step in ended:
+        return TodoStatus.COMPLETED
+    working = step in ready if step else len(ended) == count
+    return TodoStatus.IN_PROGRESS if working else TodoStatus.PENDING
+
+
+def _cited(number: int, source: Source) -> Cited:
+    return Cited(
+        number=number,
+        address=source.address,
+        title=source.title,
+        fetched_at=source.fetched_at.isoformat(),
+        digest=source.digest,
+    )

@@ -1,0 +1,211 @@
+"""The record of a research as its thread keeps it (the channel RESEARCH), and which turns belong to one."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from harness.context import ResearchView
+from harness.graph.state import RESEARCH
+from harness.research.config import Style
+from harness.research.plan import Plan, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.context import RunContext, RunInput
+    from harness.research.sources import Source
+
+LONGEST_QUESTION = 8000
+CLOSING = "deliver"
+"""The graph's node behind which a turn ends, whatever it was: as this one an interrupted turn is closed."""
+
+
+class Phase(StrEnum):
+    """How far a research is. BEGUN: a question, nothing else. ASKED: it waits for the answer to a question of its own.
+    REVIEW: its plan waits for a person. PLANNING: what they want changed is being put into it. WORKING: its steps and
+    its report. DONE: it was answered. STOPPED: by a person, before it began. FAILED: no report could be made of it."""
+
+    BEGUN = "begun"
+    ASKED = "asked"
+    REVIEW = "review"
+    PLANNING = "planning"
+    WORKING = "working"
+    DONE = "done"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+WAITING = frozenset({Phase.ASKED, Phase.REVIEW})
+"""Phases in which the next thing that its person says belongs to the research."""
+RESUMABLE = frozenset({Phase.BEGUN, Phase.PLANNING, Phase.WORKING, Phase.FAILED})
+
+FindingState = Literal["completed", "failed", "timed_out", "cancelled", "open"]
+
+
+class Finding(BaseModel):
+    """What came of a step. text: partial where the state is not "completed". detail: why it failed. cut: it had to
+    report early. "open": it failed and is to be tried again."""
+
+    model_config = ConfigDict(frozen=True)
+
+    state: FindingState
+    text: str = ""
+    detail: str = ""
+    seconds: int = 0
+    calls: int = 0
+    cut: bool = False
+
+
+class Cited(BaseModel):
+    """A source as the delivered report numbers it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    address: str
+    title: str
+    fetched_at: str
+    digest: str
+
+
+class Research(BaseModel):
+    """id: of the run that began it. run: the one that works, or worked last, on it. who: person id. clarified:
+    (question, answer) pairs. changes: what the person wanted changed, oldest first. known: titles of the steps of the
+    plan that was shown before. plans: how many were made since the question, changed ones not counted."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    run: str
+    who: str
+    phase: Phase
+    question: str
+    style: Style
+    auto: bool = False
+    topic: str = ""
+    locale: str = ""
+    clarified: tuple[tuple[str, str], ...] = ()
+    asked: str = ""
+    background: str = ""
+    plan: Plan | None = None
+    plans: int = 0
+    changes: tuple[str, ...] = ()
+    known: tuple[str, ...] | None = None
+    choice: str = ""
+    findings: dict[str, Finding] = {}
+    report: str = ""
+    file: str = ""
+    cited: tuple[Cited, ...] = ()
+    check: dict[str, Any] = {}
+
+    def write(self, **changes: Any) -> dict[str, Any]:
+        """An update of the thread's state that changes these fields; JSON types only."""
+        changed = self.model_copy(update=changes).model_dump(mode="json", include=set(changes))
+        return {RESEARCH: {"id": self.id, **changed}}
+
+    def found(self, step: str, finding: Finding) -> dict[str, Any]:
+        """An update of the thread's state that adds what came of a step."""
+        return {RESEARCH: {"id": self.id, "findings": {step: finding.model_dump(mode="json")}}}
+
+    @property
+    def ended_steps(self) -> dict[str, Finding]:
+        """The findings of the steps that are over, whichever way."""
+        return {step: finding for step, finding in self.findings.items() if finding.state != "open"}
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return self.plan.steps if self.plan is not None else ()
+
+    @property
+    def failed_steps(self) -> list[tuple[Step, Finding]]:
+        """The steps that were not completed, although they were begun."""
+        return [
+            (step, self.findings[step.id])
+            for step in self.steps
+            if step.id in self.findings and self.findings[step.id].state not in ("completed", "open")
+        ]
+
+
+def research_of(values: Mapping[str, Any]) -> Research | None:
+    """The research of a thread's state; None where there was none, or another version's cannot be read."""
+    found = values.get(RESEARCH)
+    if not found:
+        return None
+    try:
+        return Research.model_validate(found)
+    except ValueError:
+        return None
+
+
+def research_view(research: Research, sources: Sequence[Source]) -> ResearchView:
+    """What people are told of a research, whoever works on it."""
+    ended = research.ended_steps
+    return ResearchView(
+        run_id=research.run,
+        question=research.question,
+        title=research.plan.title if research.plan is not None else "",
+        phase=research.phase.value,
+        can_resume=research.phase in RESUMABLE or (research.phase is Phase.STOPPED and research.plan is not None),
+        steps=tuple((step.title, ended[step.id].state if step.id in ended else "") for step in research.steps),
+        sources=len(sources),
+        file=research.file,
+    )
+
+
+def belongs(values: Mapping[str, Any], ctx: RunContext, run_input: RunInput) -> bool:
+    """Whether a run is one of a research: it asks for one, works on one already, or says what one waits for. values: of
+    the thread's state, when the run begins or goes on."""
+    known = research_of(values)
+    if known is None:
+        return run_input.research is not None and not run_input.research.resumes
+    if run_input.research is not None or known.run == ctx.run_id:
+        return True
+    if run_input.choice == "start" and known.phase in RESUMABLE:
+        return known.who == ctx.speaker.id  # its run failed, and is tried again
+    return waits_for(known, ctx)
+
+
+def waits_for(research: Research, ctx: RunContext) -> bool:
+    """Whether the next thing that this speaker says belongs to the research."""
+    theirs = research.who == ctx.speaker.id or ctx.speaker.is_admin
+    return research.phase in WAITING and theirs and not ctx.schedule
+
+
+def begun(values: Mapping[str, Any], ctx: RunContext, run_input: RunInput, style: Style) -> dict[str, Any]:
+    """The update of the thread's state with which a turn of a research begins. style: of the settings."""
+    known, asked = research_of(values), run_input.research
+    if asked is not None and not asked.resumes:
+        research = Research(
+            id=ctx.run_id,
+            run=ctx.run_id,
+            who=ctx.speaker.id,
+            phase=Phase.BEGUN,
+            question=run_input.words[:LONGEST_QUESTION],
+            style=Style(asked.style) if asked.style in set(Style) else style,
+            auto=asked.auto,
+        )
+        return {RESEARCH: research.model_dump(mode="json")}
+    if known is None:
+        raise ValueError("a turn of a research in a thread without one")
+    if asked is not None or known.phase in RESUMABLE:
+        again = {step: Finding(state="open") for step, each in known.findings.items() if each.state != "completed"}
+        return known.write(run=ctx.run_id, phase=_resumed(known), choice="", findings=again)
+    words = run_input.words[:LONGEST_QUESTION]
+    if known.phase is Phase.ASKED:
+        return known.write(run=ctx.run_id, phase=Phase.BEGUN, clarified=(*known.clarified, (known.asked, words)))
+    changes = known.changes if run_input.choice else (*known.changes, words)
+    return known.write(run=ctx.run_id, choice=run_input.choice or "changed", changes=changes)
+
+
+def _resumed(research: Research) -> Phase:
+    """Where it goes on: a plan that waits goes on waiting, one that was stopped waits again."""
+    if research.phase is Phase.STOPPED and research.plan is not None:
+        return Phase.REVIEW
+    if research.phase in (Phase.REVIEW, Phase.DONE, Phase.STOPPED):
+        return research.phase
+    if research.plan is None:
+        return Phase.PLANNING if research.topic else Phase.BEGUN
+    return Phase.PLANNING if research.phase is Phase.PLANNING else Phase.WORKING

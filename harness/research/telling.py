@@ -1,0 +1,171 @@
+"""What people read of a research, put together from sentences that bot/ gives (`words`): the plan, the report with its
+sources and its check, the summary in the chat. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from harness.research.citations import key_findings
+from harness.text.plain import clean_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.events import ReadyFile
+    from harness.research.citations import Checked
+    from harness.research.config import Format
+    from harness.research.plan import Estimate, Step
+    from harness.research.record import Cited, Research
+
+    Words = Mapping[str, str]
+
+LONGEST_SHOWN = 220
+"""Characters of a step's description in the chat."""
+LONGEST_NAME = 60
+MOST_TOLD = 10
+"""Of the problems that a check found, those that are named one by one."""
+_UNSAFE = re.compile(r"[^\w-]+")
+_MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
+
+
+def plan_text(research: Research, estimate: Estimate, words: Words) -> str:
+    """The plan as a message: its steps, what changed since it was shown before, what it will roughly take."""
+    plan, before = research.plan, research.known
+    if plan is None:
+        return ""
+    lines = []
+    for step in plan.steps:
+        if step.id in research.ended_steps:
+            continue
+        after = words["plan_after"].format(steps=", ".join(step.depends_on)) if step.depends_on else ""
+        fresh = words["plan_new"] if before is not None and step.title not in before else ""
+        head = words["plan_step"].format(number=step.id, title=plain(step.title), kind=words[f"type_{step.type}"])
+        lines.append(f"{head}{after}{fresh}\n{plain(_cut(step.description))}")
+    parts = [words["plan_head"].format(title=plain(plan.title))]
+    if plan.thought:
+        parts.append(plain(_cut(plan.thought)))
+    parts += lines
+    gone = [title for title in before or () if title not in {step.title for step in plan.steps}]
+    if gone:
+        parts.append(words["plan_gone"].format(titles=", ".join(map(plain, gone))))
+    return "\n\n".join([*parts, _estimated(estimate, words), words["plan_hint"]])
+
+
+def _estimated(estimate: Estimate, words: Words) -> str:
+    money = ""
+    if estimate.money is not None:
+        least, most = (f"{amount:.2f}" if amount >= 0.01 else "0.01" for amount in estimate.money)
+        money = words["estimate_money"].format(least=least, most=most, currency=estimate.currency)
+    return words["estimate"].format(calls=_range(*estimate.calls), minutes=_range(*estimate.minutes), money=money)
+
+
+def _range(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least}–{most}"
+
+
+def report_text(research: Research, checked: Checked, cited: Sequence[Cited], words: Words) -> str:
+    """The whole report as a Markdown file: what was written, its sources, the check, the steps that failed."""
+    title = research.plan.title if research.plan is not None else research.topic
+    body = checked.text if checked.text.startswith("# ") else f"# {title}\n\n{checked.text}"
+    parts = [body, f"## {words['sources']}"]
+    if cited:
+        parts.append("\n".join(_source(each, words) for each in cited))
+    else:
+        parts.append(words["no_sources"])
+    parts += [f"## {words['check']}", "\n".join(f"- {line}" for line in check_lines(checked, words))]
+    failed = failed_lines(research, words)
+    if failed:
+        parts += [f"## {words['failed']}", "\n".join(failed)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _source(cited: Cited, words: Words) -> str:
+    title = plain(cited.title) or cited.address
+    fetched = words["fetched"].format(date=cited.fetched_at[:16].replace("T", " "))
+    return f"{cited.number}. [{title}](<{cited.address}>), {fetched}"
+
+
+def check_lines(checked: Checked, words: Words) -> list[str]:
+    """What the check of the citations found, a line each."""
+    lines = [words["check_cited"].format(citations=checked.citations, sources=len(checked.cited))]
+    if checked.quotes:
+        held = checked.quotes - len(checked.misquoted)
+        lines.append(words["check_quotes"].format(held=held, quotes=checked.quotes))
+    for each in checked.misquoted[:MOST_TOLD]:
+        lines.append(words["check_misquoted"].format(words=plain(_cut(each.words)), address=f"<{each.address}>"))
+    if checked.unknown:
+        lines.append(words["check_unknown"].format(count=checked.unknown))
+    for address in checked.foreign[:MOST_TOLD]:
+        lines.append(words["check_foreign"].format(address=f"`{address.replace('`', '')}`"))
+    if checked.merged:
+        lines.append(words["check_merged"].format(count=checked.merged))
+    return lines
+
+
+def failed_lines(research: Research, words: Words) -> list[str]:
+    """The steps that were not completed, and why."""
+    return [
+        words["failed_step"].format(
+            number=step.id,
+            title=plain(step.title),
+            why=words.get(f"why_{finding.state}", words["why_failed"]),
+            detail=f" ({plain(finding.detail)})" if finding.detail else "",
+        )
+        for step, finding in research.failed_steps
+    ]
+
+
+def summary_text(
+    research: Research,
+    checked: Checked,
+    cited: Sequence[Cited],
+    words: Words,
+    files: Sequence[ReadyFile],
+    wanted: Sequence[Format],
+) -> str:
+    """What stands in the chat: the title, three to five findings, the sources that they name. files: of the report.
+    wanted: their formats, some of which may be missing."""
+    title = research.plan.title if research.plan is not None else research.topic
+    findings = key_findings(checked.text)
+    told = "\n".join(f"- {each}" for each in findings)
+    named = {int(number) for number in re.findall(r"\[(\d{1,4})\]", told)}
+    listed = "\n".join(f"[{each.number}] {_link(each)}" for each in cited if each.number in named)
+    problems = len(checked.misquoted) + checked.unknown + len(checked.foreign)
+    state = words["summary_clean"] if not problems else words["summary_problems"].format(count=problems)
+    facts = words["summary_facts"].format(sources=len(cited), check=state)
+    failed = "\n".join(failed_lines(research, words))
+    end = words["summary_attached"].format(name=", ".join(plain(file.name) for file in files))
+    missing = [each for each in wanted if not any(file.name.endswith(f".{each}") for file in files)]
+    if missing:
+        end += " " + words["summary_not_made"].format(formats=", ".join(missing))
+    return "\n\n".join(part for part in (f"**{plain(title)}**", told, listed, facts, failed, end) if part)
+
+
+def _link(cited: Cited) -> str:
+    return f"[{plain(_short(cited.title))}](<{cited.address}>)" if cited.title else f"<{cited.address}>"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def file_name(title: str) -> str:
+    """A name for the report's files, without an ending, made of its title in any script."""
+    stem = _UNSAFE.sub("-", clean_text(title)).strip("-").lower()[:LONGEST_NAME].rstrip("-")
+    return stem or "report"
+
+
+def plain(text: str) -> str:
+    """Foreign text in Markdown, on one line and without a meaning there."""
+    return _MARKS.sub(r"\\\1", " ".join(clean_text(text).split()))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+
+
+def checklist(steps: Sequence[Step], report: str) -> list[tuple[str, str]]:
+    """(step's id, line) for the plan that is shown while the research works; the last one, with id "", is the
+    report."""
+    return [*((step.id, step.title) for step in steps), ("", report)]

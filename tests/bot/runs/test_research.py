@@ -1,0 +1,68 @@
+"""What people type of a research."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bot.runs.research import BadOption, asked, choice, tried_again
+from bot.texts.command_line import parse
+from harness.context import ResearchRequest, ResearchView
+from tests.bot.store.samples import run_row
+
+
+def test_a_question_with_and_without_options() -> None:
+    assert asked(parse("/research Why?")) == (ResearchRequest(), "Why?")
+    line = parse("/research --auto --style popular-science Why\nand how?")
+    assert asked(line) == (ResearchRequest(style="popular_science", auto=True), "Why\nand how?")
+    assert asked(parse("/research resume")) == (ResearchRequest(resumes=True), "resume")
+
+
+@pytest.mark.parametrize("text", ["/research", "/research status", "/research --auto", "/other Why?", "Why?"])
+def test_what_asks_the_agent_nothing(text: str) -> None:
+    assert asked(parse(text)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [("/research --stile news Why?", "bad_option", "--stile"), ("/research --style epic Why?", "bad_style", "epic")],
+)
+def test_options_that_there_are_not(text: str, key: str, value: str) -> None:
+    with pytest.raises(BadOption) as caught:
+        asked(parse(text))
+    assert (caught.value.key, caught.value.value) == (key, value)
+
+
+def test_trying_again_goes_on_with_a_research_that_was_left_in_the_middle() -> None:
+    ended = run_row()
+    known = ResearchView(
+        run_id=ended.run_id,
+        question="Why?",
+        title="",
+        phase="working",
+        can_resume=True,
+        steps=(("a", "completed"),),
+        sources=1,
+    )
+    again = tried_again(ended, known)
+    assert again is not None
+    assert again.input.research == ResearchRequest(resumes=True)
+    assert tried_again(ended, None) is None
+    assert tried_again(ended, replace(known, run_id="another")) is None
+    assert tried_again(ended, replace(known, can_resume=False)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("Start", "start"),
+        ("START!", "start"),
+        ("开始。", "start"),
+        ("stop", "stop"),
+        ("修改", "change"),
+        ("start it", ""),
+    ],
+)
+def test_answers_to_a_plan_in_any_language(text: str, meant: str) -> None:
+    assert choice(text) == meant

@@ -1,0 +1,425 @@
+"""/research in a chat: a question, the plan that waits for a person, the steps, the report with checked citations."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import pytest_asyncio
+
+from bot.texts.en import EN
+from bot.texts.zh import ZH
+from sandbox.policy import DEFAULT_FOLDER, complete
+from tests.flow.sandboxed import call, require_bubblewrap
+from tests.simulators.model.scripts import Call, Pause, Say, ToolUse
+from tests.simulators.process import SimulatorProcess
+from tests.simulators.telegram.seen import ALICE, TEAM, Person
+from tests.simulators.web import pages
+from tests.simulators.web.engines import HITS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from tests.flow.gateway import World
+    from tests.simulators.model.client import ModelSimulator
+    from tests.simulators.model.records import Record
+    from tests.simulators.telegram.seen import SeenMessage
+
+require_bubblewrap()
+shared = pytest.mark.asyncio(loop_scope="module")
+"""Of tests that share one gateway."""
+WORDS = EN.research
+START, CHANGE, STOP = WORDS["start"], WORDS["change"], WORDS["stop"]
+PLANS = "You plan the research of a topic"
+REPORTS = "You write the report of a research"
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[str]:
+    """The address of the simulated website, which answers as a SearXNG too."""
+    with SimulatorProcess("tests.simulators.web") as process:
+        yield f"http://127.0.0.1:{process.port}"
+
+
+def with_web(world: World, web: str, **research: Any) -> World:
+    world.settings |= {
+        "web": {
+            "search": {"provider": "searxng", "base_url": web},
+            "fetch": {"enabled": True, "allow": [web.removeprefix("http://")]},
+        },
+        "research": {"background": False, **research},
+    }
+    return world
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(public_world: World, web: str) -> AsyncIterator[World]:
+    async with with_web(public_world, web):
+        yield public_world
+
+
+def step(title: str, kind: str = "research", *depends_on: int) -> dict[str, Any]:
+    return {"title": title, "description": f"Find out: {title}", "step_type": kind, "depends_on": [*depends_on]}
+
+
+@dataclass
+class Play:
+    """What the simulated model answers in one research: to each role by what its task holds.
+
+    plans: one after the other, as the person changes them. steps: title -> the model's steps. report: in the end.
+    """
+
+    question: str
+    plans: Sequence[Sequence[dict[str, Any]]]
+    steps: dict[str, Sequence[Any]] = field(default_factory=dict)
+    report: str = ""
+    locale: str = "en-US"
+
+    async def begin(self, model: ModelSimulator) -> None:
+        coordinated = {"action": "research", "topic": self.question, "text": "", "locale": self.locale}
+        await model.script(f"<question>\n{self.question}", [Say(text=json.dumps(coordinated))], "contains")
+        for title, steps in self.steps.items():
+            await model.script(f"<step>\n{title}\n", steps, "contains")
+        if self.report:
+            await model.script(f"{self.question}\n</topic>\n\nTitle of the plan", [Say(text=self.report)], "contains")
+        await self.plan(model, 0)
+
+    async def plan(self, model: ModelSimulator, number: int, change: str = "") -> None:
+        """From now on the planner answers with this plan. change: where it is asked for that."""
+        told = {
+            "locale": self.locale,
+            "title": f"About {self.question}",
+            "thought": "In order.",
+            "steps": self.plans[number],
+        }
+        text = f"<change>\n{change}\n</change>" if change else f"{self.question}\n</topic>"
+        await model.script(text, [Say(text=json.dumps(told))], "contains")
+
+
+def reads(address: str, finding: str) -> list[Any]:
+    return [Call(calls=(ToolUse(name="web_fetch", arguments=json.dumps({"url": address})),)), Say(text=finding)]
+
+
+async def plan_of(world: World, person: Person, text: str) -> SeenMessage:
+    """The newest plan that shows this text and waits."""
+    return await world.telegram.wait_for_message(person, lambda seen: text in seen.text and len(seen.buttons) == 3)
+
+
+async def press(world: World, seen: SeenMessage, label: str, person: Person) -> None:
+    pressed = await world.telegram.press(seen.message_id, label, chat=person.id, user=person)
+    await world.telegram.wait_answered(pressed.callback_id)
+
+
+async def summary_of(world: World, person: Person, attached: str = WORDS["summary_attached"]) -> SeenMessage:
+    """What stands in the chat at the end, once the report has come as a file."""
+    summary = await world.telegram.wait_for_text(person, attached.partition("{")[0])
+    await world.telegram.wait_for_message(person, lambda seen: bool(seen.files))
+    return summary
+
+
+async def asked_for(model: ModelSimulator, part: str) -> list[Record]:
+    """The requests whose last user message holds these words."""
+    return [record for record in await model.completions() if part in record.last_user_text]
+
+
+def reports(world: World) -> list[str]:
+    """The reports below the outputs of all threads."""
+    return [path.read_text() for path in sorted(world.data_dir.rglob("outputs/*.md"))]
+
+
+# These three first: they look whether the model has connections left, which the shared gateway keeps.
+
+
+async def test_without_a_way_to_the_web_it_says_so(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("/research What is it?")
+        await world.telegram.wait_for_text(ALICE, "Research needs a way to search")
+        assert not await world.model.completions()
+
+
+async def test_kill_between_and_within_steps_runs_none_twice_and_delivers_once(world: World, web: str) -> None:
+    play = Play(
+        "What survives?",
+        [[step("Quick"), step("Slow"), step("Last", "analysis", 1, 2)]],
+        {
+            "Quick": reads(f"{web}/article", "The quick finding."),
+            "Slow": [Say(text="It "), Pause(name="slow"), Say(text="took long.")],
+            "Last": [Say(text="In the "), Pause(name="last"), Say(text="end.")],
+        },
+        f'# All\n\n## Key points\n\n- It is known that "{pages.FACT}" [1]',
+    )
+    with_web(world, web)
+    async with world:
+        await play.begin(world.model)
+        await world.telegram.user_says(f"/research {play.question}")
+        plan = await plan_of(world, ALICE, "Quick")
+        await world.kill()  # while the plan waits
+        await world.start()
+        await press(world, plan, START, ALICE)
+        await world.model.wait_for_pause("slow")
+        await until_kept(world, "The quick finding.")
+        await world.kill()  # with one step of a wave done, the other in the middle
+        await world.model.release("slow")
+        await world.start()
+        await world.model.wait_for_pause("last")
+        await world.kill()  # in the next wave
+        await world.model.release("last")
+        await world.start()
+        await world.telegram.wait_for_message(ALICE, lambda seen: bool(seen.files))
+        await world.telegram.wait_idle(ALICE)
+        delivered = [seen for seen in await world.telegram.bot_messages(ALICE) if seen.files]
+        assert len(delivered) == 1
+        begun = [r for r in await asked_for(world.model, "<step>\nQuick") if r.body["messages"][-1]["role"] == "user"]
+        assert len(begun) == 1, "a finished step is never run again"
+        (written,) = await asked_for(world.model, REPORTS)
+        assert "The quick finding." in written.last_user_text
+        assert "took long." in written.last_user_text
+
+
+async def test_a_first_look_models_by_role_and_a_report_in_word(world: World, web: str) -> None:
+    with_web(world, web, background=True, models={"reporter": "other"}, deliver=["md", "docx"])
+    world.settings["models"] = [{**model, "price": {"input": 1.0, "output": 4.0}} for model in world.config()["models"]]
+    play = Play(
+        "What is in Word?",
+        [[step("Its colour")]],
+        {"Its colour": reads(f"{web}/article", "Green.")},
+        "# In Word\n\n## Key points\n\n- It is green [1].\n\n| a | b |\n|---|---|\n| 1 | 2 |",
+    )
+    looked: list[Any] = [
+        Call(calls=(ToolUse(name="web_search", arguments=json.dumps({"query": "word"})),)),
+        Say(text="There is a lighthouse at Antlerby."),
+    ]
+    await world.model.script("Look at the first 5 results", looked, "contains")
+    async with world:
+        await play.begin(world.model)
+        await world.telegram.user_says(f"/research {play.question}")
+        plan = await plan_of(world, ALICE, "Its colour")
+        assert " USD." in plan.text
+        (planned,) = await asked_for(world.model, f"{play.question}\n</topic>\n\n<background>")
+        assert "There is a lighthouse at Antlerby." in planned.last_user_text
+        searched = [r for r in await asked_for(world.model, "Look at the first") if HITS[0][0] in str(r.body)]
+        assert searched, "the search was made"
+        await press(world, plan, START, ALICE)
+        summary = await summary_of(world, ALICE)
+        (written,) = await asked_for(world.model, REPORTS)
+        assert written.body["model"] == "sim-2"
+        if complete(DEFAULT_FOLDER) is None:
+            assert "It could not be made as docx" in summary.text
+        else:
+            assert "about-what-is-in-word.md, about-what-is-in-word.docx" in summary.text
+            sent = await world.telegram.wait_for_message(ALICE, lambda seen: "docx" in str(seen.data.get("document")))
+            assert sent.data["document"]["file_name"] == "about-what-is-in-word.docx"
+
+
+@shared
+async def test_a_question_becomes_a_plan_and_then_a_cited_report(gateway: World, person: Person, web: str) -> None:
+    play = Play(
+        f"What colour had the lighthouse of {person.first_name}?",
+        [[step("Its colour"), step("Its height", "research", 1), step("What follows", "analysis", 1, 2)]],
+        {
+            "Its colour": reads(f"{web}/article", f"It was green since 1911 ({web}/article)."),
+            "Its height": reads(f"{web}/text", f"Nothing but plain words ({web}/text)."),
+            "What follows": [Say(text="It was green.")],
+        },
+        f"# The lighthouse of {person.first_name}\n\n## Key points\n\n"
+        f'- It is green: "{pages.FACT}" [1]\n- It is 99 metres high [7]\n- "It was built by giants of old" [1]\n\n'
+        "## Overview\n\nSee [this](https://evil.example.org/x).\n\n## Sources\n\n1. made up",
+    )
+    await play.begin(gateway.model)
+    await gateway.telegram.user_says(f"/research {play.question}", user=person)
+    plan = await plan_of(gateway, person, "Its colour")
+    assert [button["text"] for button in plan.buttons] == [START, CHANGE, STOP]
+    assert "3. What follows" in plan.text
+    assert "after 1, 2" in plan.text
+    assert "Estimate:" in plan.text
+    assert not await asked_for(gateway.model, "<step>\nIts colour"), "nothing is spent before the person says so"
+
+    await press(gateway, plan, START, person)
+    summary = await summary_of(gateway, person)
+    assert f'It is green: "{pages.FACT}" [1]' in summary.text
+    assert "It is 99 metres high\n" in summary.text, "a number that no source has is taken out"
+    assert "The check took 3 citation(s) out" in summary.text
+    (report,) = [text for text in reports(gateway) if person.first_name in text]
+    assert f"1. [The lighthouse](<{web}/article>), read " in report
+    assert "made up" not in report
+    assert "evil.example.org" in report.partition("## Check of the citations")[2]
+    assert "https://evil.example.org/x)" not in report
+    assert "“It was built by giants of old” does not stand in" in report
+    (analysed,) = await asked_for(gateway.model, "<step>\nWhat follows")
+    assert "It was green since 1911" in analysed.last_user_text
+    assert "Nothing but plain words" in analysed.last_user_text
+
+    await gateway.telegram.user_says("/research status", user=person)
+    status = await gateway.telegram.wait_for_text(person, "3 of 3 steps")
+    assert "(done)" in status.text
+    assert "2 page(s) read" in status.text
+
+
+@shared
+async def test_a_plan_is_changed_and_stopped(gateway: World, person: Person) -> None:
+    play = Play(
+        f"What is new for {person.first_name}?",
+        [[step("The old way"), step("The price")], [step("The new way"), step("The price")]],
+    )
+    await play.begin(gateway.model)
+    await gateway.telegram.user_says(f"/research {play.question}", user=person)
+    plan = await plan_of(gateway, person, "The old way")
+    await press(gateway, plan, CHANGE, person)
+    await gateway.telegram.wait_for_text(person, WORDS["ask_change"])
+    await gateway.model.reset()
+    await play.plan(gateway.model, 1, change="Look at the new way instead")
+    await gateway.telegram.user_says("Look at the new way instead", user=person)
+    changed = await plan_of(gateway, person, "The new way")
+    assert "The new way · search and read · new" in changed.text
+    assert "The price · search and read\n" in changed.text
+    assert "No longer planned: The old way" in changed.text
+    await press(gateway, changed, STOP, person)
+    await gateway.telegram.wait_for_text(person, WORDS["stopped"])
+    assert not await asked_for(gateway.model, "<step>")
+
+    await gateway.telegram.user_says("!say back to normal", user=person)
+    await gateway.telegram.wait_for_text(person, "back to normal")
+
+
+@shared
+async def test_it_speaks_chinese(gateway: World, person: Person, web: str) -> None:
+    person = replace(person, language_code="zh-hans")
+    play = Play(
+        f"灯塔{person.first_name}是什么颜色？",
+        [[step("灯塔的颜色")]],
+        {"灯塔的颜色": reads(f"{web}/article", "绿色。")},
+        f"# {person.first_name}的灯塔\n\n## 要点\n\n- 灯塔是绿色的[1]。\n\n## 参考文献\n\n1. 编造的",
+        locale="zh-CN",
+    )
+    await play.begin(gateway.model)
+    await gateway.telegram.user_says(f"/research {play.question}", user=person)
+    plan = await plan_of(gateway, person, "灯塔的颜色")
+    assert ZH.research["plan_hint"] in plan.text
+    await press(gateway, plan, ZH.research["start"], person)
+    summary = await summary_of(gateway, person, ZH.research["summary_attached"])
+    assert "灯塔是绿色的[1]" in summary.text
+    assert ZH.research["summary_clean"] in summary.text
+    (report,) = [text for text in reports(gateway) if person.first_name in text]
+    assert "编造的" not in report
+    assert f"## {ZH.research['check']}" in report
+
+
+@shared
+async def test_in_a_group_only_who_asked_decides(gateway: World, person: Person) -> None:
+    other = Person(person.id + 100_000, "Other")
+    play = Play(f"What does {person.first_name} want?", [[step("Their wish")]])
+    await play.begin(gateway.model)
+    await gateway.telegram.group_says(f"/research@antler_bot {play.question}", user=person)
+    plan = await gateway.telegram.wait_for_message(TEAM, lambda seen: "Their wish" in seen.text and bool(seen.buttons))
+    pressed = await gateway.telegram.press(plan.message_id, START, chat=TEAM, user=other)
+    refused = await gateway.telegram.wait_answered(pressed.callback_id)
+    assert refused["text"] == EN.approval_answers["not_yours"]
+    pressed = await gateway.telegram.press(plan.message_id, STOP, chat=TEAM, user=person)
+    await gateway.telegram.wait_for_text(TEAM, WORDS["stopped"])
+
+
+@shared
+async def test_stop_ends_it_in_the_middle_and_resume_goes_on(
+    gateway: World, person: Person, web: str, mark: str
+) -> None:
+    play = Play(
+        f"What takes {person.first_name} long?",
+        [[step("Short work"), step("Long work", "analysis", 1)]],
+        {
+            "Short work": reads(f"{web}/article", f"Short for {person.first_name}."),
+            "Long work": [Say(text="It "), Pause(name=mark), Say(text="is done.")],
+        },
+        "# T\n\n## Key points\n\n- All is done [1].",
+    )
+    await play.begin(gateway.model)
+    await gateway.telegram.user_says(f"/research --auto {play.question}", user=person)
+    await gateway.model.wait_for_pause(mark)
+    await gateway.telegram.user_says("/stop", user=person)
+    await gateway.telegram.wait_for_text(person, "Stopped.")
+    await gateway.telegram.user_says("/research status", user=person)
+    await gateway.telegram.wait_for_text(person, "1 of 2 steps")
+    await gateway.model.release(mark)
+    await gateway.telegram.user_says("/research resume", user=person)
+    summary = await summary_of(gateway, person)
+    assert "All is done [1]" in summary.text
+    begun = [
+        r for r in await asked_for(gateway.model, "<step>\nShort work") if r.body["messages"][-1]["role"] == "user"
+    ]
+    assert len(begun) == 1
+
+
+@shared
+async def test_small_talk_and_unreadable_plans_end_honestly(gateway: World, person: Person) -> None:
+    hello = {"action": "answer", "topic": "", "text": f"Hello {person.first_name}!", "locale": "en"}
+    await gateway.model.script("<question>\nHi there", [Say(text=json.dumps(hello))], "contains")
+    await gateway.telegram.user_says("/research Hi there", user=person)
+    await gateway.telegram.wait_for_text(person, f"Hello {person.first_name}!")
+
+    await gateway.model.script("<question>\nA riddle", [Say(text="I say nothing.")], "contains")
+    await gateway.model.script("A riddle\n</topic>", [Say(text="No plan from me.")], "contains")
+    await gateway.telegram.user_says("/research A riddle", user=person)
+    await gateway.telegram.wait_for_text(person, "gave no plan that I could read")
+    repaired = [
+        each
+        for each in await asked_for(gateway.model, "A riddle\n</topic>")
+        if "No plan from me." in each.last_user_text
+    ]
+    assert len(repaired) == 1, "the planner is asked once more, with what it said"
+
+
+@shared
+async def test_the_agent_offers_it_and_a_button_begins_it(gateway: World, person: Person) -> None:
+    play = Play(f"What is offered to {person.first_name}?", [[step("An offer")]])
+    await play.begin(gateway.model)
+    offer = {"question": "Shall I research it?", "options": [f"/research {play.question}", "No"]}
+    await gateway.telegram.user_says(call("ask_clarification", **offer), user=person)
+    asked = await gateway.telegram.wait_for_message(person, lambda seen: len(seen.buttons) == 2)
+    await press(gateway, asked, asked.buttons[0]["text"], person)
+    plan = await plan_of(gateway, person, "An offer")
+    await press(gateway, plan, STOP, person)
+    await gateway.telegram.wait_for_text(person, WORDS["stopped"])
+
+
+@shared
+async def test_questions_about_it_are_answered_from_its_records(gateway: World, person: Person, web: str) -> None:
+    play = Play(
+        f"What can be asked by {person.first_name}?",
+        [[step("Only this")]],
+        {"Only this": reads(f"{web}/article", "Green.")},
+        "# T\n\n## Key points\n\n- It is green [1].",
+    )
+    await play.begin(gateway.model)
+    await gateway.telegram.user_says(f"/research --auto {play.question}", user=person)
+    await gateway.telegram.wait_for_message(person, lambda seen: bool(seen.files))
+    asked = call("research_record", what="1", words="painted")
+    await gateway.telegram.user_says(f"{asked}\n!quote painted", user=person)
+    answer = await gateway.telegram.wait_for_text(person, "I read: ")
+    assert pages.FACT in answer.text
+
+
+@shared
+async def test_what_cannot_be_asked_for_is_explained(gateway: World, person: Person) -> None:
+    await gateway.telegram.user_says("/research --style epic What is it?", user=person)
+    told = await gateway.telegram.wait_for_text(person, "There is no style epic")
+    assert "strategic" in told.text
+    await gateway.telegram.user_says("/research resume", user=person)
+    await gateway.telegram.wait_for_text(person, WORDS["nothing_to_resume"])
+    await gateway.telegram.user_says("/research", user=person)
+    await gateway.telegram.wait_for_text(person, WORDS["none"])
+
+
+async def until_kept(world: World, words: str, seconds: float = 20.0) -> None:
+    """Until a checkpoint holds what a step wrote."""
+    async with asyncio.timeout(seconds):
+        while not await asyncio.to_thread(_kept, world, words):
+            pass
+
+
+def _kept(world: World, words: str) -> bool:
+    with closing(sqlite3.connect(f"file:{world.data_dir / 'checkpoints.db'}?mode=ro", uri=True)) as saved:
+        return any(words.encode() in bytes(value) for (value,) in saved.execute("SELECT value FROM writes"))
