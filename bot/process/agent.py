@@ -6,11 +6,9 @@ import asyncio
 import importlib
 import logging
 from dataclasses import replace
-from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from bot.store.research import StoreSources
 from bot.store.sql import libpq_url
 from bot.tasks import Tasks
 from bot.texts import texts_for
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from bot.process.tracing import OtlpTracing
     from bot.redaction import Redactor
     from bot.settings import Settings
-    from bot.store.retrying import RetryingStore
     from harness.agents.parts import Parts
     from harness.agents.profiles import AgentDefinition
     from harness.graph.sandbox import SandboxSetup
@@ -163,13 +160,12 @@ class Agent:
         return await make(parts, libpq_url(settings.checkpoints), former)
 
 
-def research_parts(settings: Settings, store: RetryingStore) -> ResearchParts | None:
+def research_parts(settings: Settings) -> ResearchParts | None:
     """What researches need; None where they are switched off."""
     if not settings.research.enabled:
         return None
     return ResearchParts(
         settings=settings.research,
-        sources=partial(StoreSources, store),
         words=lambda locale: {key: unmarked(text) for key, text in texts_for(locale).research.items()},
     )
 

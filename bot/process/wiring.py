@@ -289,7 +289,7 @@ class Wiring:
             health=self.models,
             tracing=self.tracing,
             sources=sources_in(settings.data_dir),
-            research=research_parts(settings, store),
+            research=research_parts(settings),
         )
 
     def _make_access(self, store: RetryingStore, responder: Responder) -> None:

@@ -31,7 +31,6 @@ from bot.store.tables import (
     memory_queue,
     outbox,
     prompts,
-    research_sources,
     run_events,
     runs,
     threads,
@@ -298,7 +297,7 @@ def _blank_run(tx: Connection, row: Row[*tuple[Any, ...]]) -> bool:
 
 def delete_thread(tx: Connection, thread_id: str) -> bool:
     """The thread itself, whose runs are blank; False when it was gone, or nobody had used it."""
-    for table in (branches, effects, memory_queue, research_sources):
+    for table in (branches, effects, memory_queue):
         tx.execute(delete(table).where(table.c.thread_id == thread_id))
     gone = delete(threads).where(threads.c.thread_id == thread_id).returning(threads.c.touched_at)
     return tx.scalar(gone) is not None

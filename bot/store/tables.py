@@ -496,16 +496,3 @@ tokens = Table(
     UniqueConstraint("digest"),
     Index(None, "person"),
 )
-
-research_sources = Table(
-    "research_sources",
-    metadata,
-    _text("thread_id", "the thread of the research"),
-    _text("research_id", "the run that began it"),
-    _text("part", "SHA-256 of the address and the text, hex"),
-    _text("address", "where it was read, after redirects"),
-    _text("title", "of the page, untrusted"),
-    _text("text", "what was read of it at once: all, or a part of a long page"),
-    _time("fetched_at", "when"),
-    PrimaryKeyConstraint("thread_id", "research_id", "part"),
-)

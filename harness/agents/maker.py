@@ -120,7 +120,7 @@ class AgentMaker:
 
         pool = self._pool(research_kinds(research.settings, tools), lead, tools)
         team = ResearchTeam(pool, tools, partial(self._model_of, lead), self._parts.spool)
-        return make_research(team, research, self._parts.clock, self._saver)
+        return make_research(team, research, self._parts.sources, self._saver)
 
     def _chain(
         self, settings: ModelSettings, model: BuiltModel, tools: Sequence[BaseTool], deferred: Sequence[str] | None
@@ -195,7 +195,7 @@ class AgentMaker:
     def _tools(self, settings: ModelSettings) -> list[BaseTool]:
         parts, sees = self._parts, settings.supports_vision
         planning = [planning_tool()] if self._definition.settings.features.planning else []
-        planning += [record_tool(parts.research)] if parts.research is not None else []
+        planning += [record_tool(parts.sources)] if parts.research is not None else []
         if parts.sandbox is None:
             return [ask_tool(), *planning, *parts.tools]
         own = sandbox_tools(parts.sandbox, spool=parts.spool, sees_images=sees, clock=parts.clock)

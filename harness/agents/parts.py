@@ -62,9 +62,9 @@ class Parts:
     are delivered; None: none can be sent. servers: whose tools agents have besides, started and closed by the caller.
     scheduling: None: nothing can be put off. skills: None: there are none, as without a sandbox. remembering: None:
     nothing is remembered. steering: what is said to runs at work; None: nothing. health: is told how calls of models
-    went. tracing: None: nobody traces. research: None: no turn is a research. sources: what runs have read of the web.
-    tools: further ones; once loaded (tools.py), all but those of the sandbox. outside: some of them bring what strangers
-    wrote.
+    went. tracing: None: nobody traces. sources: keep what runs have read of the web. research: None: no turn is one.
+    tools: further ones; once loaded (tools.py), all but those of the sandbox. outside: some of them bring what
+    strangers wrote.
     """
 
     models: Sequence[ModelSettings]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
     from langchain_core.messages import AIMessage
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from harness.guardrails.approvals import Approval, CallKey
     from harness.ports import AnyRunEvent
     from harness.skills.library import SkillView
-
-    Fetched = Callable[[str, str, str], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -52,8 +50,7 @@ class RunScope:
     """The graph's run-scoped context (`runtime.context`): who runs, and where, for middlewares and tools.
 
     delegated: of a subagent. depth: 0 for the lead agent, 1 for its subagents. skills: that it has. skill_limits: what
-    those that its lead agent follows leave of the tools, by their names. fetched: told of each page that is read,
-    (address, title, text); None where nobody asks for them."""
+    those that its lead agent follows leave of the tools, by their names."""
 
     ctx: RunContext
     skills: SkillView
@@ -63,7 +60,6 @@ class RunScope:
     approvals: RunApprovals = field(default_factory=RunApprovals)
     answering: Answering = field(default_factory=Answering)
     skill_limits: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    fetched: Fetched | None = None
 
     def key(self, inner: str) -> str:
         """What is unique within this agent's thread, made unique within the run: subagents have keys of their own."""

@@ -7,13 +7,15 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.research.sources import SHORTEST_QUOTE, canonical, occurs
+from harness.web.sources import occurs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from harness.research.sources import Source
+    from harness.web.sources import ReadPage
 
+SHORTEST_QUOTE = 8
+"""Characters, without blanks, that quoted words need to be looked for: shorter ones are no quotes."""
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NUMBERS = re.compile(r"(?<![ \t])[ \t]*+\[\^?(\d{1,4}(?:\s*[,;、，]\s*\d{1,4})*)\](?![(:])")
 _LINK = re.compile(r"\[([^\]\n]{0,300})\]\((https?://[^)\s]{1,2000})\)")
@@ -39,13 +41,13 @@ class Misquoted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A report after the check. text: numbered from 1 in the order in which sources are first cited. cited: the sources
+    """A report after the check. text: numbered from 1 in the order in which sources are first cited. cited: the pages
     in that order. citations: how many places cite one. unknown: numbers that no source had. foreign: addresses that
-    were not fetched in this research; misquoted: see there; quotes: how many were looked for. merged: sources left out,
+    were not fetched in this research; misquoted: see there; quotes: how many were looked for. merged: pages left out,
     since another one has the same content."""
 
     text: str
-    cited: tuple[Source, ...] = ()
+    cited: tuple[ReadPage, ...] = ()
     citations: int = 0
     unknown: int = 0
     foreign: tuple[str, ...] = ()
@@ -61,27 +63,28 @@ class Checked:
 
 @dataclass(slots=True)
 class _Check:
-    """sources: as the model was given them, numbered from 1."""
+    """pages: as the model was given them, numbered from 1. texts: of them, by the SHA-256."""
 
-    sources: Sequence[Source]
+    pages: Sequence[ReadPage]
+    texts: Mapping[str, str]
     numbers: dict[str, int] = field(default_factory=dict)
-    cited: list[Source] = field(default_factory=list)
+    cited: list[ReadPage] = field(default_factory=list)
     citations: int = 0
     unknown: int = 0
     foreign: dict[str, None] = field(default_factory=dict)
     quotes: int = 0
-    misquoted: list[tuple[str, Source]] = field(default_factory=list)
+    misquoted: list[tuple[str, ReadPage]] = field(default_factory=list)
 
-    def known(self, address: str) -> Source | None:
-        key = canonical(address)
-        return next((source for source in self.sources if canonical(source.address) == key), None)
+    def number(self, page: ReadPage) -> int:
+        """The number under which it is delivered. Pages with the same content have the same one."""
+        if page.sha256 not in self.numbers:
+            self.cited.append(page)
+            self.numbers[page.sha256] = len(self.cited)
+        return self.numbers[page.sha256]
 
-    def number(self, source: Source) -> int:
-        """The number under which it is delivered. Sources with the same content have the same one."""
-        if source.digest not in self.numbers:
-            self.cited.append(source)
-            self.numbers[source.digest] = len(self.cited)
-        return self.numbers[source.digest]
+    def says(self, page: ReadPage, words: str) -> bool:
+        """Whether the words stand in what was read of the page."""
+        return any(occurs(words, text) for text in page.texts(self.texts))
 
     def sentence(self, text: str) -> str:
         """One sentence with its citations: a source in which its quoted words do not stand is none for it."""
@@ -89,23 +92,22 @@ class _Check:
             words for found in _QUOTE.finditer(text) if len("".join((words := _words(found)).split())) >= SHORTEST_QUOTE
         ]
         named = [int(each) for found in _NUMBERS.finditer(text) for each in re.findall(r"\d+", found[1])]
-        given = [self.sources[number - 1] for number in named if 0 < number <= len(self.sources)]
+        given = [self.pages[number - 1] for number in named if 0 < number <= len(self.pages)]
         refused: set[str] = set()
         for words in quoted if given else ():
             self.quotes += 1
-            holding = {source.digest for source in given if occurs(words, source.texts)}
-            if not holding:
+            if not any(self.says(page, words) for page in given):
                 self.misquoted.append((words, given[0]))
-                refused |= {source.digest for source in given}
+                refused |= {page.sha256 for page in given}
         return _NUMBERS.sub(lambda found: self._numbered(found, refused), text)
 
     def _numbered(self, found: re.Match[str], refused: set[str]) -> str:
         kept: dict[int, None] = {}
         for number in map(int, re.findall(r"\d+", found[1])):
-            if not 0 < number <= len(self.sources):
+            if not 0 < number <= len(self.pages):
                 self.unknown += 1
-            elif (source := self.sources[number - 1]).digest not in refused:
-                kept[self.number(source)] = None
+            elif (page := self.pages[number - 1]).sha256 not in refused:
+                kept[self.number(page)] = None
         self.citations += len(kept)
         blank = found[0][: len(found[0]) - len(found[0].lstrip())]
         return blank + "".join(f"[{number}]" for number in kept) if kept else ""
@@ -116,20 +118,21 @@ class _Check:
         return _BARE.sub(lambda found: self._bare(found[1]), text)
 
     def _cited(self, address: str) -> str:
-        source = self.known(address)
-        if source is None:
+        number = next((number for number, page in enumerate(self.pages, 1) if page.is_at(address)), None)
+        if number is None:
             self.foreign[address] = None
             return ""
-        return f" [{self.sources.index(source) + 1}]"
+        return f" [{number}]"
 
     def _bare(self, address: str) -> str:
         ending = address[len(address.rstrip(".,;:!?")) :]
         return self._cited(address.rstrip(".,;:!?")).lstrip() + ending
 
 
-def check(report: str, sources: Sequence[Source]) -> Checked:
-    """Check a report against the sources of its research, as numbered for the model from 1. Code is left alone."""
-    work = _Check(sources)
+def check(report: str, pages: Sequence[ReadPage], texts: Mapping[str, str]) -> Checked:
+    """Check a report against what was read in its research, as numbered for the model from 1. Code is left alone.
+    texts: of the pages, see harness.web.sources.texts_of; a quotation of a page without one does not stand in it."""
+    work = _Check(pages, texts)
     parts = _CODE.split(_OWN_LIST.sub("\n", "\n" + report).lstrip("\n"))
     told = []
     for place, part in enumerate(parts):
@@ -137,9 +140,9 @@ def check(report: str, sources: Sequence[Source]) -> Checked:
             told.append(part)
         else:
             told.append(_SENTENCE.sub(lambda found: work.sentence(found[0]), work.linked(part)))
-    merged = len(sources) - len({source.digest for source in sources})
+    merged = len(pages) - len({page.sha256 for page in pages})
     misquoted = tuple(
-        Misquoted(words, work.numbers.get(source.digest, 0), source.address) for words, source in work.misquoted
+        Misquoted(words, work.numbers.get(page.sha256, 0), page.first.address) for words, page in work.misquoted
     )
     return Checked(
         text="".join(told).strip(),

@@ -13,8 +13,6 @@ from harness.config import Section
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from harness.research.sources import Sources
-
 INHERIT = "inherit"
 """Value of a role's model: the one that answers in the conversation."""
 
@@ -83,9 +81,8 @@ class ResearchSettings(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchParts:
-    """What researches need besides their agents. sources: of (thread, research). words: the sentences for people of a
-    language (bot/texts, `research`)."""
+    """What researches need besides their agents. words: the sentences for people of a language (bot/texts,
+    `research`)."""
 
     settings: ResearchSettings
-    sources: Callable[[str, str], Sources]
     words: Callable[[str], Mapping[str, str]]

@@ -10,8 +10,8 @@ any two of them.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from harness.research.plan import Plan, estimate, read_plan
 from harness.research.record import CLOSING, Cited, Finding, Phase, Research, research_of
 from harness.research.team import ROLE_OF, Done, Role, Task
 from harness.tools.asking import WAS_ASKED
+from harness.web.sources import pages_read, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,13 +41,11 @@ if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
-    from harness.graph.signals import Fetched
     from harness.graph.state import Graph
-    from harness.ports import Clock
     from harness.research.config import ResearchParts
     from harness.research.plan import Step
-    from harness.research.sources import Source, Sources
     from harness.research.team import Team
+    from harness.web.sources import ReadPage, Sources
 
 MOST_RUNS = 256
 """Runs whose checklists are remembered."""
@@ -58,9 +57,9 @@ State = Any
 Update = dict[str, Any]
 
 
-def make_research(team: Team, parts: ResearchParts, clock: Clock, saver: BaseCheckpointSaver[Any]) -> Graph:
-    """The compiled graph."""
-    nodes = _Nodes(team, parts, clock)
+def make_research(team: Team, parts: ResearchParts, sources: Sources, saver: BaseCheckpointSaver[Any]) -> Graph:
+    """The compiled graph. sources: where its agents' tools keep what they read."""
+    nodes = _Nodes(team, parts, sources)
     graph = StateGraph(ThreadState, context_schema=RunScope)
     for node in (
         nodes.coordinator,
@@ -125,11 +124,11 @@ def _research(state: State) -> Research:
 class _Nodes:
     """The nodes of the graph, by their names."""
 
-    def __init__(self, team: Team, parts: ResearchParts, clock: Clock) -> None:
+    def __init__(self, team: Team, parts: ResearchParts, sources: Sources) -> None:
         self._team = team
-        self._clock = clock
         self._parts = parts
         self._settings = parts.settings
+        self._sources = sources
         self._ended: LRUCache[str, set[str]] = LRUCache(MOST_RUNS)
         """Of each run the steps that are over, which the checklist shows while others of their wave go on."""
 
@@ -268,12 +267,7 @@ class _Nodes:
         if not self._team.can(role):
             return Done(state="failed", text="", detail=self._words(runtime)["no_tools"])
         task = prompts.step_task(research, step, self._team.model(role).context_window)
-        sources = self._sources(research, scope_of(runtime))
-
-        async def fetched(address: str, title: str, text: str) -> None:
-            await sources.add(address, title, text, self._clock.now())
-
-        return await self._perform(role, step.title, task, runtime, fetched=fetched)
+        return await self._perform(role, step.title, task, runtime)
 
     def _show(self, research: Research, ended: set[str], runtime: Scope) -> None:
         """The plan as a checklist."""
@@ -287,9 +281,9 @@ class _Nodes:
     async def reporter(self, state: State, runtime: Scope) -> Update:
         """The report in the model's own words; the check and the delivery are no model's."""
         research = _research(state)
-        sources = await self._sources(research, scope_of(runtime)).get()
+        pages = await self._pages(research, runtime)
         window = self._team.model(Role.REPORTER).context_window
-        task = prompts.reporter_task(research, sources, self._settings.length, window)
+        task = prompts.reporter_task(research, pages, self._settings.length, window)
         return research.write(report=await self._asked(Role.REPORTER, "reporter", task, runtime))
 
     async def deliver(self, state: State, runtime: Scope) -> Update:
@@ -301,8 +295,10 @@ class _Nodes:
             failed = telling.failed_lines(research, words)
             text = "\n\n".join([words["nothing_found"], "\n".join(failed), words["resume_hint"]])
             return {**self._final(text, runtime), **research.write(phase=Phase.FAILED)}
-        checked = check(research.report, await self._sources(research, scope).get())
-        cited = tuple(_cited(number, source) for number, source in enumerate(checked.cited, 1))
+        pages = await self._pages(research, runtime)
+        # In a thread: long pages take a while to be searched for words.
+        checked = await asyncio.to_thread(check, research.report, pages, await texts_of(self._sources, pages))
+        cited = tuple(_cited(number, page) for number, page in enumerate(checked.cited, 1))
         whole = telling.report_text(research, checked, cited, words)
         title = research.plan.title if research.plan is not None else UNNAMED
         wanted = self._settings.deliver
@@ -313,6 +309,7 @@ class _Nodes:
         text = telling.summary_text(research, checked, cited, words, ready, wanted) if ready else whole
         done = research.write(
             phase=Phase.DONE,
+            delivered=checked.text,
             cited=cited,
             file=ready[0].path if ready else "",
             check={
@@ -337,17 +334,16 @@ class _Nodes:
     def _words(self, runtime: Scope) -> Mapping[str, str]:
         return self._parts.words(scope_of(runtime).ctx.locale)
 
-    def _sources(self, research: Research, scope: RunScope) -> Sources:
-        return self._parts.sources(scope.ctx.thread_id, research.id)
+    async def _pages(self, research: Research, runtime: Scope) -> Sequence[ReadPage]:
+        """What was read in this research, in the order by which the reporter is given numbers."""
+        return await pages_read(self._sources, scope_of(runtime).ctx.thread_id, research.runs)
 
-    async def _perform(
-        self, role: Role, about: str, prompt: str, runtime: Scope, fetched: Fetched | None = None
-    ) -> Done:
+    async def _perform(self, role: Role, about: str, prompt: str, runtime: Scope) -> Done:
         """Have a task done. about: the title of a step, else the key of a description."""
         description = self._words(runtime).get(f"doing_{about}", about)
         # A key of its own for each try: what an earlier one had begun is neither believed nor taken for this one's.
         task = Task(role=role, key=f"research-{secrets.token_hex(6)}", description=description, prompt=prompt)
-        return await self._team.perform(task, replace(scope_of(runtime), fetched=fetched), runtime)
+        return await self._team.perform(task, scope_of(runtime), runtime)
 
     async def _asked(self, role: Role, about: str, prompt: str, runtime: Scope) -> str:
         """What an agent says without which the research cannot go on. Raises ModelFailure."""
@@ -415,11 +411,6 @@ def _status(step: str, ended: set[str], ready: set[str], count: int) -> TodoStat
     return TodoStatus.IN_PROGRESS if working else TodoStatus.PENDING
 
 
-def _cited(number: int, source: Source) -> Cited:
-    return Cited(
-        number=number,
-        address=source.address,
-        title=source.title,
-        fetched_at=source.fetched_at.isoformat(),
-        digest=source.digest,
-    )
+def _cited(number: int, page: ReadPage) -> Cited:
+    first = page.first
+    return Cited(number=number, address=first.address, title=first.title, fetched_at=first.fetched_at.isoformat())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.research.config import Length, ResearchSettings
     from harness.research.plan import Step
     from harness.research.record import Finding, Research
-    from harness.research.sources import Source
+    from harness.web.sources import ReadPage
 
 CHARACTERS_PER_TOKEN = 2.5
 """Of mixed languages, on the safe side."""
@@ -228,15 +228,16 @@ def step_task(research: Research, step: Step, window: int) -> str:
     return "\n\n".join(parts)
 
 
-def reporter_task(research: Research, sources: Sequence[Source], length: Length, window: int) -> str:
-    """The form of the report, all findings, and the sources with the numbers by which they are cited."""
+def reporter_task(research: Research, pages: Sequence[ReadPage], length: Length, window: int) -> str:
+    """The form of the report, all findings, and the pages with the numbers by which they are cited."""
     form = REPORTER.format(
         locale=research.locale or "of the topic",
         extra=SURVEY if length == "long" and research.style in LONG_STYLES else "",
         style=STYLES[research.style],
         length=LENGTHS[length],
     )
-    listed = "\n".join(f"[{number}] {_line(source.title)} {source.address}" for number, source in enumerate(sources, 1))
+    read = [page.first for page in pages]
+    listed = "\n".join(f"[{number}] {_line(page.title)} {page.address}" for number, page in enumerate(read, 1))
     parts = [form, _topic(research)]
     if research.plan is not None:
         parts.append(f"Title of the plan: {_data(research.plan.title)}")

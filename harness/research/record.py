@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.context import RunContext, RunInput
-    from harness.research.sources import Source
+    from harness.web.sources import ReadPage
 
 LONGEST_QUESTION = 8000
 CLOSING = "deliver"
@@ -68,18 +68,18 @@ class Cited(BaseModel):
     address: str
     title: str
     fetched_at: str
-    digest: str
 
 
 class Research(BaseModel):
-    """id: of the run that began it. run: the one that works, or worked last, on it. who: person id. clarified:
-    (question, answer) pairs. changes: what the person wanted changed, oldest first. known: titles of the steps of the
-    plan that was shown before. plans: how many were made since the question, changed ones not counted."""
+    """id: of the run that began it. runs: that worked on it, the newest last; what any of them has read can be cited.
+    who: person id. clarified: (question, answer) pairs. changes: what the person wanted changed, oldest first. known:
+    titles of the steps of the plan that was shown before. plans: how many were made since the question, changed ones
+    not counted. report: as it was written. delivered: its text after the check, numbered as `cited` is."""
 
     model_config = ConfigDict(frozen=True)
 
     id: str
-    run: str
+    runs: tuple[str, ...]
     who: str
     phase: Phase
     question: str
@@ -97,6 +97,7 @@ class Research(BaseModel):
     choice: str = ""
     findings: dict[str, Finding] = {}
     report: str = ""
+    delivered: str = ""
     file: str = ""
     cited: tuple[Cited, ...] = ()
     check: dict[str, Any] = {}
@@ -109,6 +110,11 @@ class Research(BaseModel):
     def found(self, step: str, finding: Finding) -> dict[str, Any]:
         """An update of the thread's state that adds what came of a step."""
         return {RESEARCH: {"id": self.id, "findings": {step: finding.model_dump(mode="json")}}}
+
+    @property
+    def run(self) -> str:
+        """The run that works on it, or worked last."""
+        return self.runs[-1]
 
     @property
     def ended_steps(self) -> dict[str, Finding]:
@@ -140,7 +146,7 @@ def research_of(values: Mapping[str, Any]) -> Research | None:
         return None
 
 
-def research_view(research: Research, sources: Sequence[Source]) -> ResearchView:
+def research_view(research: Research, pages: Sequence[ReadPage]) -> ResearchView:
     """What people are told of a research, whoever works on it."""
     ended = research.ended_steps
     return ResearchView(
@@ -150,7 +156,7 @@ def research_view(research: Research, sources: Sequence[Source]) -> ResearchView
         phase=research.phase.value,
         can_resume=research.phase in RESUMABLE or (research.phase is Phase.STOPPED and research.plan is not None),
         steps=tuple((step.title, ended[step.id].state if step.id in ended else "") for step in research.steps),
-        sources=len(sources),
+        sources=len(pages),
         file=research.file,
     )
 
@@ -180,7 +186,7 @@ def begun(values: Mapping[str, Any], ctx: RunContext, run_input: RunInput, style
     if asked is not None and not asked.resumes:
         research = Research(
             id=ctx.run_id,
-            run=ctx.run_id,
+            runs=(ctx.run_id,),
             who=ctx.speaker.id,
             phase=Phase.BEGUN,
             question=run_input.words[:LONGEST_QUESTION],
@@ -190,14 +196,15 @@ def begun(values: Mapping[str, Any], ctx: RunContext, run_input: RunInput, style
         return {RESEARCH: research.model_dump(mode="json")}
     if known is None:
         raise ValueError("a turn of a research in a thread without one")
+    runs = tuple(dict.fromkeys((*known.runs, ctx.run_id)))
     if asked is not None or known.phase in RESUMABLE:
         again = {step: Finding(state="open") for step, each in known.findings.items() if each.state != "completed"}
-        return known.write(run=ctx.run_id, phase=_resumed(known), choice="", findings=again)
+        return known.write(runs=runs, phase=_resumed(known), choice="", findings=again)
     words = run_input.words[:LONGEST_QUESTION]
     if known.phase is Phase.ASKED:
-        return known.write(run=ctx.run_id, phase=Phase.BEGUN, clarified=(*known.clarified, (known.asked, words)))
+        return known.write(runs=runs, phase=Phase.BEGUN, clarified=(*known.clarified, (known.asked, words)))
     changes = known.changes if run_input.choice else (*known.changes, words)
-    return known.write(run=ctx.run_id, choice=run_input.choice or "changed", changes=changes)
+    return known.write(runs=runs, choice=run_input.choice or "changed", changes=changes)
 
 
 def _resumed(research: Research) -> Phase:

@@ -11,18 +11,17 @@ from langchain_core.tools import BaseTool, tool
 from harness.graph.calls import IDEMPOTENT, RECORD
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import scope_of
-from harness.research.citations import check
 from harness.research.record import research_of
 from harness.text.frames import outside
+from harness.web.sources import pages_read, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from langchain.agents.middleware import ModelRequest, ModelResponse
 
-    from harness.research.config import ResearchParts
     from harness.research.record import Research
-    from harness.research.sources import Source
+    from harness.web.sources import Sources
 
 AROUND = 400
 """Characters on each side of words that were looked for."""
@@ -31,9 +30,10 @@ LONGEST = 15_000
 """Characters of an answer."""
 REPORT, FINDINGS = "report", "findings"
 NONE = "There is no finished research in this thread."
+READ_AGAIN = "Read its page again, where it matters."
 
 
-def record_tool(parts: ResearchParts) -> BaseTool:
+def record_tool(sources: Sources) -> BaseTool:
     """The tool; it reads the thread's own records alone."""
 
     @tool(RECORD)
@@ -45,22 +45,26 @@ def record_tool(parts: ResearchParts) -> BaseTool:
         """Look up the newest research of this thread: its report, what each step found, what a source says. Answer
         questions about it from here, with its numbers; search again only for what is not in it."""
         research = research_of(runtime.state)
-        if research is None or not research.report:
+        if research is None or not research.delivered:
             return done(runtime, RECORD, NONE)
-        sources = await parts.sources(scope_of(runtime).ctx.thread_id, research.id).get()
         asked = what.strip().strip("[]").lower()
         if asked == REPORT:
-            return _told(runtime, "[the report]", check(research.report, sources).text)
+            return _told(runtime, "[the report]", research.delivered)
         if asked == FINDINGS:
             return _told(runtime, "[the findings of the steps]", _findings(research))
         cited = next((each for each in research.cited if str(each.number) == asked), None)
-        source = next((each for each in sources if cited is not None and each.digest == cited.digest), None)
-        if cited is None or source is None:
+        if cited is None:
             known = ", ".join(str(each.number) for each in research.cited)
             return failed(runtime, RECORD, f"Say report, findings, or one of the sources {known or '(there is none)'}.")
         about = f"[source {cited.number}, read {cited.fetched_at[:16].replace('T', ' ')} UTC]"
-        text = _passages(source, words) if words.strip() else "\n\n".join(source.texts)
-        return _told(runtime, about, f"url: {source.address}\ntitle: {source.title}\n\n{text}")
+        pages = await pages_read(sources, scope_of(runtime).ctx.thread_id, research.runs)
+        read = [page for page in pages if page.is_at(cited.address)]
+        kept = await texts_of(sources, read)
+        texts = [text for page in read for text in page.texts(kept)]
+        if not texts:
+            return failed(runtime, RECORD, f"What was read of source {cited.number} is not kept any more. {READ_AGAIN}")
+        text = _passages(texts, words) if words.strip() else "\n\n".join(texts)
+        return _told(runtime, about, f"url: {cited.address}\ntitle: {cited.title}\n\n{text}")
 
     research_record.metadata = {IDEMPOTENT: True}
     return research_record
@@ -81,11 +85,11 @@ def _findings(research: Research) -> str:
     )
 
 
-def _passages(source: Source, words: str) -> str:
+def _passages(texts: Sequence[str], words: str) -> str:
     """What stands around any of these words, in the order of the page."""
     wanted = [word for word in words.casefold().split() if len(word) > 2] or [words.casefold().strip()]
     passages: list[str] = []
-    for text in source.texts:
+    for text in texts:
         folded, end = text.casefold(), 0
         for place in sorted(found for word in wanted if (found := folded.find(word)) >= 0):
             if place >= end and len(passages) < MOST_PASSAGES:
@@ -102,7 +106,7 @@ class ResearchRecord(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         state: Any = request.state
         research = research_of(state)
-        if research is None or not research.report:
+        if research is None or not research.delivered:
             request = request.override(tools=_without(request.tools))
         return await handler(request)
 

@@ -33,6 +33,7 @@ from harness.skills.library import NO_SKILLS
 from harness.skills.prompt import chosen_skill
 from harness.threads import operations as threads
 from harness.threads.checkpoints import RUN_KEY, FinishedTurns, open_checkpoints, thread_config
+from harness.web.sources import pages_read
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -308,11 +309,11 @@ class HarnessRunner:
 
     async def research(self, thread_id: str) -> ResearchView | None:
         """The thread's newest research."""
-        saved, parts = (await self.head(thread_id)).saved, self._parts.research
+        saved = (await self.head(thread_id)).saved
         known = research_of(saved.checkpoint["channel_values"]) if saved is not None else None
-        if known is None or parts is None:
+        if known is None or self._parts.research is None:
             return None
-        return research_view(known, await parts.sources(thread_id, known.id).get())
+        return research_view(known, await pages_read(self._parts.sources, thread_id, known.runs))
 
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""

@@ -1,6 +1,7 @@
 """The pages that a thread's runs have read: kept so that reading on loads nothing again, and citations can be checked.
 
 A source belongs to a run: what an earlier run of the thread loaded counts for a later one from when that one reads it.
+What a subagent reads is its run's.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from harness.files.durable import write_atomically
 from harness.web.search.merging import normalized
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
 MOST_SOURCES = 400
@@ -33,6 +34,7 @@ _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 _MARKS = re.compile(r"[*_`~\\\[\]]+")
 _BLOCKS = re.compile(r"[#>|]+|^[ \t]*[-+][ \t]", re.MULTILINE)
 _GAP = re.compile(r"\s*(?:\[?(?:\.\.\.|…)\]?)\s*")
+_STOPS = " \"'.,;:!?。、"
 _SIGNS = str.maketrans({**dict.fromkeys("‘’‚‛´", "'"), **dict.fromkeys("“”„‟«»", '"'), **dict.fromkeys("‐‑‒–—―−", "-")})
 
 
@@ -78,28 +80,57 @@ class Sources(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
-    """What is known of a citation. source: the page that the run read at the address, None for none. quoted: whether
-    the words stand there; False also where its text is gone or nothing is quoted."""
+class ReadPage:
+    """A page that runs have read, under whichever of its addresses. sources: each time, in order, at least one."""
 
-    source: Source | None
-    quoted: bool
+    sources: tuple[Source, ...]
+
+    @property
+    def first(self) -> Source:
+        """The address, the title and the time that a citation names."""
+        return self.sources[0]
+
+    @property
+    def sha256(self) -> str:
+        """Of its newest text: the same for pages with the same content."""
+        return self.sources[-1].sha256
+
+    def is_at(self, url: str) -> bool:
+        """Whether an address means this page."""
+        return any(source.is_at(url) for source in self.sources)
+
+    def texts(self, kept: Mapping[str, str]) -> list[str]:
+        """What was read of it, each text once, oldest first. kept: by the SHA-256, see texts_of."""
+        return [kept[each] for each in dict.fromkeys(source.sha256 for source in self.sources) if each in kept]
 
 
-async def cited(sources: Sources, thread_id: str, run_id: str, url: str, words: str = "") -> Cited:
-    """Check a citation: was this address read in this run, do these words occur in it."""
-    read = [source for source in await sources.of_run(thread_id, run_id) if source.is_at(url)]
-    for source in reversed(read):
-        text = await sources.text(source) if words else None
-        if text is not None and await asyncio.to_thread(occurs, words, text):
-            return Cited(source, quoted=True)
-    return Cited(read[-1] if read else None, quoted=False)
+async def pages_read(sources: Sources, thread_id: str, run_ids: Iterable[str]) -> tuple[ReadPage, ...]:
+    """What these runs of a thread have read, each page once, in the order in which they were first read."""
+    found = [source for run_id in dict.fromkeys(run_ids) for source in await sources.of_run(thread_id, run_id)]
+    pages: list[list[Source]] = []
+    places: dict[str, list[Source]] = {}
+    for source in _in_time(found):
+        keys = normalized(source.url), normalized(source.address)
+        page = next((places[key] for key in keys if key in places), None)
+        if page is None:
+            pages.append(page := [])
+        page.append(source)
+        for key in keys:
+            places.setdefault(key, page)
+    return tuple(ReadPage(tuple(page)) for page in pages)
+
+
+async def texts_of(sources: Sources, pages: Iterable[ReadPage]) -> dict[str, str]:
+    """All texts of these pages that are still kept, by their SHA-256."""
+    every = {source.sha256: source for page in pages for source in page.sources}
+    texts = {sha256: await sources.text(source) for sha256, source in every.items()}
+    return {sha256: text for sha256, text in texts.items() if text is not None}
 
 
 def occurs(words: str, text: str) -> bool:
-    """Whether a quotation stands in a page: case, spaces, markup and the form of quotes and dashes do not count, and
-    `…` or `...` in it stands for anything."""
-    pieces = [piece for piece in (_spoken(each) for each in _GAP.split(words)) if piece]
+    """Whether a quotation stands in a page: case, spaces, markup, the form of quotes and dashes and the stop at its
+    end do not count, and `…` or `...` in it stands for anything."""
+    pieces = [piece for piece in (_spoken(each).strip(_STOPS) for each in _GAP.split(words)) if piece]
     if sum(map(len, pieces)) < LEAST_WORDS:
         return False
     spoken, at = _spoken(text), 0

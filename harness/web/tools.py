@@ -104,8 +104,6 @@ def fetch_tool(pages: Pages, settings: FetchSettings) -> BaseTool:
         if start and start >= len(page.text):
             return failed(runtime, WEB_FETCH, f"The page ends before that: it has {len(page.text)} characters.")
         text = page.text[start : start + PART]
-        if (fetched_by := scope_of(runtime).fetched) is not None:
-            await fetched_by(page.url, page.title, text)
         return found(runtime, WEB_FETCH, _note(page, start, settings.max_mb), _headed(page, text))
 
     web_fetch.metadata = {IDEMPOTENT: True}

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from harness.context import (
-        HistoryEntry,
         Removal,
         ResearchView,
         RunContext,

@@ -101,8 +101,12 @@ class Play:
         await model.script(text, [Say(text=json.dumps(told))], "contains")
 
 
+def uses(tool: str, **arguments: str) -> Call:
+    return Call(calls=(ToolUse(name=tool, arguments=json.dumps(arguments)),))
+
+
 def reads(address: str, finding: str) -> list[Any]:
-    return [Call(calls=(ToolUse(name="web_fetch", arguments=json.dumps({"url": address})),)), Say(text=finding)]
+    return [uses("web_fetch", url=address), Say(text=finding)]
 
 
 async def plan_of(world: World, person: Person, text: str) -> SeenMessage:
@@ -191,7 +195,7 @@ async def test_a_first_look_models_by_role_and_a_report_in_word(world: World, we
         "# In Word\n\n## Key points\n\n- It is green [1].\n\n| a | b |\n|---|---|\n| 1 | 2 |",
     )
     looked: list[Any] = [
-        Call(calls=(ToolUse(name="web_search", arguments=json.dumps({"query": "word"})),)),
+        uses("web_search", query="word"),
         Say(text="There is a lighthouse at Antlerby."),
     ]
     await world.model.script("Look at the first 5 results", looked, "contains")
@@ -257,6 +261,69 @@ async def test_a_question_becomes_a_plan_and_then_a_cited_report(gateway: World,
     await gateway.telegram.user_says("/research status", user=person)
     status = await gateway.telegram.wait_for_text(person, "3 of 3 steps")
     assert "(done)" in status.text
+    assert "2 page(s) read" in status.text
+
+
+@shared
+async def test_only_pages_that_its_runs_have_really_fetched_can_be_cited(
+    gateway: World, person: Person, web: str, mark: str
+) -> None:
+    """A page of an earlier turn of the thread is none of it, nor one that a search has found and nobody has read. What
+    a run that was stopped has read is, though another run writes the report."""
+    name, (_, found, _) = person.first_name, HITS[0]
+    handbook = call("web_fetch", url=f"{web}/handbook", section="fog horn")
+    await gateway.telegram.user_says(f"{handbook}\n!quote Sentence 119", user=person)
+    await gateway.telegram.wait_for_text(person, "I read: ")
+    play = Play(
+        f"What may {name} cite?",
+        [[step("Its guide"), step("Its words", "research", 1)]],
+        {
+            "Its guide": [uses("web_search", query="lighthouse"), *reads(f"{web}/article#top", "It is green.")],
+            "Its words": [
+                uses("web_fetch", url=f"{web}/text"),
+                Say(text="They "),
+                Pause(name=mark),
+                Say(text="stand."),
+            ],
+        },
+        f'# What {name} may cite\n\n## Key points\n\n- It is green: "{pages.FACT}" [1]\n'
+        f'- It has "plain words" [2], see [there]({web}/text/)\n- "Sentence 119 of the chapter Fog horn" [2]\n'
+        f"- Searched only: [history]({found})\n- Of another turn: [handbook]({web}/handbook) and [3]",
+    )
+    await play.begin(gateway.model)
+    await gateway.telegram.user_says(f"/research {play.question}", user=person)
+    await press(gateway, await plan_of(gateway, person, "Its guide"), START, person)
+    await gateway.model.wait_for_pause(mark)
+    await gateway.telegram.user_says("/stop", user=person)
+    await gateway.telegram.wait_for_text(person, "Stopped.")
+    await gateway.model.release(mark)
+    await gateway.telegram.user_says("/research resume", user=person)
+    await summary_of(gateway, person)
+
+    searched, *_ = [
+        record.body["messages"][-1]["content"]
+        for record in await asked_for(gateway.model, "<step>\nIts guide")
+        if record.body["messages"][-1]["role"] == "tool"
+    ]
+    assert f"{web}/article" in searched, "the page was found by the search"
+    assert found in searched
+    (report,) = [text for text in reports(gateway) if f"What {name} may cite" in text]
+    body, _, rest = report.partition("## Sources")
+    listed, _, checked = rest.partition("## Check of the citations")
+    assert f'It is green: "{pages.FACT}" [1]' in body
+    assert 'It has "plain words" [2], see there [2]' in body
+    assert '- "Sentence 119 of the chapter Fog horn"\n' in body
+    assert "- Searched only: history\n" in body
+    assert "- Of another turn: handbook and" in body
+    assert [line[:3] for line in listed.strip().splitlines()] == ["1. ", "2. "]
+    assert f"1. [The lighthouse](<{web}/article>), read " in listed
+    assert f"(<{web}/text>), read " in listed
+    assert "3 citation(s) of 2 source(s)" in checked
+    assert "2 of 3 quotation(s) stand" in checked
+    for address in (found, f"{web}/handbook"):
+        assert f"`{address}` was not read in this research" in checked
+    await gateway.telegram.user_says("/research status", user=person)
+    status = await gateway.telegram.wait_for_text(person, "2 of 2 steps")
     assert "2 page(s) read" in status.text
 
 

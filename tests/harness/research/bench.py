@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import HumanMessage
@@ -19,17 +19,18 @@ from harness.graph.signals import RunScope, Told
 from harness.research.config import ResearchParts, ResearchSettings
 from harness.research.graph import make_research
 from harness.research.record import begun, belongs, research_of
-from harness.research.sources import MemorySources
 from harness.research.team import Done, Role, Task
 from harness.run.ending import last_word
 from harness.skills.library import NO_SKILLS
 from harness.threads.checkpoints import thread_config
 from harness.tools.asking import question_of
+from harness.web.sources import MemorySources, Source, hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.research.record import Research
+    from harness.web.sources import Sources
 
 WORDS: Mapping[str, str] = EN.research
 THREAD = "t1"
@@ -56,7 +57,8 @@ def step(title: str, *depends_on: int, kind: str = "research") -> dict[str, Any]
 @dataclass
 class PlayedTeam:
     """says: by role what it answers, one after the other, the last again and again. ends: by the title of a step how it
-    ends, where that is not well. pages: by title what it fetches. kill_at: the number of the task, from 1, before whose
+    ends, where that is not well. pages: by title what it reads, (address, text), kept in `sources` as web_fetch keeps
+    it; a researcher without an entry reads a page of its own. kill_at: the number of the task, from 1, before whose
     answer the process ends. lacks: roles that nothing is there for. asked: all tasks, in order."""
 
     says: dict[Role, list[str | Done]] = field(default_factory=dict)
@@ -65,6 +67,7 @@ class PlayedTeam:
     kill_at: int = 0
     lacks: frozenset[Role] = frozenset()
     files: bool = True
+    sources: Sources = field(default_factory=MemorySources)
     asked: list[Task] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
     presented: list[str] = field(default_factory=list)
@@ -73,15 +76,29 @@ class PlayedTeam:
         self.asked.append(task)
         if len(self.asked) == self.kill_at:
             raise Killed
-        if scope.fetched is not None:
-            address, text = self.pages.get(task.description, (f"https://a.example/{task.description}", "Words of it."))
-            await scope.fetched(address, f"Page {task.description}", text)
+        if task.role is Role.RESEARCHER or task.description in self.pages:
+            own = (f"https://a.example/{task.description}", f"Words of {task.description}.")
+            await self._read(*self.pages.get(task.description, own), task.description, scope.ctx.run_id)
         self.done[task.description] += 1
         if task.description in self.ends:
             return self.ends[task.description]
         queue = self.says.get(task.role, [])
         said: str | Done = (queue.pop(0) if len(queue) > 1 else queue[0]) if queue else f"Found: {task.description}"
         return said if isinstance(said, Done) else Done(state="completed", text=said)
+
+    async def _read(self, address: str, text: str, title: str, run_id: str) -> None:
+        source = Source(
+            thread_id=THREAD,
+            run_id=run_id,
+            url=address,
+            address=address,
+            title=f"Page {title}",
+            kind="text/html",
+            fetched_at=NOW + timedelta(seconds=len(self.asked)),
+            sha256=hash_of(text),
+            characters=len(text),
+        )
+        await self.sources.keep(source, text)
 
     def can(self, role: Role) -> bool:
         return role not in self.lacks
@@ -100,26 +117,14 @@ class PlayedTeam:
         return [task for task in self.asked if task.role is role]
 
 
-class FixedClock:
-    def now(self) -> datetime:
-        return NOW
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    async def sleep(self, seconds: float) -> None:
-        raise NotImplementedError
-
-
 class Bench:
     """One thread with a graph of its own. events: that were told, of all runs."""
 
     def __init__(self, team: PlayedTeam, **settings: Any) -> None:
         self.team = team
-        self.sources = MemorySources()
         self.settings = ResearchSettings(**{"background": False, **settings})
-        parts = ResearchParts(settings=self.settings, sources=lambda *_: self.sources, words=lambda _: WORDS)
-        self.graph = make_research(team, parts, FixedClock(), InMemorySaver())
+        parts = ResearchParts(settings=self.settings, words=lambda _: WORDS)
+        self.graph = make_research(team, parts, team.sources, InMemorySaver())
         self.events: list[Any] = []
         self._runs = 0
         self.context = RunContext(

@@ -4,14 +4,17 @@ twice."""
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from harness.errors import ModelFailure
 from harness.events import FailureKind, StepsEnded, TodosChanged, TodoStatus
+from harness.graph.signals import RunScope
 from harness.ports import MemoryEffectLog
 from harness.research.record import CLOSING, Phase
-from harness.research.team import Done, Role
+from harness.research.team import Done, Role, Task
+from harness.skills.library import NO_SKILLS
 from harness.threads import operations
 from tests.harness.research.bench import THREAD, WORDS, Bench, Killed, PlayedTeam, coordinated, planned, step
 
@@ -48,7 +51,7 @@ async def test_steps_get_what_they_depend_on_and_the_report_gets_all() -> None:
         assert "Found:" not in task.prompt
     (reported,) = bench.team.tasks(Role.REPORTER)
     assert "Found: c" in reported.prompt
-    assert "[2] Page b https://a.example/b" in reported.prompt
+    assert "[1] Page a https://a.example/a\n[2] Page b https://a.example/b" in reported.prompt
     assert answer.startswith("**A title**\n\n- One [1].")
     assert bench.files == ["a-title.md"]
     assert (await bench.research()).phase is Phase.DONE
@@ -247,6 +250,31 @@ async def test_a_model_that_fails_the_report_fails_the_turn_and_the_steps_stay()
     await operations.settle(bench.graph, MemoryEffectLog(), THREAD, node=CLOSING)
     assert "One [1]" in await bench.resume()
     assert bench.team.done["a"] == 1
+
+
+async def test_what_any_of_its_runs_has_read_can_be_cited_and_nothing_else() -> None:
+    failed = Done(state="failed", text="", detail="no answer")
+    bench = Bench(team(planned(step("a"), step("b")), ends={"b": failed}), clarification=True)
+    bench.team.says[Role.COORDINATOR] = [coordinated("ask", text="Which one?"), coordinated()]
+    bench.team.says[Role.REPORTER] = [
+        Done(state="failed", text="", failure=ModelFailure(FailureKind.BUDGET, model="main")),
+        '# T\n\n- "Words of a." [1] and "words of  b" [2] and see [it](https://a.example/b#end)\n'
+        "- Never [3], [nowhere](https://a.example/other)\n",
+    ]
+    before = Task(role=Role.RESEARCHER, key="k", description="other", prompt="")
+    await bench.team.perform(before, RunScope(replace(bench.context, run_id="r0"), NO_SKILLS), None)
+    await bench.ask()
+    await bench.say("The red one")
+    with pytest.raises(ModelFailure):
+        await bench.start()
+    await operations.settle(bench.graph, MemoryEffectLog(), THREAD, node=CLOSING)
+    await bench.resume()
+    research = await bench.research()
+    assert research.runs == ("r1", "r2", "r3", "r4")
+    assert [each.run_id for each in await bench.team.sources.of_run(THREAD, "r4")] == ["r4"], "b was tried again"
+    assert [each.address for each in research.cited] == ["https://a.example/a", "https://a.example/b"]
+    assert research.check == {"citations": 3, "unknown": 1, "foreign": 1, "quotes": 2, "misquoted": 0}
+    assert "`https://a.example/other` was not read in this research" in bench.team.presented[-1]
 
 
 async def test_without_files_the_report_is_the_message() -> None:

@@ -39,7 +39,7 @@ def said(text: str = "", **more: Any) -> RunInput:
 def values(phase: Phase, **more: Any) -> dict[str, Any]:
     known = Research(
         id="r1",
-        run="r1",
+        runs=("r1",),
         who="telegram:1",
         phase=phase,
         question="Why?",
@@ -85,6 +85,7 @@ def test_a_question_begins_a_new_one_in_the_place_of_the_old() -> None:
     asked = said("What?", research=ResearchRequest(style="strategic", auto=True))
     assert belongs({}, context(), asked)
     new = after(values(Phase.DONE, findings={"1": Finding(state="completed")}), asked)
+    assert new.runs == ("r2",)
     assert (new.id, new.question, new.style, new.auto, new.findings) == ("r2", "What?", Style.STRATEGIC, True, {})
     assert new.phase is Phase.BEGUN
 
@@ -99,6 +100,21 @@ def test_start_stop_and_change_are_choices_and_other_words_are_changes() -> None
         assert (chosen.choice, chosen.changes, chosen.run) == (choice, (), "r2")
     changed = after(values(Phase.REVIEW, changes=("before",)), said("not like this"))
     assert (changed.choice, changed.changes) == ("changed", ("before", "not like this"))
+
+
+@pytest.mark.parametrize(
+    ("phase", "run_input"),
+    [
+        (Phase.ASKED, said("That one")),
+        (Phase.REVIEW, said("start", choice="start")),
+        (Phase.FAILED, said("resume", research=ResearchRequest(resumes=True))),
+    ],
+)
+def test_every_run_that_works_on_it_is_remembered_once(phase: Phase, run_input: RunInput) -> None:
+    later = after(values(phase, asked="Which?"), run_input)
+    assert (later.runs, later.run) == (("r1", "r2"), "r2")
+    state = {RESEARCH: later.write(phase=phase)[RESEARCH] | later.model_dump(mode="json") | {"phase": phase.value}}
+    assert after(state, run_input).runs == ("r1", "r2")
 
 
 def test_an_answer_to_a_question_is_kept_with_it() -> None:

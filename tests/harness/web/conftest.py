@@ -10,11 +10,26 @@ import pytest
 from harness.web.addresses import Rules
 from harness.web.fetch import Fetched, Fetcher
 from harness.web.guard import GuardedTransport
+from harness.web.sources import occurs, pages_read, texts_of
 from tests.simulators.web.site import Site
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from harness.web.sources import Sources
+
+
+async def read_as(sources: Sources, url: str, run_id: str = "r1") -> list[str] | None:
+    """What a run of thread-1 has read at an address; None where it has not read it."""
+    pages = [page for page in await pages_read(sources, "thread-1", [run_id]) if page.is_at(url)]
+    texts = await texts_of(sources, pages)
+    return [text for page in pages for text in page.texts(texts)] if pages else None
+
+
+async def stands(sources: Sources, url: str, words: str) -> bool:
+    """Whether words stand in what run r1 of thread-1 has read at an address."""
+    return any(occurs(words, text) for text in await read_as(sources, url) or ())
 
 
 @dataclass

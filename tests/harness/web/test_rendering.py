@@ -14,10 +14,10 @@ from bot.files.sandboxes import Sandboxes
 from harness.agents.parts import ExtraSettings
 from harness.web.config import FetchSettings, WebSettings
 from harness.web.rendering import document_suffix
-from harness.web.sources import cited
 from sandbox.config import SandboxSettings
 from sandbox.policy import STAMP
 from tests.harness.support import answers, calls
+from tests.harness.web.conftest import stands
 from tests.simulators.web.site import page
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ async def test_a_document_is_read_with_its_tables(bench: Bench, script: Script, 
         assert "title: The report\n\n# The report\n\n| Year | Ships |" in paper
         assert "| 1911 | 42 |" in report
         assert broken == "This page was not read. The document could not be read: no document. Use another source."
-        assert (await cited(bench.sources, "thread-1", "r1", site.url("/report.pdf"), "1911 42")).quoted
+        assert await stands(bench.sources, site.url("/report.pdf"), "1911 42")
         assert len(left(tmp_path)) == 2
         assert all(name.endswith(".txt") for name in left(tmp_path))
 

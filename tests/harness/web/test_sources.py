@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.web import sources as module
-from harness.web.sources import FileSources, MemorySources, Source, cited, hash_of, occurs
+from harness.web.sources import FileSources, MemorySources, Source, hash_of, occurs, pages_read, texts_of
 from tests.harness.support import START
 
 if TYPE_CHECKING:
@@ -113,20 +113,32 @@ async def test_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert await kept.text(only) == "x" * 100  # the one that was just read stays, however long it is
 
 
-async def test_a_citation_is_checked_against_what_the_run_has_read(sources: Sources) -> None:
-    await sources.keep(source(url="http://a.example/x?utm_source=mail"), TEXT)
-    await sources.keep(source("r2", url="https://b.example/"), TEXT)
-    there = await cited(sources, "thread-1", "r1", "https://www.a.example/x", "painted green in 1911")
-    assert there.source is not None
-    assert there.quoted
-    wrong = await cited(sources, "thread-1", "r1", "https://a.example/x", "painted red in 1911")
-    assert wrong.source == there.source
-    assert not wrong.quoted
-    bare = await cited(sources, "thread-1", "r1", "https://a.example/x")
-    assert bare.source == there.source
-    assert not bare.quoted
-    for run, url in (("r1", "https://b.example/"), ("r2", "https://a.example/x"), ("r1", "https://a.example/y")):
-        assert (await cited(sources, "thread-1", run, url, "painted green")).source is None
+async def test_a_page_that_several_runs_have_read_is_one(sources: Sources) -> None:
+    tracked, other = "http://a.example/x?utm_source=mail", "https://b.example/"
+    await sources.keep(source("r2", url="https://www.a.example/x/", text="newer", minutes=5), "newer")
+    await sources.keep(source(url=tracked), TEXT)
+    await sources.keep(source("r2", url=other, text="b", minutes=1), "b")
+    await sources.keep(source("r3", url="https://c.example/", text="c"), "c")
+    pages = await pages_read(sources, "thread-1", ["r2", "r1", "r2"])
+    assert [page.first.url for page in pages] == [tracked, other]
+    texts = await texts_of(sources, pages)
+    assert [page.texts(texts) for page in pages] == [[TEXT, "newer"], ["b"]]
+    assert [page.sha256 for page in pages] == [hash_of("newer"), hash_of("b")]
+    assert pages[0].is_at("https://a.example/x#part")
+    assert not pages[0].is_at("https://a.example/y")
+    assert await pages_read(sources, "thread-2", ["r1"]) == ()
+
+
+async def test_a_page_is_one_by_where_it_led_and_each_text_counts_once(sources: Sources) -> None:
+    landed = "https://a.example/landed"
+    read = [("r1", "https://go.example/1"), ("r1", "https://go.example/2"), ("r2", landed)]
+    for minutes, (run, url) in enumerate(read):
+        await sources.keep(replace(source(run, url=url, minutes=minutes), address=landed), TEXT)
+    (page,) = await pages_read(sources, "thread-1", ["r1", "r2"])
+    assert len(page.sources) == 3
+    assert page.is_at("https://go.example/2")
+    assert page.texts(await texts_of(sources, [page])) == [TEXT]
+    assert page.texts({}) == []
 
 
 @pytest.mark.parametrize(
@@ -139,6 +151,7 @@ async def test_a_citation_is_checked_against_what_the_run_has_read(sources: Sour
         "keeps the coast - and everybody on it.",
         "It was painted … of its keeper",
         "it was\n  PAINTED [...] the coast",
+        "It was painted green. … of its keeper,",
     ],
 )
 def test_words_that_stand_there(words: str) -> None:

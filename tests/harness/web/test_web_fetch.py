@@ -14,8 +14,8 @@ from harness.web.addresses import WebError
 from harness.web.config import FetchSettings, WebSettings
 from harness.web.fetch import Fetched
 from harness.web.readable import Reader
-from harness.web.sources import cited
 from tests.harness.support import START, answers, calls, collect, context, results, said
+from tests.harness.web.conftest import read_as, stands
 from tests.simulators.web import pages
 from tests.simulators.web.engines import ReaderEngine
 from tests.simulators.web.site import Site, page
@@ -148,12 +148,10 @@ async def test_a_page_is_loaded_once_in_a_thread_while_it_is_fresh(reading: Benc
 async def test_what_was_read_can_be_cited(reading: Bench, script: Script, site: Site) -> None:
     await read(reading, script, site.url("/redirect?to=/article"), site.url("/status/404"))
     for url in ("/redirect?to=/article", "/article"):
-        found = await cited(reading.sources, "thread-1", "r1", site.url(url), pages.FACT)
-        assert found.quoted
-    made_up = await cited(reading.sources, "thread-1", "r1", site.url("/article"), "was painted red")
-    assert not made_up.quoted
-    assert (await cited(reading.sources, "thread-1", "r1", site.url("/status/404"))).source is None
-    assert (await cited(reading.sources, "thread-1", "r2", site.url("/article"))).source is None
+        assert await stands(reading.sources, site.url(url), pages.FACT)
+    assert not await stands(reading.sources, site.url("/article"), "was painted red")
+    assert await read_as(reading.sources, site.url("/status/404")) is None
+    assert await read_as(reading.sources, site.url("/article"), "r2") is None
 
 
 async def test_a_page_that_its_host_forbids_is_left_alone(reading: Bench, script: Script, site: Site) -> None:
@@ -179,7 +177,7 @@ async def test_a_reader_service_is_asked_for_what_cannot_be_read_here(bench: Ben
     assert "The paper's words." in paper
     assert "This is an image" in picture
     assert {query["key"] for query in service.queries} == {"Bearer reader-key"}
-    assert (await cited(bench.sources, "thread-1", "r1", site.url("/script"), "What the script writes")).quoted
+    assert await stands(bench.sources, site.url("/script"), "What the script writes")
 
 
 @pytest.mark.parametrize(

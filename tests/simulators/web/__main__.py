@@ -1,4 +1,5 @@
-"""`python -m tests.simulators.web`: the website and a SearXNG on one loopback port; prints the port."""
+"""`python -m tests.simulators.web`: the website and a SearXNG, which finds one of its pages too, on one loopback port;
+prints the port."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from tests.simulators.web.site import Site
 
 async def serve() -> None:
     """Serve until standard input closes."""
-    async with Site(own=SearxngEngine().answers()).serve() as site:
+    engine = SearxngEngine()
+    async with Site(own=engine.answers()).serve() as site:
+        engine.hits.append(("The lighthouse, a guide", site.url("/article"), "What its keeper wrote of it."))
         await serve_until_orphaned(site.port)
 
 
