@@ -1,0 +1,65 @@
+"""research_record: the report as it was delivered, the findings, and what was read of each source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain.tools import ToolRuntime
+
+from harness.graph.signals import RunScope
+from harness.research.team import Role
+from harness.research.tool import NONE, record_tool
+from harness.skills.library import NO_SKILLS
+from harness.web.sources import MemorySources, Sources
+from tests.harness.research.bench import Bench, PlayedTeam, coordinated, planned, step
+
+REPORT = '# T\n\n- One [2].\n- Two [1].\n- "Never said there" [1].\n- Three [7].'
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    team = PlayedTeam(
+        says={
+            Role.COORDINATOR: [coordinated()],
+            Role.PLANNER: [planned(step("a"), step("b"))],
+            Role.REPORTER: [REPORT],
+        }
+    )
+    return Bench(team)
+
+
+async def ask(bench: Bench, what: str, words: str = "", sources: Sources | None = None) -> str:
+    runtime: Any = ToolRuntime(
+        state=await bench.values(),
+        context=RunScope(bench.context, NO_SKILLS),
+        config={},
+        stream_writer=lambda _: None,
+        tool_call_id="c1",
+        store=None,
+    )
+    tool: Any = record_tool(bench.team.sources if sources is None else sources)
+    return str((await tool.coroutine(what=what, words=words, runtime=runtime)).content)
+
+
+async def test_it_has_nothing_to_tell_before_a_report_was_delivered(bench: Bench) -> None:
+    await bench.ask()
+    assert NONE in await ask(bench, "report")
+
+
+async def test_it_tells_of_the_report_the_findings_and_the_sources_by_their_numbers(bench: Bench) -> None:
+    await bench.ask(auto=True)
+    report = await ask(bench, "report")
+    assert '- One [1].\n- Two [2].\n- "Never said there".\n- Three.' in report
+    assert "Step 1, a (completed):\nFound: a" in await ask(bench, "findings")
+    first = await ask(bench, "[1]")
+    assert "url: https://a.example/b\ntitle: Page b\n\nWords of b." in first
+    assert "Words of a." in await ask(bench, "2", words="WORDS")
+    assert "None of these words stands" in await ask(bench, "2", words="never")
+    assert "one of the sources 1, 2." in await ask(bench, "3")
+
+
+async def test_a_page_that_is_not_kept_any_more_is_told_as_that(bench: Bench) -> None:
+    await bench.ask(auto=True)
+    assert "What was read of source 1 is not kept any more." in await ask(bench, "1", sources=MemorySources())
+    assert "- One [1]." in await ask(bench, "report", sources=MemorySources())
