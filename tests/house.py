@@ -1,7 +1,7 @@
 """`python -m tests.house`: the size and shape of the production code, beside the limits that the tests hold.
 
-Counted are `antler`, `bot`, `channels`, `harness` and `sandbox` without the store's migrations. A room is a folder or module
-directly below a package; imports for type checking only count for who uses a module, never for floors.
+Counted are `antler`, `bot`, `channels`, `harness` and `sandbox` without the store's migrations. A room is a folder or
+module directly below a package; imports for type checking only count for who uses a module, never for floors.
 """
 
 from __future__ import annotations
