@@ -226,7 +226,7 @@ class Workspaces:
                 try:
                     for name in OWN.values():
                         self._copy_one(top, into, name, copying)
-                except TooMuch:
+                except (TooMuch, OSError):
                     _delete(target.parent)
                     return False
         return copying.complete
