@@ -226,6 +226,8 @@ class Workspaces:
                 try:
                     for name in OWN.values():
                         self._copy_one(top, into, name, copying)
+                except FileExistsError:  # the other one has files of its own, which stay
+                    raise
                 except (TooMuch, OSError):
                     _delete(target.parent)
                     return False
