@@ -92,7 +92,7 @@ class ReadPage:
 
     @property
     def sha256(self) -> str:
-        """Of its newest text: the same for pages with the same content."""
+        """The hash of its newest text: the same for pages with the same content."""
         return self.sources[-1].sha256
 
     def is_at(self, url: str) -> bool:
