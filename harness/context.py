@@ -221,7 +221,8 @@ class ThreadView:
 class ResearchView:
     """The newest research of a thread. run_id: of the run that worked on it last. phase: as in
     harness/research/record.py. can_resume: it was left in the middle, or ended without a report. steps: (title, state),
-    state "" for one that has not ended. sources: pages that were read. file: of the report, in the sandbox."""
+    state "" for one that has not ended. sources: pages that were read. file: of the report, in the sandbox. past:
+    earlier ones of the thread, oldest first, as (title, phase, sources)."""
 
     run_id: str
     question: str
@@ -231,6 +232,16 @@ class ResearchView:
     steps: tuple[tuple[str, str], ...]
     sources: int
     file: str = ""
+    past: tuple[tuple[str, str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchFiles:
+    """The newest research of a thread as files. markdown: the report, and what each step found. record: JSON with the
+    question, the plan, the findings, the sources with their hashes and quotations, and the check."""
+
+    markdown: str
+    record: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

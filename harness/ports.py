@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.context import (
         HistoryEntry,
         Removal,
+        ResearchFiles,
         ResearchView,
         RunContext,
         RunInput,
@@ -239,6 +240,9 @@ class Harness(Protocol):
 
     async def research(self, thread_id: str) -> ResearchView | None:
         """The thread's newest research; None where there was none."""
+
+    async def research_files(self, thread_id: str) -> ResearchFiles | None:
+        """The thread's newest research, for a person to keep; None where there was no plan of one."""
 
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.runs.research import BadOption, asked
+from bot.commands.group import log_act
+from bot.control.actions import Action
+from bot.runs.research import DEFAULT, BadOption, asked, chosen_style, told_of
+from bot.store import conversations
 from bot.texts.markdown import inline, plain
+from channels.message import OutboundMessage
 from harness.research.config import Style
 
 if TYPE_CHECKING:
@@ -13,18 +17,41 @@ if TYPE_CHECKING:
 
     from bot.commands.group import Answers, ButtonKind, CommandHandler
     from bot.conversations.actor import Conversation
+    from bot.delivery.presented import Presented
     from bot.runs.manager import RunManager
+    from bot.store.retrying import RetryingStore
     from bot.texts.command_line import Call
+    from bot.usage.days import Days
     from harness.context import ResearchView
 
 
-class ResearchCommands:
-    """problem: why there is no research here, a key of Texts.research; "" where there is."""
+SHOWN = 30
+"""Threads of a conversation whose researches are listed."""
+TYPES = {"research.md": "text/markdown", "research.json": "application/json"}
 
-    def __init__(self, answers: Answers, runs: RunManager, problem: Callable[[], str]) -> None:
+
+class ResearchCommands:
+    """problem: why there is no research here, a key of Texts.research; "" where there is. usual: the style of the
+    settings. days: of chats that have chosen no time zone. files: keeps those of an export until they are delivered."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        runs: RunManager,
+        problem: Callable[[], str],
+        usual: Callable[[], Style],
+        *,
+        store: RetryingStore,
+        days: Days,
+        files: Presented,
+    ) -> None:
         self._answers = answers
         self._runs = runs
         self._problem = problem
+        self._usual = usual
+        self._store = store
+        self._days = days
+        self._files = files
         self.commands: Mapping[str, CommandHandler] = {"research": self._research}
         self.buttons: Mapping[str, ButtonKind] = {}
 
@@ -47,15 +74,75 @@ class ResearchCommands:
         try:
             resumes = asked(call.line) is not None
         except BadOption as error:
-            styles = ", ".join(f"`{style}`" for style in Style)
-            text = words[error.key].format(value=inline(error.value), styles=styles)
-            return await self._answers.say(call, text, "bad option")
+            return await self._bad(call, error)
         if resumes:
             key = "busy" if conversation.busy else "nothing_to_resume"
             return await self._answers.say(call, words[key], "/research")
-        known = await self._known(conversation)
-        text = _told(known, words) if known is not None else words["none"]
-        await self._answers.say(call, f"{text}\n\n{words['usage']}", "/research")
+        match told_of(call.line):
+            case ("list", _):
+                await self._list(conversation, call)
+            case ("export", _):
+                await self._export(conversation, call)
+            case ("style", named):
+                await self._style(conversation, call, named)
+            case _:
+                known = await self._known(conversation)
+                text = _told(known, words) if known is not None else words["none"]
+                await self._answers.say(call, f"{text}\n\n{words['usage']}", "/research")
+
+    async def _bad(self, call: Call, error: BadOption) -> None:
+        styles = ", ".join(f"`{style}`" for style in Style)
+        text = call.texts.research[error.key].format(value=inline(error.value), styles=styles)
+        await self._answers.say(call, text, "bad option")
+
+    async def _list(self, conversation: Conversation, call: Call) -> None:
+        """The researches of the conversation's threads, the newest first."""
+        words, row = call.texts.research, await conversation.row(call.message)
+        threads = await self._store.read(lambda tx: conversations.threads_of(tx, row, SHOWN))
+        lines, days = [], self._days.of(row)
+        for thread in threads:
+            known = await self._runs.research(thread.thread_id)
+            if known is None:
+                continue
+            newest = (known.title or known.question[:200], known.phase, known.sources)
+            here = words["list_here"] if thread.thread_id == row.thread_id else days.told(thread.last_at)
+            for title, phase, sources in (newest, *reversed(known.past)):
+                told = words["list_line"].format(title=plain(title), phase=words[f"phase_{phase}"], sources=sources)
+                lines.append(f"{len(lines) + 1}. {told} · {here}")
+        text = "\n".join([words["list_head"], *lines, "", words["list_hint"]]) if lines else words["none_at_all"]
+        await self._answers.say(call, text, "/research list")
+
+    async def _export(self, conversation: Conversation, call: Call) -> None:
+        """The newest research of the thread as files: the report with the findings, and the whole record."""
+        words, stored = call.texts.research, await conversation.stored()
+        found = await self._runs.research_files(stored.thread_id) if stored is not None else None
+        if found is None:
+            return await self._answers.say(call, words["none"], "/research export")
+        contents = {"research.md": found.markdown, "research.json": found.record}
+        async with self._files.written(f"event:{call.event_id}", contents, TYPES, instead=found.markdown) as files:
+            message = OutboundMessage(text=words["exported"], files=files, final=True)
+            await self._answers.show(call, message, "/research export")
+
+    async def _style(self, conversation: Conversation, call: Call, named: str) -> None:
+        """The style of the conversation's reports: told, chosen, or taken back."""
+        words, row = call.texts.research, await conversation.row(call.message)
+        styles = ", ".join(f"`{style}`" for style in Style)
+        if not named:
+            text = words["style_shown"].format(style=row.research_style or self._usual(), styles=styles)
+            return await self._answers.say(call, text, "/research style")
+        if not call.may_control:
+            return await self._answers.say(call, call.texts.not_allowed, "not allowed")
+        try:
+            chosen = chosen_style(named)
+        except BadOption as error:
+            return await self._bad(call, error)
+        text = words["style_changed"].format(style=chosen or self._usual())
+        key = conversation.key
+        await self._answers.say(
+            call, text, "/research style", also=lambda tx: conversations.choose(tx, key, "research_style", chosen)
+        )
+        conversation.forget_row()
+        log_act(Action.RESEARCH_STYLE, call, conversation, what=chosen or DEFAULT)
 
     async def _known(self, conversation: Conversation) -> ResearchView | None:
         stored = await conversation.stored()

@@ -64,11 +64,14 @@ def make_commands(
 ) -> Commands:
     """Make every command that acts on the conversations with these ports.
 
-    pictures: keeps those of /usage, and the files of /memory export. abilities: keys of Texts.abilities.
+    pictures: keeps those of /usage, and the files of /memory export and /research export. abilities: keys of
+    Texts.abilities.
     """
     store, agents, clock, answers = ports.store, ports.agents, ports.store.clock, Answers(ports.responder)
     deleting = DeletingCommands(answers, forgetting, clock)
-    research = ResearchCommands(answers, ports.runs, ports.research)
+    research = ResearchCommands(
+        answers, ports.runs, ports.research, ports.report_style, store=store, days=spending.days, files=pictures
+    )
     return Commands(
         answers,
         research,

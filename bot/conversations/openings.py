@@ -182,7 +182,8 @@ class Openings:
         except BadOption:  # with a file, which no command has: then it is a text like others
             research = None
         if research is not None:
-            return Called(research[1], research=research[0])
+            request, question = research
+            return Called(question, research=replace(request, style=request.style or record.research_style or ""))
         skill, text = ports.skills.called(line, turn.text, record.owner, agent, record.skills_off)
         return Called(text, skill=skill, choice=choice(turn.text) if not turn.files else "")
 

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from bot.tasks import Tasks
     from channels.base import Channel, Clock
     from harness.context import InputFile
+    from harness.research.config import Style
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationPorts:
     """limits: as they are now. with_text: given a thread's id, a file that came and the person who sent it, the file
     with its text, where it has one. timezone: of conversations that have chosen none. research: why there is none
-    here, a key of Texts.research; "" where there is.
+    here, a key of Texts.research; "" where there is. report_style: of researches where nobody has chosen one.
     """
 
     store: RetryingStore
@@ -49,6 +50,7 @@ class ConversationPorts:
     skills: SkillService
     timezone: Callable[[], str]
     research: Callable[[], str]
+    report_style: Callable[[], Style]
     tally: Tally = field(default_factory=Tally)
 
     @property

@@ -408,6 +408,7 @@ class Wiring:
             owners=self.owners,
             timezone=lambda: self.settings.timezone,
             research=lambda: unavailable(self.settings),
+            report_style=lambda: self.settings.research.style,
             skills=self.skills,
         )
         return ChannelManager(

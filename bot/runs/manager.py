@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from bot.usage.budgets import Payer
     from bot.usage.report import Spending
     from bot.voice.speech_to_text import SpeechToText
-    from harness.context import ResearchView
+    from harness.context import ResearchFiles, ResearchView
     from harness.ports import Harness
 
 log = logging.getLogger(__name__)
@@ -278,6 +278,10 @@ class RunManager:
     async def research(self, thread_id: str) -> ResearchView | None:
         """The thread's newest research; None where there was none."""
         return await (await self._harness()).research(thread_id)
+
+    async def research_files(self, thread_id: str) -> ResearchFiles | None:
+        """The thread's newest research, for a person to keep; None where there was no plan of one."""
+        return await (await self._harness()).research_files(thread_id)
 
     @property
     def suspending(self) -> bool:

@@ -1,5 +1,5 @@
-"""What people type of a research: `/research [--style STYLE] [--auto] QUESTION`, and the answers that a plan waits for.
-Pure."""
+"""What people type of a research: `/research [--style STYLE] [--auto] QUESTION`, what it tells and changes, and the
+answers that a plan waits for. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from harness.context import ResearchView
 
 RESEARCH = "research"
-STATUS, RESUME = "status", "resume"
+STATUS, RESUME, LIST, EXPORT, CHOSEN_STYLE = "status", "resume", "list", "export", "style"
+DEFAULT = "default"
+"""The style of the settings."""
 STYLE, AUTO = "--style", "--auto"
 CHOICES = ("start", "change", "stop")
 
@@ -58,9 +60,26 @@ def asked(line: CommandLine | None) -> tuple[ResearchRequest, str] | None:
             style, words = _style(named), words.strip()
         else:
             raise BadOption("bad_option", option)
-    if not words or words.lower() == STATUS:
+    if not words or told_of(line) is not None:
         return None
     return ResearchRequest(style=style, auto=auto), words
+
+
+def told_of(line: CommandLine) -> tuple[str, str] | None:
+    """What a use of the command tells or changes, as (verb, its argument); None where it asks a question. `style` with
+    more than one word behind it begins a question."""
+    verb, _, rest = line.arguments.strip().partition(" ")
+    verb, rest = verb.lower(), rest.strip()
+    if verb in (STATUS, LIST, EXPORT) and not rest:
+        return verb, ""
+    if verb == CHOSEN_STYLE and len(rest.split()) < 2:
+        return verb, rest
+    return None
+
+
+def chosen_style(named: str) -> str | None:
+    """The style that a conversation is to have, None for the settings'. Raises BadOption."""
+    return None if named.lower() == DEFAULT else _style(named)
 
 
 def _style(named: str) -> str:

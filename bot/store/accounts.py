@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from channels.message import Address
     from harness.context import RunContext
 
+CHOSEN = ("model", "agent", "skills_off", "timezone", "progress", "research_style")
+"""Columns of a conversation in which people's choices for it are."""
+
 
 class AccountConflict(StoreError):
     """kind "other_bot": `name` was always another bot, whose platform:id is `known`.
@@ -148,7 +151,7 @@ def _move_conversation(tx: Connection, old: str, new: str) -> None:
     if taken:
         source = tx.execute(select(conversations).where(conversations.c.key == old)).one()
         tx.execute(delete(conversations).where(conversations.c.key == old))
-        chosen = {name: getattr(source, name) for name in ("model", "agent", "skills_off", "timezone", "progress")}
+        chosen = {name: getattr(source, name) for name in CHOSEN}
         changes = {"thread_id": source.thread_id, "owner": source.owner}
         changes |= {name: value for name, value in chosen.items() if value is not None}
         tx.execute(update(conversations).where(conversations.c.key == new).values(changes))

@@ -119,7 +119,7 @@ class AgentMaker:
         from harness.research.graph import make_research
 
         pool = self._pool(research_kinds(research.settings, tools), lead, tools)
-        team = ResearchTeam(pool, tools, partial(self._model_of, lead), self._parts.spool)
+        team = ResearchTeam(pool, tools, partial(self._model_of, lead), self._parts.spool, self._parts.gone)
         return make_research(team, research, self._parts.sources, self._saver)
 
     def _chain(

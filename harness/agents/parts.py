@@ -15,7 +15,7 @@ from harness.web.config import WebSettings
 from harness.web.sources import MemorySources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from langchain_core.tools import BaseTool
@@ -64,7 +64,7 @@ class Parts:
     nothing is remembered. steering: what is said to runs at work; None: nothing. health: is told how calls of models
     went. tracing: None: nobody traces. sources: keep what runs have read of the web. research: None: no turn is one.
     tools: further ones; once loaded (tools.py), all but those of the sandbox. outside: some of them bring what
-    strangers wrote.
+    strangers wrote. gone: (address, for whom) -> why a page does not answer now.
     """
 
     models: Sequence[ModelSettings]
@@ -97,3 +97,4 @@ class Parts:
     research: ResearchParts | None = None
     tools: Sequence[BaseTool] = ()
     outside: bool = False
+    gone: Callable[[str, str], Awaitable[str]] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shlex
 from contextvars import copy_context
@@ -22,7 +23,7 @@ from harness.tools.presenting import PRESENT
 from sandbox.base import OUTPUTS, SKILLS, Problem, SandboxError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from langgraph.runtime import Runtime
 
@@ -39,6 +40,7 @@ log = logging.getLogger(__name__)
 LONGEST_SHOWN = 60
 CONVERT = f"{SKILLS}/public/document-conversion/scripts/convert.py"
 CONVERT_SECONDS = 120.0
+MOST_LINKS, LINKS_SECONDS = 60, 45.0
 SEARCH, FETCH, KNOWLEDGE = "web_search", "web_fetch", "knowledge_search"
 READING = frozenset({"ls", "glob", "grep", "read_file"})
 """Tools of the sandbox with which a researcher reads the thread's files."""
@@ -96,7 +98,8 @@ def _further(settings: ResearchSettings, role: Role) -> tuple[str, ...]:
 
 class ResearchTeam:
     """See harness.research.team.Team. tools: of the lead agent; its team never has others. model: the settings of a
-    kind's model. spool: None: no file can be handed over."""
+    kind's model. spool: None: no file can be handed over. gone: (address, for whom) -> why a page does not answer;
+    None: nobody can tell."""
 
     def __init__(
         self,
@@ -104,11 +107,13 @@ class ResearchTeam:
         tools: Collection[str],
         model: Callable[[Kind], ModelSettings],
         spool: Spool | None,
+        gone: Callable[[str, str], Awaitable[str]] | None = None,
     ) -> None:
         self._pool = pool
         self._tools = frozenset(tools)
         self._model = model
         self._spool = spool
+        self._gone = gone
 
     async def perform(self, task: Task, scope: RunScope, runtime: Runtime[RunScope]) -> Done:
         """Have a task done by a subagent of its own."""
@@ -138,6 +143,36 @@ class ResearchTeam:
     def model(self, role: Role) -> ModelSettings:
         """The settings of the model that a role has. Raises ModelFailure for one that is not there."""
         return self._model(self._pool.kinds[role.value])
+
+    async def gone(self, addresses: Sequence[str], scope: RunScope) -> Mapping[str, str]:
+        """Ask all at once, as far as the time goes."""
+        if self._gone is None:
+            return {}
+        whose, found = scope.ctx.speaker.id, {}
+        asking = {address: asyncio.create_task(self._gone(address, whose)) for address in addresses[:MOST_LINKS]}
+        try:
+            if asking:
+                await asyncio.wait(asking.values(), timeout=LINKS_SECONDS)
+        finally:
+            for task in asking.values():
+                task.cancel()
+        for address, task in asking.items():
+            if not task.done() or task.cancelled():
+                continue
+            if (error := task.exception()) is None:
+                found[address] = task.result()
+            else:  # a defect there costs a line of the check, never the report
+                log.error("a page could not be asked for", exc_info=error)
+        return found
+
+    async def charts(self, run_ids: Sequence[str]) -> Sequence[str]:
+        """The pictures among what these runs present."""
+        if self._spool is None:
+            return ()
+        files = [file for run_id in run_ids for file in await self._spool.files(run_id)]
+        below = f"{OUTPUTS}/"
+        pictures = (each.path for each in files if each.kind == "image" and each.path.startswith(below))
+        return tuple(dict.fromkeys(path.removeprefix(below) for path in pictures))
 
     async def present(self, name: str, text: str, formats: Sequence[Format], scope: RunScope) -> Sequence[ReadyFile]:
         """Write the report below the thread's outputs and hand it over. A sandbox that does not work costs the files,

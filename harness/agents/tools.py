@@ -37,11 +37,13 @@ RESERVED = (TASK, ASK)
 
 
 class Extras:
-    """tools: of which no two have one name. outside: some bring what strangers wrote."""
+    """tools: of which no two have one name. outside: some bring what strangers wrote. gone: tells whether a page still
+    answers, see harness.web.pages.Pages.gone; None: nothing reads pages."""
 
     def __init__(self, web: Web | None, tools: Sequence[BaseTool]) -> None:
         self.tools = tuple(tools)
         self.outside = web is not None or any(map(is_foreign, tools))
+        self.gone = web.pages.gone if web is not None and web.pages is not None else None
         self._web = web
 
     async def close(self) -> None:

@@ -18,7 +18,8 @@ SHORTEST_QUOTE = 8
 """Characters, without blanks, that quoted words need to be looked for: shorter ones are no quotes."""
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NUMBERS = re.compile(r"(?<![ \t])[ \t]*+\[\^?(\d{1,4}(?:\s*[,;、，]\s*\d{1,4})*)\](?![(:])")
-_LINK = re.compile(r"\[([^\]\n]{0,300})\]\((https?://[^)\s]{1,2000})\)")
+_LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\((https?://[^)\s]{1,2000})\)")
+"""Pictures too: a report loads nothing from elsewhere when somebody opens it."""
 _BARE = re.compile(r"<?(https?://[^\s<>()\[\]\"'，。；、）】]{1,2000})>?")
 _QUOTE = re.compile(r'"([^"\n]{1,600})"|“([^”\n]{1,600})”|„([^“”\n]{1,600})[“”]|「([^」\n]{1,600})」|«([^»\n]{1,600})»')
 _SENTENCE = re.compile(
@@ -42,12 +43,13 @@ class Misquoted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
     """A report after the check. text: numbered from 1 in the order in which sources are first cited. cited: the pages
-    in that order. citations: how many places cite one. unknown: numbers that no source had. foreign: addresses that
-    were not fetched in this research; misquoted: see there; quotes: how many were looked for. merged: pages left out,
-    since another one has the same content."""
+    in that order; quoted: the words of each that were found in it. citations: how many places cite one. unknown:
+    numbers that no source had. foreign: addresses that were not fetched in this research; misquoted: see there; quotes:
+    how many were looked for. merged: pages left out, since another one has the same content."""
 
     text: str
     cited: tuple[ReadPage, ...] = ()
+    quoted: tuple[tuple[str, ...], ...] = ()
     citations: int = 0
     unknown: int = 0
     foreign: tuple[str, ...] = ()
@@ -74,6 +76,7 @@ class _Check:
     foreign: dict[str, None] = field(default_factory=dict)
     quotes: int = 0
     misquoted: list[tuple[str, ReadPage]] = field(default_factory=list)
+    held: dict[str, dict[str, None]] = field(default_factory=dict)
 
     def number(self, page: ReadPage) -> int:
         """The number under which it is delivered. Pages with the same content have the same one."""
@@ -96,7 +99,10 @@ class _Check:
         refused: set[str] = set()
         for words in quoted if given else ():
             self.quotes += 1
-            if not any(self.says(page, words) for page in given):
+            says = next((page for page in given if self.says(page, words)), None)
+            if says is not None:
+                self.held.setdefault(says.sha256, {})[words] = None
+            else:
                 self.misquoted.append((words, given[0]))
                 refused |= {page.sha256 for page in given}
         return _NUMBERS.sub(lambda found: self._numbered(found, refused), text)
@@ -147,6 +153,7 @@ def check(report: str, pages: Sequence[ReadPage], texts: Mapping[str, str]) -> C
     return Checked(
         text="".join(told).strip(),
         cited=tuple(work.cited),
+        quoted=tuple(tuple(work.held.get(page.sha256, ())) for page in work.cited),
         citations=work.citations,
         unknown=work.unknown,
         foreign=tuple(work.foreign),

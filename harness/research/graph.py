@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from harness.graph.state import Graph
+    from harness.research.citations import Checked
     from harness.research.config import ResearchParts
     from harness.research.plan import Step
     from harness.research.team import Team
@@ -283,7 +285,8 @@ class _Nodes:
         research = _research(state)
         pages = await self._pages(research, runtime)
         window = self._team.model(Role.REPORTER).context_window
-        task = prompts.reporter_task(research, pages, self._settings.length, window)
+        charts = await self._team.charts(research.runs)
+        task = prompts.reporter_task(research, pages, self._settings.length, window, charts)
         return research.write(report=await self._asked(Role.REPORTER, "reporter", task, runtime))
 
     async def deliver(self, state: State, runtime: Scope) -> Update:
@@ -298,11 +301,13 @@ class _Nodes:
         pages = await self._pages(research, runtime)
         # In a thread: long pages take a while to be searched for words.
         checked = await asyncio.to_thread(check, research.report, pages, await texts_of(self._sources, pages))
-        cited = tuple(_cited(number, page) for number, page in enumerate(checked.cited, 1))
+        gone = await self._team.gone([page.first.address for page in checked.cited], scope)
+        cited = tuple(_cited(number, page, checked, gone) for number, page in enumerate(checked.cited, 1))
+        text = telling.with_charts(checked.text, await self._team.charts(research.runs), words)
+        checked = replace(checked, text=text)
         whole = telling.report_text(research, checked, cited, words)
-        title = research.plan.title if research.plan is not None else UNNAMED
         wanted = self._settings.deliver
-        ready = await self._team.present(telling.file_name(title), whole, wanted, scope)
+        ready = await self._team.present(telling.file_name(research.title or UNNAMED), whole, wanted, scope)
         for file in ready:
             tell(runtime, Told(partial(FileReady, call_id=f"research-{research.id}", file=file)))
         # Where there are no files at all, the report is the message.
@@ -310,6 +315,7 @@ class _Nodes:
         done = research.write(
             phase=Phase.DONE,
             delivered=checked.text,
+            whole=whole,
             cited=cited,
             file=ready[0].path if ready else "",
             check={
@@ -318,6 +324,7 @@ class _Nodes:
                 "foreign": len(checked.foreign),
                 "quotes": checked.quotes,
                 "misquoted": len(checked.misquoted),
+                "gone": sum(bool(each.gone) for each in cited),
             },
         )
         self._show_done(research, runtime)
@@ -411,6 +418,14 @@ def _status(step: str, ended: set[str], ready: set[str], count: int) -> TodoStat
     return TodoStatus.IN_PROGRESS if working else TodoStatus.PENDING
 
 
-def _cited(number: int, page: ReadPage) -> Cited:
+def _cited(number: int, page: ReadPage, checked: Checked, gone: Mapping[str, str]) -> Cited:
     first = page.first
-    return Cited(number=number, address=first.address, title=first.title, fetched_at=first.fetched_at.isoformat())
+    return Cited(
+        number=number,
+        address=first.address,
+        title=first.title,
+        fetched_at=first.fetched_at.isoformat(),
+        sha256=page.sha256,
+        quotes=checked.quoted[number - 1],
+        gone=gone.get(first.address),
+    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.context import ResearchView
+from harness.context import ResearchFiles, ResearchView
 from harness.graph.state import RESEARCH
 from harness.research.config import Style
 from harness.research.plan import Plan, Step
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from harness.web.sources import ReadPage
 
 LONGEST_QUESTION = 8000
+MOST_PAST = 50
 CLOSING = "deliver"
 """The graph's node behind which a turn ends, whatever it was: as this one an interrupted turn is closed."""
 
@@ -60,7 +62,8 @@ class Finding(BaseModel):
 
 
 class Cited(BaseModel):
-    """A source as the delivered report numbers it."""
+    """A source as the delivered report numbers it. sha256: of what was read. quotes: words of it that the report
+    quotes. gone: why it did not answer when the report was checked; "" where it did, None where it was not asked."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -68,13 +71,28 @@ class Cited(BaseModel):
     address: str
     title: str
     fetched_at: str
+    sha256: str = ""
+    quotes: tuple[str, ...] = ()
+    gone: str | None = None
+
+
+class Past(BaseModel):
+    """An earlier research of the thread: what a list tells of it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    title: str
+    phase: Phase
+    sources: int = 0
+    file: str = ""
 
 
 class Research(BaseModel):
     """id: of the run that began it. runs: that worked on it, the newest last; what any of them has read can be cited.
     who: person id. clarified: (question, answer) pairs. changes: what the person wanted changed, oldest first. known:
     titles of the steps of the plan that was shown before. plans: how many were made since the question, changed ones
-    not counted. report: as it was written. delivered: its text after the check, numbered as `cited` is."""
+    not counted. report: as it was written. delivered: its text after the check, numbered as `cited` is; whole: with its
+    sources and the check, as the file has it. past: earlier ones of the thread, oldest first."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -98,9 +116,11 @@ class Research(BaseModel):
     findings: dict[str, Finding] = {}
     report: str = ""
     delivered: str = ""
+    whole: str = ""
     file: str = ""
     cited: tuple[Cited, ...] = ()
     check: dict[str, Any] = {}
+    past: tuple[Past, ...] = ()
 
     def write(self, **changes: Any) -> dict[str, Any]:
         """An update of the thread's state that changes these fields; JSON types only."""
@@ -110,6 +130,11 @@ class Research(BaseModel):
     def found(self, step: str, finding: Finding) -> dict[str, Any]:
         """An update of the thread's state that adds what came of a step."""
         return {RESEARCH: {"id": self.id, "findings": {step: finding.model_dump(mode="json")}}}
+
+    @property
+    def title(self) -> str:
+        """What it is called by."""
+        return self.plan.title if self.plan is not None else self.question
 
     @property
     def run(self) -> str:
@@ -158,6 +183,7 @@ def research_view(research: Research, pages: Sequence[ReadPage]) -> ResearchView
         steps=tuple((step.title, ended[step.id].state if step.id in ended else "") for step in research.steps),
         sources=len(pages),
         file=research.file,
+        past=tuple((each.title, each.phase.value, each.sources) for each in research.past),
     )
 
 
@@ -192,6 +218,7 @@ def begun(values: Mapping[str, Any], ctx: RunContext, run_input: RunInput, style
             question=run_input.words[:LONGEST_QUESTION],
             style=Style(asked.style) if asked.style in set(Style) else style,
             auto=asked.auto,
+            past=_past(known),
         )
         return {RESEARCH: research.model_dump(mode="json")}
     if known is None:
@@ -205,6 +232,30 @@ def begun(values: Mapping[str, Any], ctx: RunContext, run_input: RunInput, style
         return known.write(runs=runs, phase=Phase.BEGUN, clarified=(*known.clarified, (known.asked, words)))
     changes = known.changes if run_input.choice else (*known.changes, words)
     return known.write(runs=runs, choice=run_input.choice or "changed", changes=changes)
+
+
+def _past(known: Research | None) -> tuple[Past, ...]:
+    """The earlier researches of a thread, with the one that a new question takes the place of."""
+    if known is None:
+        return ()
+    if known.plan is None:
+        return known.past  # small talk, or a question that never got as far as a plan
+    last = Past(title=known.title[:200], phase=known.phase, sources=len(known.cited), file=known.file)
+    return (*known.past, last)[-MOST_PAST:]
+
+
+def exported(research: Research) -> ResearchFiles:
+    """All that is recorded of a research, for a person to keep: the report as it was delivered with what each step
+    found, and everything as JSON."""
+    found = [
+        f"### {step.id}. {step.title} ({finding.state})\n\n{finding.text or finding.detail}"
+        for step in research.steps
+        if (finding := research.ended_steps.get(step.id)) is not None
+    ]
+    parts = [research.whole.rstrip() or f"# {research.title}\n\n{research.question}", "---", *found]
+    kept = research.model_dump(mode="json", exclude={"who", "choice", "auto", "known", "whole", "report", "past"})
+    record = json.dumps(kept, ensure_ascii=False, indent=2)
+    return ResearchFiles(markdown="\n\n".join(parts) + "\n", record=record + "\n")
 
 
 def _resumed(research: Research) -> Phase:

@@ -79,6 +79,13 @@ class Team(Protocol):
     def model(self, role: Role) -> ModelSettings:
         """The settings of the model that a role has. Raises ModelFailure for one that is not there."""
 
+    async def gone(self, addresses: Sequence[str], scope: RunScope) -> Mapping[str, str]:
+        """Whether these pages still answer: "", or why not, as a status such as "404" or "unreachable". Those that
+        could not be asked are missing."""
+
+    async def charts(self, run_ids: Sequence[str]) -> Sequence[str]:
+        """The pictures that these runs handed over, as paths below the thread's outputs, where the report stands."""
+
     async def present(self, name: str, text: str, formats: Sequence[Format], scope: RunScope) -> Sequence[ReadyFile]:
         """Write a report into the thread's outputs, as files of this name and of these formats, and put them with the
         run's answer. Those that could not be made are missing."""

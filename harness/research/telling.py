@@ -26,6 +26,7 @@ LONGEST_NAME = 60
 MOST_TOLD = 10
 """Of the problems that a check found, those that are named one by one."""
 _UNSAFE = re.compile(r"[^\w-]+")
+_PICTURE = re.compile(r"!\[([^\]\n]{0,300})\]\((<[^<>\n]{1,500}>|[^()\s<>]{1,500})(?:[ \t]+\"[^\"\n]{0,300}\")?\)")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
@@ -73,7 +74,7 @@ def report_text(research: Research, checked: Checked, cited: Sequence[Cited], wo
         parts.append("\n".join(_source(each, words) for each in cited))
     else:
         parts.append(words["no_sources"])
-    parts += [f"## {words['check']}", "\n".join(f"- {line}" for line in check_lines(checked, words))]
+    parts += [f"## {words['check']}", "\n".join(f"- {line}" for line in check_lines(checked, cited, words))]
     failed = failed_lines(research, words)
     if failed:
         parts += [f"## {words['failed']}", "\n".join(failed)]
@@ -83,10 +84,40 @@ def report_text(research: Research, checked: Checked, cited: Sequence[Cited], wo
 def _source(cited: Cited, words: Words) -> str:
     title = plain(cited.title) or cited.address
     fetched = words["fetched"].format(date=cited.fetched_at[:16].replace("T", " "))
-    return f"{cited.number}. [{title}](<{cited.address}>), {fetched}"
+    gone = f" ⚠️ {words['gone'].format(why=_why(cited, words))}" if cited.gone else ""
+    return f"{cited.number}. [{title}](<{cited.address}>), {fetched}{gone}"
 
 
-def check_lines(checked: Checked, words: Words) -> list[str]:
+def _why(cited: Cited, words: Words) -> str:
+    return words["unreachable"] if cited.gone == "unreachable" else plain(cited.gone or "")
+
+
+def with_charts(text: str, charts: Sequence[str], words: Words) -> str:
+    """A report whose pictures are these charts and no others: those that it does not place stand at its end."""
+    left = dict.fromkeys(charts)
+
+    def placed(found: re.Match[str]) -> str:
+        path = found[2].strip("<>")
+        if path not in charts:
+            return found[1]
+        left.pop(path, None)
+        return _picture(path, found[1])
+
+    text = _PICTURE.sub(placed, text)
+    if not left:
+        return text
+    return "\n\n".join([text, f"## {words['charts']}", *(_picture(path, _name(path)) for path in left)])
+
+
+def _picture(path: str, told: str) -> str:
+    return f"![{told}](<{path}>)"
+
+
+def _name(path: str) -> str:
+    return plain(path.rpartition("/")[2].rpartition(".")[0].replace("-", " ").replace("_", " "))
+
+
+def check_lines(checked: Checked, cited: Sequence[Cited], words: Words) -> list[str]:
     """What the check of the citations found, a line each."""
     lines = [words["check_cited"].format(citations=checked.citations, sources=len(checked.cited))]
     if checked.quotes:
@@ -98,6 +129,10 @@ def check_lines(checked: Checked, words: Words) -> list[str]:
         lines.append(words["check_unknown"].format(count=checked.unknown))
     for address in checked.foreign[:MOST_TOLD]:
         lines.append(words["check_foreign"].format(address=f"`{address.replace('`', '')}`"))
+    gone = [each for each in cited if each.gone]
+    lines += [words["check_gone"].format(number=each.number, why=_why(each, words)) for each in gone]
+    if cited and all(each.gone == "" for each in cited):
+        lines.append(words["check_alive"])
     if checked.merged:
         lines.append(words["check_merged"].format(count=checked.merged))
     return lines
@@ -128,18 +163,21 @@ def summary_text(
     wanted: their formats, some of which may be missing."""
     title = research.plan.title if research.plan is not None else research.topic
     findings = key_findings(checked.text)
-    told = "\n".join(f"- {each}" for each in findings)
+    told = "\n".join(f"{number}. {each}" for number, each in enumerate(findings, 1))
     named = {int(number) for number in re.findall(r"\[(\d{1,4})\]", told)}
     listed = "\n".join(f"[{each.number}] {_link(each)}" for each in cited if each.number in named)
     problems = len(checked.misquoted) + checked.unknown + len(checked.foreign)
     state = words["summary_clean"] if not problems else words["summary_problems"].format(count=problems)
+    if gone := sum(bool(each.gone) for each in cited):
+        state += " " + words["summary_gone"].format(count=gone)
     facts = words["summary_facts"].format(sources=len(cited), check=state)
     failed = "\n".join(failed_lines(research, words))
     end = words["summary_attached"].format(name=", ".join(plain(file.name) for file in files))
     missing = [each for each in wanted if not any(file.name.endswith(f".{each}") for file in files)]
     if missing:
         end += " " + words["summary_not_made"].format(formats=", ".join(missing))
-    return "\n\n".join(part for part in (f"**{plain(title)}**", told, listed, facts, failed, end) if part)
+    ask = words["summary_ask"].format(number=min(2, len(findings))) if findings else ""
+    return "\n\n".join(part for part in (f"**{plain(title)}**", told, listed, facts, failed, end, ask) if part)
 
 
 def _link(cited: Cited) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 from langchain.agents.middleware import AgentMiddleware
@@ -11,6 +12,7 @@ from langchain_core.tools import BaseTool, tool
 from harness.graph.calls import IDEMPOTENT, RECORD
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import scope_of
+from harness.research.citations import key_findings
 from harness.research.record import research_of
 from harness.text.frames import outside
 from harness.web.sources import pages_read, texts_of
@@ -20,15 +22,17 @@ if TYPE_CHECKING:
 
     from langchain.agents.middleware import ModelRequest, ModelResponse
 
-    from harness.research.record import Research
-    from harness.web.sources import Sources
+    from harness.research.record import Cited, Research
+    from harness.web.sources import ReadPage, Sources
 
 AROUND = 400
 """Characters on each side of words that were looked for."""
 MOST_PASSAGES = 8
 LONGEST = 15_000
 """Characters of an answer."""
-REPORT, FINDINGS = "report", "findings"
+REPORT, STEPS = "report", "steps"
+_NUMBERED = re.compile(r"(finding|source)?s? ?#?\[?(\d{1,4})\]?")
+_CITATION = re.compile(r"\[(\d{1,4})\]")
 NONE = "There is no finished research in this thread."
 READ_AGAIN = "Read its page again, where it matters."
 
@@ -38,29 +42,33 @@ def record_tool(sources: Sources) -> BaseTool:
 
     @tool(RECORD)
     async def research_record(
-        what: Annotated[str, 'report, findings, or the number of a source in the report, such as "2"'],
+        what: Annotated[str, 'report, steps, "finding 2" of those in its summary, or "source 2" of its list'],
         runtime: Runtime,
         words: Annotated[str, "Of a source only the passages with these words; leave out for its beginning"] = "",
     ) -> Answer:
-        """Look up the newest research of this thread: its report, what each step found, what a source says. Answer
-        questions about it from here, with its numbers; search again only for what is not in it."""
+        """Look up the newest research of this thread: its report, what each step found, what a finding rests on, what a
+        source says. "Go deeper on 3" and "why do you believe 2?" mean findings. Answer from here, with the numbers of
+        the sources; search again only for what is not in it."""
         research = research_of(runtime.state)
         if research is None or not research.delivered:
             return done(runtime, RECORD, NONE)
-        asked = what.strip().strip("[]").lower()
+        asked = " ".join(what.split()).strip("[]").lower()
         if asked == REPORT:
             return _told(runtime, "[the report]", research.delivered)
-        if asked == FINDINGS:
-            return _told(runtime, "[the findings of the steps]", _findings(research))
-        cited = next((each for each in research.cited if str(each.number) == asked), None)
+        if asked in (STEPS, "findings"):
+            return _told(runtime, "[what the steps found]", _findings(research))
+        findings, (kind, number) = key_findings(research.delivered), _numbered(asked)
+        if kind == "finding" and 0 < number <= len(findings):
+            grounds = await _grounds(sources, runtime, research, findings[number - 1])
+            return _told(runtime, f"[finding {number}]", grounds)
+        cited = next((each for each in research.cited if each.number == number), None) if kind == "source" else None
         if cited is None:
-            known = ", ".join(str(each.number) for each in research.cited)
-            return failed(runtime, RECORD, f"Say report, findings, or one of the sources {known or '(there is none)'}.")
+            known = ", ".join(str(each.number) for each in research.cited) or "none"
+            there = f"finding 1 to {len(findings)}, " if findings else ""
+            return failed(runtime, RECORD, f"Say report, steps, {there}or a source; the sources are: {known}.")
         about = f"[source {cited.number}, read {cited.fetched_at[:16].replace('T', ' ')} UTC]"
         pages = await pages_read(sources, scope_of(runtime).ctx.thread_id, research.runs)
-        read = [page for page in pages if page.is_at(cited.address)]
-        kept = await texts_of(sources, read)
-        texts = [text for page in read for text in page.texts(kept)]
+        texts = await _texts(sources, pages, cited)
         if not texts:
             return failed(runtime, RECORD, f"What was read of source {cited.number} is not kept any more. {READ_AGAIN}")
         text = _passages(texts, words) if words.strip() else "\n\n".join(texts)
@@ -76,6 +84,42 @@ def _told(runtime: Runtime, about: str, text: str) -> ToolMessage:
     return ToolMessage(f"{about}\n{outside(text)}", tool_call_id=runtime.tool_call_id or "", name=RECORD)
 
 
+def _numbered(asked: str) -> tuple[str, int]:
+    """What a number means; one alone is a source's."""
+    found = _NUMBERED.fullmatch(asked)
+    return (found[1] or "source", int(found[2])) if found is not None else ("", 0)
+
+
+async def _texts(sources: Sources, pages: Sequence[ReadPage], cited: Cited) -> list[str]:
+    """What was read of a source, as far as it is kept."""
+    read = [page for page in pages if page.is_at(cited.address)]
+    kept = await texts_of(sources, read)
+    return [text for page in read for text in page.texts(kept)]
+
+
+async def _grounds(sources: Sources, runtime: Runtime, research: Research, finding: str) -> str:
+    """A finding with what it rests on: what else the report says from the same sources, and what stands in them."""
+    numbers = {int(number) for number in _CITATION.findall(finding)}
+    same = [
+        part.strip()
+        for part in research.delivered.split("\n\n")
+        if finding not in part and numbers.intersection(map(int, _CITATION.findall(part)))
+    ]
+    parts = [finding, *(["What the report says from the same sources:", *same] if same else [])]
+    pages = await pages_read(sources, scope_of(runtime).ctx.thread_id, research.runs)
+    for cited in (each for each in research.cited if each.number in numbers):
+        texts = await _texts(sources, pages, cited)
+        quoted = [_passages(texts, words, whole=True) for words in cited.quotes if words in finding]
+        about = quoted or [_passages(texts, _CITATION.sub("", finding))]
+        head = (
+            f"Source {cited.number}, {cited.title} {cited.address}, read {cited.fetched_at[:16].replace('T', ' ')} UTC:"
+        )
+        parts += [head, "\n[...]\n".join(about) if texts else f"It is not kept any more. {READ_AGAIN}"]
+    if not numbers:
+        parts.append("It cites no source: it is a conclusion of the report.")
+    return "\n\n".join(parts)
+
+
 def _findings(research: Research) -> str:
     room = LONGEST // max(1, len(research.findings))
     return "\n\n".join(
@@ -85,9 +129,10 @@ def _findings(research: Research) -> str:
     )
 
 
-def _passages(texts: Sequence[str], words: str) -> str:
-    """What stands around any of these words, in the order of the page."""
-    wanted = [word for word in words.casefold().split() if len(word) > 2] or [words.casefold().strip()]
+def _passages(texts: Sequence[str], words: str, *, whole: bool = False) -> str:
+    """What stands around any of these words, in the order of the page. whole: they are one passage."""
+    apart = [] if whole else [word for word in words.casefold().split() if len(word) > 2]
+    wanted = apart or [words.casefold().strip()]
     passages: list[str] = []
     for text in texts:
         folded, end = text.casefold(), 0

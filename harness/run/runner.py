@@ -26,7 +26,7 @@ from harness.memory.telling import Telling
 from harness.models.build import check_model
 from harness.ports import Head
 from harness.prompt import user_turn
-from harness.research.record import CLOSING, belongs, research_of, research_view
+from harness.research.record import CLOSING, belongs, exported, research_of, research_view
 from harness.research.record import begun as research_begun
 from harness.run.ending import going_on, last_events, last_word, requests, standing, unanswered
 from harness.skills.library import NO_SKILLS
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from harness.context import (
         HistoryEntry,
         Removal,
+        ResearchFiles,
         ResearchView,
         RunContext,
         RunInput,
@@ -221,9 +222,8 @@ class HarnessRunner:
         ctx = scope.ctx
         if saved is not None and not self._finished.ended(ctx.thread_id, saved):
             await self._settle(agent, saved)
-            saved = (
-                (await self.head(ctx.thread_id)).saved if researches else saved
-            )  # with the findings of what was stopped
+            if researches:  # with the findings of what was stopped
+                saved = (await self.head(ctx.thread_id)).saved
         sees, has_sandbox = agent.settings.supports_vision, scope.sandbox is not None
         now = self._parts.clock.now()
         chosen = await asyncio.to_thread(chosen_skill, run_input.skill, scope.skills) if run_input.skill else ""
@@ -315,6 +315,12 @@ class HarnessRunner:
             return None
         return research_view(known, await pages_read(self._parts.sources, thread_id, known.runs))
 
+    async def research_files(self, thread_id: str) -> ResearchFiles | None:
+        """The thread's newest research, for a person to keep."""
+        saved = (await self.head(thread_id)).saved
+        known = research_of(saved.checkpoint["channel_values"]) if saved is not None else None
+        return exported(known) if known is not None and known.plan is not None else None
+
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""
         self._finished.forget(thread_id)
@@ -375,7 +381,7 @@ async def make_harness(parts: Parts, database: str, former: HarnessRunner | None
     if parts.subagents is not None and not parts.subagents.enabled:
         parts = replace(parts, subagents=None)
     extras = await load_extras(parts)
-    parts = replace(parts, tools=extras.tools, outside=extras.outside)
+    parts = replace(parts, tools=extras.tools, outside=extras.outside, gone=extras.gone)
     async with AsyncExitStack() as undo:  # a stop in mid-start too
         undo.push_async_callback(extras.close)
         if former is not None:

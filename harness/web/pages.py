@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from harness.web.addresses import WebError
-from harness.web.fetch import Fetched, Fetcher
+from harness.web.fetch import Answered, Fetched, Fetcher
 from harness.web.guard import GuardedTransport
 from harness.web.manners import Manners
 from harness.web.readable import NO_TEXT, Page, Reader, is_readable, unreadable
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 MEGABYTE = 1_000_000
+LINK_SECONDS = 15.0
+UNREACHABLE = "unreachable"
 
 
 class Pages:
@@ -87,6 +89,16 @@ class Pages:
             )
             await self._keep(source, page.text)
             return replace(page, kind=kind)
+
+    async def gone(self, url: str, whose: str) -> str:
+        """Why a page does not answer now, as its status or "unreachable"; "" where it does. Its text is not read."""
+        try:
+            await self._fetcher.get(url, most=lambda kind: 0, seconds=LINK_SECONDS, whose=whose)
+        except Answered as answered:
+            return str(answered.status)
+        except WebError:
+            return UNREACHABLE
+        return ""
 
     def _is_fresh(self, source: Source) -> bool:
         age = self._clock.now() - source.fetched_at

@@ -60,6 +60,7 @@ class Web:
         resolve: Resolve | None = None,
     ) -> None:
         self.tools: list[BaseTool] = []
+        self.pages: Pages | None = None
         self._closing: list[Callable[[], Awaitable[None]]] = []
         rules = Rules(settings.fetch.allow)
         search = settings.search
@@ -69,6 +70,7 @@ class Web:
             self._closing.append(several.close)
         if settings.fetch.enabled:
             pages = Pages(settings.fetch, rules, route, clock=clock, sources=sources, hosts=hosts, resolve=resolve)
+            self.pages = pages
             self.tools.append(fetch_tool(pages, settings.fetch))
             self._closing.append(pages.close)
 

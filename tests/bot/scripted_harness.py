@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from harness.context import (
         Removal,
+        ResearchFiles,
         ResearchView,
         RunContext,
         RunInput,
@@ -206,6 +207,9 @@ class ScriptedHarness:
         return False
 
     async def research(self, thread_id: str) -> ResearchView | None:
+        return None
+
+    async def research_files(self, thread_id: str) -> ResearchFiles | None:
         return None
 
     async def forget(self, thread_id: str) -> None:

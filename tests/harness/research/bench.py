@@ -29,6 +29,8 @@ from harness.web.sources import MemorySources, Source, hash_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
     from harness.research.record import Research
     from harness.web.sources import Sources
 
@@ -59,7 +61,8 @@ class PlayedTeam:
     """says: by role what it answers, one after the other, the last again and again. ends: by the title of a step how it
     ends, where that is not well. pages: by title what it reads, (address, text), kept in `sources` as web_fetch keeps
     it; a researcher without an entry reads a page of its own. kill_at: the number of the task, from 1, before whose
-    answer the process ends. lacks: roles that nothing is there for. asked: all tasks, in order."""
+    answer the process ends. lacks: roles that nothing is there for. dead: pages that do not answer any more, and why;
+    reaches: whether that can be asked. drawn: charts that were handed over. asked: all tasks, in order."""
 
     says: dict[Role, list[str | Done]] = field(default_factory=dict)
     ends: dict[str, Done] = field(default_factory=dict)
@@ -67,6 +70,9 @@ class PlayedTeam:
     kill_at: int = 0
     lacks: frozenset[Role] = frozenset()
     files: bool = True
+    dead: dict[str, str] = field(default_factory=dict)
+    reaches: bool = True
+    drawn: tuple[str, ...] = ()
     sources: Sources = field(default_factory=MemorySources)
     asked: list[Task] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)
@@ -106,6 +112,12 @@ class PlayedTeam:
     def model(self, role: Role) -> ModelSettings:
         return ModelSettings(name="main")
 
+    async def gone(self, addresses: Sequence[str], scope: RunScope) -> Mapping[str, str]:
+        return {address: self.dead.get(address, "") for address in addresses if self.reaches}
+
+    async def charts(self, run_ids: Sequence[str]) -> Sequence[str]:
+        return self.drawn
+
     async def present(self, name: str, text: str, formats: Sequence[str], scope: RunScope) -> Sequence[ReadyFile]:
         if not self.files:
             return ()
@@ -117,14 +129,51 @@ class PlayedTeam:
         return [task for task in self.asked if task.role is role]
 
 
+class KilledSaver(InMemorySaver):
+    """A saver in memory. kill_at: the number of the write, from 1, at which the process ends; after: behind it. No
+    write of that process comes later. writes: so far, of all processes."""
+
+    def __init__(self, kill_at: int = 0, *, after: bool = False) -> None:
+        super().__init__()
+        self.kill_at = kill_at
+        self.after = after
+        self.writes = 0
+
+    async def aput(self, *args: Any, **kwargs: Any) -> Any:
+        self._begins()
+        config = await super().aput(*args, **kwargs)
+        self._ends()
+        return config
+
+    async def aput_writes(self, *args: Any, **kwargs: Any) -> None:
+        self._begins()
+        await super().aput_writes(*args, **kwargs)
+        self._ends()
+
+    def _begins(self) -> None:
+        self.writes += 1
+        if self.kill_at and (self.writes > self.kill_at or (self.writes == self.kill_at and not self.after)):
+            raise Killed
+
+    def _ends(self) -> None:
+        if self.writes == self.kill_at and self.after:
+            raise Killed
+
+    def revive(self) -> None:
+        """Another process goes on with what is kept."""
+        self.kill_at = 0
+
+
 class Bench:
     """One thread with a graph of its own. events: that were told, of all runs."""
 
-    def __init__(self, team: PlayedTeam, **settings: Any) -> None:
+    def __init__(self, team: PlayedTeam, saver: BaseCheckpointSaver[Any] | None = None, **settings: Any) -> None:
         self.team = team
+        self.saver = saver or InMemorySaver()
+        self.given = settings
         self.settings = ResearchSettings(**{"background": False, **settings})
         parts = ResearchParts(settings=self.settings, words=lambda _: WORDS)
-        self.graph = make_research(team, parts, team.sources, InMemorySaver())
+        self.graph = make_research(team, parts, team.sources, self.saver)
         self.events: list[Any] = []
         self._runs = 0
         self.context = RunContext(
@@ -138,6 +187,13 @@ class Bench:
             locale="en",
             model="main",
         )
+
+    @classmethod
+    def of(cls, other: Bench) -> Bench:
+        """The same thread in another process."""
+        bench = cls(other.team, other.saver, **other.given)
+        bench.context, bench._runs = other.context, other._runs
+        return bench
 
     async def ask(self, question: str = "What is it?", **request: Any) -> str:
         """A new research; returns what its turn ends with."""

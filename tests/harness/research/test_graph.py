@@ -4,6 +4,8 @@ twice."""
 from __future__ import annotations
 
 import asyncio
+import json
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -12,11 +14,22 @@ from harness.errors import ModelFailure
 from harness.events import FailureKind, StepsEnded, TodosChanged, TodoStatus
 from harness.graph.signals import RunScope
 from harness.ports import MemoryEffectLog
-from harness.research.record import CLOSING, Phase
+from harness.research.record import CLOSING, Phase, exported
 from harness.research.team import Done, Role, Task
 from harness.skills.library import NO_SKILLS
 from harness.threads import operations
-from tests.harness.research.bench import THREAD, WORDS, Bench, Killed, PlayedTeam, coordinated, planned, step
+from harness.web.sources import hash_of
+from tests.harness.research.bench import (
+    THREAD,
+    WORDS,
+    Bench,
+    Killed,
+    KilledSaver,
+    PlayedTeam,
+    coordinated,
+    planned,
+    step,
+)
 
 REPORT = "# T\n\n## Key points\n\n- One [1].\n- Two [2].\n"
 THREE = planned(step("a"), step("b"), step("c", 1, 2, kind="analysis"))
@@ -52,7 +65,7 @@ async def test_steps_get_what_they_depend_on_and_the_report_gets_all() -> None:
     (reported,) = bench.team.tasks(Role.REPORTER)
     assert "Found: c" in reported.prompt
     assert "[1] Page a https://a.example/a\n[2] Page b https://a.example/b" in reported.prompt
-    assert answer.startswith("**A title**\n\n- One [1].")
+    assert answer.startswith("**A title**\n\n1. One [1].\n2. Two [2].")
     assert bench.files == ["a-title.md"]
     assert (await bench.research()).phase is Phase.DONE
 
@@ -96,6 +109,34 @@ async def test_a_kill_before_any_task_goes_on_and_does_nothing_twice(kill_at: in
     assert set(bench.team.done.values()) == {1}, "what was finished is not done again"
     assert len(bench.team.done) == 7
     assert bench.files == ["a-title.md"]
+
+
+async def test_a_kill_at_any_write_goes_on_and_delivers_once() -> None:
+    """Before and behind every write of checkpoints: the run that is interrupted there goes on to the same end. What
+    was written of a step stays; a step whose finding was not written yet is the only work that is done again."""
+    whole = KilledSaver()
+    await Bench(team(), whole, background=True).ask(auto=True)
+    assert whole.writes > 12
+    for number in range(2, whole.writes + 1):
+        for after in (False, True):
+            saver = KilledSaver(number, after=after)
+            bench = Bench(team(), saver, background=True)
+            with pytest.raises(Killed):
+                await bench.ask(auto=True)
+            kept = (await bench.research()).ended_steps
+            before = Counter(bench.team.done)
+            saver.revive()
+            answer = await Bench.of(bench).go_on()
+            place = f"write {number}, {'behind' if after else 'before'} it"
+            assert "One [1]" in answer, place
+            research = await bench.research()
+            assert research.phase is Phase.DONE, place
+            assert research.ended_steps.keys() == {"1", "2", "3"}, place
+            for step_id in kept:
+                title = research.plan.step(step_id).title if research.plan is not None else ""
+                assert bench.team.done[title] == before[title], place
+            messages = [each for each in (await bench.values())["messages"] if each.type == "ai"]
+            assert len(messages) == 1, place
 
 
 async def test_twelve_steps_with_three_kills_are_delivered_once() -> None:
@@ -273,8 +314,52 @@ async def test_what_any_of_its_runs_has_read_can_be_cited_and_nothing_else() -> 
     assert research.runs == ("r1", "r2", "r3", "r4")
     assert [each.run_id for each in await bench.team.sources.of_run(THREAD, "r4")] == ["r4"], "b was tried again"
     assert [each.address for each in research.cited] == ["https://a.example/a", "https://a.example/b"]
-    assert research.check == {"citations": 3, "unknown": 1, "foreign": 1, "quotes": 2, "misquoted": 0}
+    assert research.check == {"citations": 3, "unknown": 1, "foreign": 1, "quotes": 2, "misquoted": 0, "gone": 0}
     assert "`https://a.example/other` was not read in this research" in bench.team.presented[-1]
+
+
+async def test_a_page_that_does_not_answer_any_more_is_told() -> None:
+    bench = Bench(team(dead={"https://a.example/b": "404"}))
+    answer = await bench.ask(auto=True)
+    assert WORDS["summary_gone"].format(count=1) in answer
+    whole = bench.team.presented[-1]
+    assert "2. [Page b](<https://a.example/b>), read 2026-01-01 00:00 UTC ⚠️ did not answer" in whole
+    assert "Source 2 did not answer when the report was checked (404)" in whole
+    assert WORDS["check_alive"] not in whole
+    alive, unknown = Bench(team()), Bench(team(reaches=False))
+    await alive.ask(auto=True)
+    await unknown.ask(auto=True)
+    assert WORDS["check_alive"] in alive.team.presented[-1]
+    assert WORDS["check_alive"] not in unknown.team.presented[-1], "nobody looked"
+    assert [each.gone for each in (await unknown.research()).cited] == [None, None]
+
+
+async def test_charts_stand_in_the_report_and_no_other_pictures() -> None:
+    bench = Bench(team(drawn=("costs.png", "plots/by year.png")))
+    bench.team.says[Role.REPORTER] = [
+        "# T\n\n- One [1].\n\n![Costs](costs.png)\n\n![Made up](other.png)\n\n![Spy](https://evil.example/x.png)"
+    ]
+    await bench.ask(auto=True)
+    assert "<charts>\ncosts.png\nplots/by year.png\n</charts>" in bench.team.tasks(Role.REPORTER)[0].prompt
+    body = bench.team.presented[-1].partition("## Sources")[0]
+    assert "![Costs](<costs.png>)\n\nMade up\n\nSpy\n\n## Charts\n\n![by year](<plots/by year.png>)" in body
+
+
+async def test_earlier_researches_of_the_thread_are_remembered_and_the_newest_is_exported() -> None:
+    bench = Bench(team())
+    await bench.ask(auto=True)
+    bench.team.says[Role.REPORTER] = ['# U\n\n- "Words of a." [1]']
+    await bench.ask(auto=True)
+    research = await bench.research()
+    assert [(each.title, each.phase, each.sources) for each in research.past] == [("A title", Phase.DONE, 2)]
+    files = exported(research)
+    assert files.markdown.startswith("# U\n")
+    assert "### 3. c (completed)\n\nFound: c" in files.markdown
+    record = json.loads(files.record)
+    (source,) = record["cited"]
+    assert (source["address"], source["quotes"]) == ("https://a.example/a", ["Words of a."])
+    assert source["sha256"] == hash_of("Words of a.")
+    assert "telegram:1" not in files.record, "whose it is does not leave with it"
 
 
 async def test_without_files_the_report_is_the_message() -> None:

@@ -56,7 +56,23 @@ async def test_it_tells_of_the_report_the_findings_and_the_sources_by_their_numb
     assert "url: https://a.example/b\ntitle: Page b\n\nWords of b." in first
     assert "Words of a." in await ask(bench, "2", words="WORDS")
     assert "None of these words stands" in await ask(bench, "2", words="never")
-    assert "one of the sources 1, 2." in await ask(bench, "3")
+    assert "finding 1 to 4, or a source; the sources are: 1, 2." in await ask(bench, "3")
+
+
+async def test_a_finding_is_told_with_what_it_rests_on(bench: Bench) -> None:
+    bench.team.says[Role.REPORTER] = [
+        '# T\n\n## Key points\n\n- It says "Words of b." [2]\n- So be it.\n\n## Detail\n\nMore of it [2].\n\nOther [1].'
+    ]
+    answer = await bench.ask(auto=True)
+    assert '1. It says "Words of b." [1]\n2. So be it.' in answer
+    told = await ask(bench, "finding 1")
+    assert 'It says "Words of b." [1]' in told
+    assert "More of it [1]." in told
+    assert "Other" not in told
+    assert "Source 1, Page b https://a.example/b, read 2026-01-01 00:00 UTC:\n\nWords of b." in told
+    assert "It cites no source" in await ask(bench, "Finding 2")
+    assert "It is not kept any more." in await ask(bench, "finding 1", sources=MemorySources())
+    assert "Say report, steps, finding 1 to 2, or a source; the sources are: 1, 2." in await ask(bench, "finding 3")
 
 
 async def test_a_page_that_is_not_kept_any_more_is_told_as_that(bench: Bench) -> None:
