@@ -32,6 +32,7 @@ LONGEST = 15_000
 """Characters of an answer."""
 REPORT, STEPS = "report", "steps"
 _NUMBERED = re.compile(r"(finding|source)?s? ?#?\[?(\d{1,4})\]?")
+_WORD = re.compile(r"[^\W_]+")
 _CITATION = re.compile(r"\[(\d{1,4})\]")
 NONE = "There is no finished research in this thread."
 READ_AGAIN = "Read its page again, where it matters."
@@ -129,10 +130,20 @@ def _findings(research: Research) -> str:
     )
 
 
+def _apart(words: str) -> list[str]:
+    """What of a sentence is looked for by itself: its longer words; of a script without spaces, pairs of its signs."""
+    apart: list[str] = []
+    for word in _WORD.findall(words):
+        if word > "\u2e80":
+            apart += [word[place : place + 2] for place in range(0, len(word) - 1, 2)]
+        elif len(word) > 3 or (len(word) > 1 and word.isdecimal()):
+            apart.append(word)
+    return apart
+
+
 def _passages(texts: Sequence[str], words: str, *, whole: bool = False) -> str:
     """What stands around any of these words, in the order of the page. whole: they are one passage."""
-    apart = [] if whole else [word for word in words.casefold().split() if len(word) > 2]
-    wanted = apart or [words.casefold().strip()]
+    wanted = ([] if whole else _apart(words.casefold())) or [words.casefold().strip()]
     passages: list[str] = []
     for text in texts:
         folded, end = text.casefold(), 0

@@ -1,0 +1,144 @@
+"""/research on every platform: the plan with its buttons, a change, the report with its files; and on PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+
+from bot.texts.en import EN
+from tests.flow.platforms.base import SECONDS, Person, shows
+from tests.flow.platforms.world import PLATFORMS, Everywhere, everywhere, simulators
+from tests.flow.researching import Play, asked_for, reads, step, web_settings
+from tests.flow.sandboxed import require_bubblewrap
+from tests.simulators.model.client import ModelSimulator
+from tests.simulators.model.scripts import Pause, Say
+from tests.simulators.process import SimulatorProcess
+from tests.simulators.telegram.seen import ALICE
+from tests.simulators.web import pages
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.flow.gateway import World
+    from tests.flow.platforms.base import Platform, Seen
+    from tests.simulators.postgres import PostgresServer
+
+require_bubblewrap()
+shared = pytest.mark.asyncio(loop_scope="module")
+
+KNOWN = range(100, 120)
+WORDS = EN.research
+START, CHANGE, STOP = WORDS["start"], WORDS["change"], WORDS["stop"]
+
+_people = itertools.count(KNOWN.start)
+
+
+@dataclass
+class Here:
+    gateway: Everywhere
+    platform: Platform
+    person: Person
+    web: str
+
+    async def plan(self, text: str) -> Seen:
+        """The newest plan with this text, or on some platforms the card of its buttons behind it."""
+        await shows(self.platform, self.person, text)
+        return await self.platform.until(self.person, lambda seen: seen.labels == (START, CHANGE, STOP))
+
+
+@pytest.fixture(scope="module")
+def web() -> Iterator[str]:
+    with SimulatorProcess("tests.simulators.web") as process:
+        yield f"http://127.0.0.1:{process.port}"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(
+    telegram_process: SimulatorProcess,
+    model_process: SimulatorProcess,
+    tmp_path_factory: pytest.TempPathFactory,
+    web: str,
+) -> AsyncIterator[Everywhere]:
+    with simulators(telegram_process) as processes:
+        async with (
+            ModelSimulator(model_process.port) as model,
+            everywhere(processes, model, tmp_path_factory.mktemp("gateway")) as world,
+        ):
+            accounts = [world.platforms[account] for account in PLATFORMS]
+            allow = [platform.id(Person(number)) for platform in accounts for number in KNOWN]
+            world.settings = {"access": {"dm": "allowlist", "allow": allow}, **web_settings(web, deliver=["md"])}
+            async with world:
+                yield world
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=PLATFORMS)
+async def here(gateway: Everywhere, request: pytest.FixtureRequest, web: str) -> Here:
+    await gateway.model.reset()
+    return Here(gateway, gateway.platforms[request.param], Person(next(_people)), web)
+
+
+def play_of(name: str, web: str) -> Play:
+    return Play(
+        f"What colour is it, {name}?",
+        [[step("The old way")], [step("Its colour"), step("What follows", "analysis", 1)]],
+        {
+            "Its colour": reads(f"{web}/article", f"Green ({web}/article)."),
+            "What follows": [Say(text="It was green.")],
+        },
+        f'# The colour, {name}\n\n## Key points\n\n- It is green: "{pages.FACT}" [1]\n- So it is no longer white.',
+    )
+
+
+@shared
+async def test_a_plan_is_changed_started_and_becomes_a_report(here: Here) -> None:
+    play = play_of(here.platform.account, here.web)
+    await play.begin(here.gateway.model)
+    await here.platform.say(f"/research {play.question}", here.person)
+    first = await here.plan("The old way")
+    await here.platform.press(first, CHANGE, here.person)
+    await shows(here.platform, here.person, WORDS["ask_change"])
+    await play.plan(here.gateway.model, 1, change="Rather its colour")
+    await here.platform.say("Rather its colour", here.person)
+    await shows(here.platform, here.person, "No longer planned: The old way")
+    second = await here.platform.until(
+        here.person, lambda seen: seen.labels == (START, CHANGE, STOP) and seen.id != first.id
+    )
+    assert not await asked_for(here.gateway.model, "<step>"), "nothing is spent before the person says so"
+    await here.platform.press(second, START, here.person)
+    summary = await shows(here.platform, here.person, "The whole report:")
+    assert pages.FACT in summary.text
+    assert WORDS["summary_clean"] in summary.text
+    async with asyncio.timeout(SECONDS):
+        while not await here.platform.files(here.person):
+            pass
+    ((name, _),) = await here.platform.files(here.person)
+    assert name.endswith(".md")
+
+
+@pytest.mark.postgres
+async def test_on_postgresql_a_kill_in_a_step_loses_nothing(world: World, postgres: PostgresServer, web: str) -> None:
+    url = postgres.database().replace("+psycopg", "")
+    world.settings |= {"database": {"url": url}, **web_settings(web, deliver=["md"])}
+    play = play_of("on PostgreSQL", web)
+    play.plans = play.plans[1:]
+    play.steps["What follows"] = [Say(text="It "), Pause(name="analysis"), Say(text="was green.")]
+    async with world:
+        await play.begin(world.model)
+        await world.telegram.user_says(f"/research --auto {play.question}")
+        await world.model.wait_for_pause("analysis")
+        await world.kill()
+        await world.model.release("analysis")
+        await world.start()
+        await world.telegram.wait_for_message(ALICE, lambda seen: bool(seen.files))
+        await world.telegram.wait_idle(ALICE)
+        assert len([seen for seen in await world.telegram.bot_messages(ALICE) if seen.files]) == 1
+        begun = await asked_for(world.model, "<step>\nIts colour")
+        assert len([each for each in begun if each.body["messages"][-1]["role"] == "user"]) == 1
+        await world.telegram.user_says("/research list")
+        listed = await world.telegram.wait_for_text(ALICE, WORDS["list_head"].strip("*"))
+        assert f"About {play.question}" in listed.text
