@@ -70,7 +70,7 @@ class ResearchSettings(Section):
     style: Style = Style.ACADEMIC
     length: Length = "normal"
     deliver: tuple[Format, ...] = Field(
-        default=("md",),
+        default=("md", "docx"),
         min_length=1,
         max_length=3,
         description="Files of the report; docx and pdf are made in the sandbox",

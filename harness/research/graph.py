@@ -307,11 +307,13 @@ class _Nodes:
         checked = replace(checked, text=text)
         whole = telling.report_text(research, checked, cited, words)
         wanted = self._settings.deliver
+        # What only the default asks for is no news where the sandbox cannot make it.
+        asked = wanted if "deliver" in self._settings.model_fields_set else ()
         ready = await self._team.present(telling.file_name(research.title or UNNAMED), whole, wanted, scope)
         for file in ready:
             tell(runtime, Told(partial(FileReady, call_id=f"research-{research.id}", file=file)))
         # Where there are no files at all, the report is the message.
-        text = telling.summary_text(research, checked, cited, words, ready, wanted) if ready else whole
+        text = telling.summary_text(research, checked, cited, words, ready, asked) if ready else whole
         done = research.write(
             phase=Phase.DONE,
             delivered=checked.text,

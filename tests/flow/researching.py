@@ -22,7 +22,7 @@ def web_settings(web: str, **research: Any) -> dict[str, Any]:
             "search": {"provider": "searxng", "base_url": web},
             "fetch": {"enabled": True, "allow": [web.removeprefix("http://")]},
         },
-        "research": {"background": False, **research},
+        "research": {"background": False, "deliver": ["md"], **research},
     }
 
 

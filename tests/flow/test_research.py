@@ -140,7 +140,7 @@ async def test_a_run_of_twelve_steps_with_three_kills_is_delivered_once(world: W
     answers["Part B"] = [Say(text="Found "), Pause(name="first"), Say(text="in Part B.")]
     answers["Part H"] = [Say(text="Found "), Pause(name="third"), Say(text="in Part H.")]
     play = Play("What has twelve parts?", [steps], answers)
-    with_web(world, web, max_steps=12, deliver=["md"])
+    with_web(world, web, max_steps=12)
     written = [Say(text="# All\n\n"), Pause(name="report"), Say(text=f'## Key points\n\n- "{pages.FACT}" [1]')]
     async with world:
         await play.begin(world.model)

@@ -71,7 +71,7 @@ async def gateway(
         ):
             accounts = [world.platforms[account] for account in PLATFORMS]
             allow = [platform.id(Person(number)) for platform in accounts for number in KNOWN]
-            world.settings = {"access": {"dm": "allowlist", "allow": allow}, **web_settings(web, deliver=["md"])}
+            world.settings = {"access": {"dm": "allowlist", "allow": allow}, **web_settings(web)}
             async with world:
                 yield world
 
@@ -123,7 +123,7 @@ async def test_a_plan_is_changed_started_and_becomes_a_report(here: Here) -> Non
 @pytest.mark.postgres
 async def test_on_postgresql_a_kill_in_a_step_loses_nothing(world: World, postgres: PostgresServer, web: str) -> None:
     url = postgres.database().replace("+psycopg", "")
-    world.settings |= {"database": {"url": url}, **web_settings(web, deliver=["md"])}
+    world.settings |= {"database": {"url": url}, **web_settings(web)}
     play = play_of("on PostgreSQL", web)
     play.plans = play.plans[1:]
     play.steps["What follows"] = [Say(text="It "), Pause(name="analysis"), Say(text="was green.")]
