@@ -107,8 +107,8 @@ def _plain(text: str) -> str:
     return " ".join(re.sub(r"[|*_\\]", " ", text).split())
 
 
-async def measured(reports: int) -> Figures:
-    """Have so many places researched, one after the other."""
+async def measured(reports: int, *, show: bool = False) -> Figures:
+    """Have so many places researched, one after the other. show: print the chat about the first, and its report."""
     figures = Figures()
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="antler-research-")))
@@ -131,6 +131,10 @@ async def measured(reports: int) -> Figures:
             report = await _report_of(world, PLACES[number])
             figures.seconds.append(time.monotonic() - began)
             count(figures, number, report, documents)
+            if show and not number:
+                await world.telegram.wait_idle(ALICE)
+                told = [seen.text for seen in await world.telegram.bot_messages(ALICE)]
+                print("\n\n----\n\n".join([*told, report]))
         await world.telegram.wait_idle(ALICE)
         async with httpx.AsyncClient(trust_env=False) as http:
             asked: list[str] = (await http.get(f"{web}/control/asked")).json()
@@ -156,9 +160,10 @@ def _spent(figures: Figures, database: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.evals.research", description=__doc__)
     parser.add_argument("--reports", type=int, default=5, choices=range(1, len(PLACES) + 1), metavar="N")
+    parser.add_argument("--show", action="store_true", help="print the chat about the first one, and its report")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     given = parser.parse_args()
-    figures = asyncio.run(measured(given.reports))
+    figures = asyncio.run(measured(given.reports, show=given.show))
     print(figures.told())
     if given.json:
         given.json.write_text(json.dumps(vars(figures), indent=2))

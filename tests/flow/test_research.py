@@ -165,6 +165,48 @@ async def test_a_run_of_twelve_steps_with_three_kills_is_delivered_once(world: W
         assert all(f"Found in {name}." in told for name in names)
 
 
+@pytest.mark.long
+async def test_a_kill_at_every_node_goes_on_there(world: World, web: str) -> None:
+    """kill -9 while the model works for each node in turn: none that had ended is asked again, and all is told once."""
+    question = "What is at every node?"
+    coordinated = json.dumps({"action": "research", "topic": question, "text": "", "locale": "en-US"})
+    planned = json.dumps({"locale": "en-US", "title": "Nodes", "thought": "So.", "steps": [step("Only step")]})
+    written = f'# Nodes\n\n## Key points\n\n- "{pages.FACT}" [1]'
+    nodes = {
+        "coordinator": (f"<question>\n{question}", coordinated),
+        "background": ("Look at the first 5 results", "There is a lighthouse."),
+        "planner": (f"{question}\n</topic>\n\n<background>", planned),
+        "step": ("<step>\nOnly step\n", "It is green."),
+        "reporter": (f"{question}\n</topic>\n\nTitle of the plan", written),
+    }
+    with_web(world, web, background=True)
+    for name, (text, answer) in nodes.items():
+        fetched = [uses("web_fetch", url=f"{web}/article")] if name == "step" else []
+        await world.model.script(
+            text, [*fetched, Say(text=answer[:5]), Pause(name=name), Say(text=answer[5:])], "contains"
+        )
+    async with world:
+        await world.telegram.user_says(f"/research {question}")
+        for name in nodes:
+            if name == "step":
+                plan = await plan_of(world, ALICE, "Only step")
+                await world.kill()  # while the plan waits for a person
+                await world.start()
+                await press(world, plan, START, ALICE)
+            await world.model.wait_for_pause(name)
+            await world.kill()
+            await world.model.release(name)
+            await world.start()
+        await world.telegram.wait_for_message(ALICE, lambda seen: bool(seen.files))
+        await world.telegram.wait_idle(ALICE)
+        seen = await world.telegram.bot_messages(ALICE)
+        assert len([each for each in seen if each.files]) == 1
+        assert len([each for each in seen if len(each.buttons) == 3 or "Estimate:" in each.text]) == 1
+        for name, (text, _) in nodes.items():
+            asked = [r for r in await asked_for(world.model, text) if r.body["messages"][-1]["role"] == "user"]
+            assert len(asked) == 2, f"{name}: once before the kill and once after it"
+
+
 async def test_a_first_look_models_by_role_and_a_report_in_word(world: World, web: str) -> None:
     with_web(world, web, background=True, models={"reporter": "other"}, deliver=["md", "docx"])
     world.settings["models"] = [{**model, "price": {"input": 1.0, "output": 4.0}} for model in world.config()["models"]]
