@@ -99,7 +99,8 @@ class ResearchCommands:
         """The researches of the conversation's threads, the newest first."""
         words, row = call.texts.research, await conversation.row(call.message)
         threads = await self._store.read(lambda tx: conversations.threads_of(tx, row, SHOWN))
-        lines, days = [], self._days.of(row)
+        lines: list[str] = []
+        days = self._days.of(row)
         for thread in threads:
             known = await self._runs.research(thread.thread_id)
             if known is None:

@@ -108,7 +108,7 @@ class Installs:
         transport = GuardedTransport(rules, settings.network_route)
         try:
             fetched = await Fetcher(rules, transport).get(
-                address, most_bytes=LARGEST_ARCHIVE, seconds=FETCH_SECONDS, wanted=lambda kind: True, whose=""
+                address, most=lambda kind: LARGEST_ARCHIVE, seconds=FETCH_SECONDS, whose=""
             )
         except WebError as error:
             raise InstallRefused((f"the address gave no archive: {error}",)) from None

@@ -148,8 +148,9 @@ class ResearchTeam:
         """Ask all at once, as far as the time goes."""
         if self._gone is None:
             return {}
-        whose, found = scope.ctx.speaker.id, {}
-        asking = {address: asyncio.create_task(self._gone(address, whose)) for address in addresses[:MOST_LINKS]}
+        whose = scope.ctx.speaker.id
+        found: dict[str, str] = {}
+        asking = {address: asyncio.ensure_future(self._gone(address, whose)) for address in addresses[:MOST_LINKS]}
         try:
             if asking:
                 await asyncio.wait(asking.values(), timeout=LINKS_SECONDS)

@@ -86,8 +86,8 @@ class Reader(BaseChatModel):
             return _calls(*((tool, named[tool]) for tool, _ in orders), *_sections(done))
         if called <= MOST_PAGES and (more := _sections(done)):
             return _calls(*more)
-        found = dict.fromkeys(_copied(place, attribute, done))
-        told = "\n".join(f'- "{sentence}" ({url})' for sentence, url in found)
+        copied = dict.fromkeys(_copied(place, attribute, done))
+        told = "\n".join(f'- "{sentence}" ({url})' for sentence, url in copied)
         return AIMessage(told or "No page says that.")
 
 

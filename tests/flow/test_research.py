@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
     from tests.flow.gateway import World
+    from tests.simulators.model.scripts import Step
     from tests.simulators.telegram.seen import SeenMessage
 
 require_bubblewrap()
@@ -141,7 +142,11 @@ async def test_a_run_of_twelve_steps_with_three_kills_is_delivered_once(world: W
     answers["Part H"] = [Say(text="Found "), Pause(name="third"), Say(text="in Part H.")]
     play = Play("What has twelve parts?", [steps], answers)
     with_web(world, web, max_steps=12)
-    written = [Say(text="# All\n\n"), Pause(name="report"), Say(text=f'## Key points\n\n- "{pages.FACT}" [1]')]
+    written: list[Step] = [
+        Say(text="# All\n\n"),
+        Pause(name="report"),
+        Say(text=f'## Key points\n\n- "{pages.FACT}" [1]'),
+    ]
     async with world:
         await play.begin(world.model)
         await world.model.script(f"{play.question}\n</topic>\n\nTitle of the plan", written, "contains")

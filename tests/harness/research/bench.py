@@ -129,39 +129,46 @@ class PlayedTeam:
         return [task for task in self.asked if task.role is role]
 
 
+@dataclass
+class Writes:
+    """The writes of checkpoints. kill_at: the number, from 1, of the one at which the process ends, 0 for none; after:
+    behind it. done: how many there were, of all processes."""
+
+    kill_at: int = 0
+    after: bool = False
+    done: int = 0
+
+    def begins(self) -> None:
+        self.done += 1
+        if self.kill_at and (self.done > self.kill_at or (self.done == self.kill_at and not self.after)):
+            raise Killed
+
+    def ends(self) -> None:
+        if self.kill_at == self.done and self.after:
+            raise Killed
+
+
 class KilledSaver(InMemorySaver):
-    """A saver in memory. kill_at: the number of the write, from 1, at which the process ends; after: behind it. No
-    write of that process comes later. writes: so far, of all processes."""
+    """A saver in memory whose process can end at a write; no write of that process comes later."""
 
     def __init__(self, kill_at: int = 0, *, after: bool = False) -> None:
         super().__init__()
-        self.kill_at = kill_at
-        self.after = after
-        self.writes = 0
+        self.count = Writes(kill_at, after)  # an object of its own: LangGraph makes copies of the saver
 
     async def aput(self, *args: Any, **kwargs: Any) -> Any:
-        self._begins()
+        self.count.begins()
         config = await super().aput(*args, **kwargs)
-        self._ends()
+        self.count.ends()
         return config
 
     async def aput_writes(self, *args: Any, **kwargs: Any) -> None:
-        self._begins()
+        self.count.begins()
         await super().aput_writes(*args, **kwargs)
-        self._ends()
-
-    def _begins(self) -> None:
-        self.writes += 1
-        if self.kill_at and (self.writes > self.kill_at or (self.writes == self.kill_at and not self.after)):
-            raise Killed
-
-    def _ends(self) -> None:
-        if self.writes == self.kill_at and self.after:
-            raise Killed
+        self.count.ends()
 
     def revive(self) -> None:
         """Another process goes on with what is kept."""
-        self.kill_at = 0
+        self.count.kill_at = 0
 
 
 class Bench:

@@ -116,8 +116,8 @@ async def test_a_kill_at_any_write_goes_on_and_delivers_once() -> None:
     was written of a step stays; a step whose finding was not written yet is the only work that is done again."""
     whole = KilledSaver()
     await Bench(team(), whole, background=True).ask(auto=True)
-    assert whole.writes > 12
-    for number in range(2, whole.writes + 1):
+    assert whole.count.done > 12
+    for number in range(2, whole.count.done + 1):
         for after in (False, True):
             saver = KilledSaver(number, after=after)
             bench = Bench(team(), saver, background=True)
@@ -298,7 +298,7 @@ async def test_what_any_of_its_runs_has_read_can_be_cited_and_nothing_else() -> 
     bench = Bench(team(planned(step("a"), step("b")), ends={"b": failed}), clarification=True)
     bench.team.says[Role.COORDINATOR] = [coordinated("ask", text="Which one?"), coordinated()]
     bench.team.says[Role.REPORTER] = [
-        Done(state="failed", text="", failure=ModelFailure(FailureKind.BUDGET, model="main")),
+        Done(state="failed", text="", failure=ModelFailure(FailureKind.BUDGET, model="main", detail="day")),
         '# T\n\n- "Words of a." [1] and "words of  b" [2] and see [it](https://a.example/b#end)\n'
         "- Never [3], [nowhere](https://a.example/other)\n",
     ]
