@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SHOWN = 30
 """Threads of a conversation whose researches are listed."""
-TYPES = {"research.md": "text/markdown", "research.json": "application/json"}
+TYPES = {"report.md": "text/markdown", "record.json": "application/json"}
 
 
 class ResearchCommands:
@@ -119,7 +119,7 @@ class ResearchCommands:
         found = await self._runs.research_files(stored.thread_id) if stored is not None else None
         if found is None:
             return await self._answers.say(call, words["none"], "/research export")
-        contents = {"research.md": found.markdown, "research.json": found.record}
+        contents = {"report.md": found.markdown, "record.json": found.record}
         async with self._files.written(f"event:{call.event_id}", contents, TYPES, instead=found.markdown) as files:
             message = OutboundMessage(text=words["exported"], files=files, final=True)
             await self._answers.show(call, message, "/research export")

@@ -493,9 +493,8 @@ async def test_list_export_and_the_style_of_a_chat(gateway: World, person: Perso
     assert f"1. About {play.question} (done), 1 source(s)" in listed.text
     await gateway.telegram.user_says("/threads 2", user=person)
     await gateway.telegram.user_says("/research export", user=person)
-    exported = await gateway.telegram.wait_for_text(person, "the whole record with its sources")
-    sent = [seen for seen in await gateway.telegram.bot_messages(person) if "research.json" in str(seen.data)]
-    assert sent, exported
+    await gateway.telegram.wait_for_text(person, "the whole record with its sources")
+    await gateway.telegram.wait_for_message(person, lambda seen: "record.json" in str(seen.data))
     await gateway.telegram.user_says("/research style epic", user=person)
     await gateway.telegram.wait_for_text(person, "There is no style epic")
     await gateway.telegram.user_says("/research style default", user=person)
