@@ -140,10 +140,11 @@ def load(tx: Connection, key: str) -> BranchRow | None:
 
 
 def relations(tx: Connection, key: str) -> Relations:
-    """What a chat was branched from, and what was branched from it."""
+    """What a chat was branched from, and what was branched from it and is whole."""
     there = threads.c.conversation != ""
     chat = select(conversations.c.key, threads.c.title).join(threads, threads.c.thread_id == conversations.c.thread_id)
     own = chat.join(branches, branches.c.key == conversations.c.key).where(branches.c.source_key == key, there)
+    own = own.where(branches.c.made_at.is_not(None))
     children = tuple(Related(*row) for row in tx.execute(own.order_by(branches.c.created_at)))
     known = tx.execute(
         select(branches.c.source_key, branches.c.lacks, threads.c.conversation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -167,6 +168,23 @@ async def test_only_ones_own_messages_are_branched_from(tmp_path: Path) -> None:
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "missing_scope")
 
 
+@dataclass
+class Held:
+    """Stands in for the agent's copying of a history, which waits until it may go on. starts: how many runs had begun
+    each time."""
+
+    world: ServedCore
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    starts: list[int] = field(default_factory=list)
+
+    async def fork(self, *_: Any, **__: Any) -> bool:
+        self.starts.append(len(self.world.harness.starts))
+        self.begun.set()
+        await self.go_on.wait()
+        return False
+
+
 async def test_a_branch_that_a_crash_interrupted_is_made_by_the_next_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,30 +192,35 @@ async def test_a_branch_that_a_crash_interrupted_is_made_by_the_next_process(
         bob = await world.browser(PERSON)
         chat = (await bob.post("/api/conversations")).json()["chat"]
         messages = await said(world, bob, chat, "first", "second")
-        begun = asyncio.Event()
-
-        async def hangs(*_: Any, **__: Any) -> bool:
-            begun.set()
-            await asyncio.Event().wait()
-            return True
-
-        with monkeypatch.context() as held:
-            held.setattr(world.harness, "fork", hangs)
+        with monkeypatch.context() as patch:
+            held = Held(world)
+            patch.setattr(world.harness, "fork", held.fork)
             asking = asyncio.create_task(bob.post(f"/c/{chat}/branch", data={"message": messages[1]["message_id"]}))
-            await asyncio.wait_for(begun.wait(), 30)
+            await asyncio.wait_for(held.begun.wait(), 30)
+            ((unmade,), listed) = await world.store.read(branches.unmade), await bob.get("/api/conversations")
+            assert [each["chat"] for each in listed.json()["conversations"]] == [chat], "it is no chat yet"
+            branch = unmade.key.partition(":")[2]
+            body = {"text": "too early", "client_id": "1"}  # by somebody who guessed its address
+            assert (await bob.post(f"/api/conversations/{branch}/messages", json=body)).status_code == 202
             await world.crash()
             asking.cancel()
             await asyncio.wait({asking})
-        await world.start()
-        await world.answered()
+
+            held = Held(world)
+            patch.setattr(world.harness, "fork", held.fork)
+            await world.start()
+            await asyncio.wait_for(held.begun.wait(), 30)
+            held.go_on.set()
+            await world.answered()
+            await world.clock.until(world.delivery.drained())
+        assert held.starts == [2], "nobody was answered there before"
+        assert await world.store.read(branches.unmade) == []
         bob = await world.browser(PERSON)
         listed = (await bob.get("/api/conversations")).json()["conversations"]
-        (branch,) = [each["chat"] for each in listed if each["chat"] != chat]
-        for _ in range(200):
-            if not await world.store.read(branches.unmade):
-                break
-            await asyncio.sleep(0.05)
-        assert texts(await shown(bob, branch)) == ["first", "echo: first"]
+        assert {each["chat"] for each in listed} == {chat, branch}
+        expected = ["first", "echo: first", "too early", "echo: too early"]
+        assert texts(await shown(bob, branch)) == expected
+        assert [each.text for each in world.harness.said[unmade.thread_id]] == expected[:2]
         assert texts(await said(world, bob, branch, "go on"))[-1] == "echo: go on"
 
 

@@ -53,6 +53,9 @@ async def test_one_is_recorded_before_it_is_made_and_has_what_the_other_chose(st
     assert (conversation.thread_id, conversation.owner, conversation.agent, conversation.title) == (
         "new", ANN, "writer", "Shops (2)",
     )  # fmt: skip
+    listed = await store.read(lambda tx: shown.listed(tx, "web", ANN, 10, None))
+    assert [each.chat for each in listed] == ["a-1"], "it is no chat yet"
+    assert await store.read(lambda tx: branches.relations(tx, "web:a-1")) == Relations()
     await store.write(lambda tx: branches.made(tx, "new", ["results", "files"], LATER))
     assert await store.read(branches.unmade) == []
     made = await store.read(lambda tx: branches.load(tx, "web:a-2"))
