@@ -62,8 +62,8 @@ class Branching:
             self._begin(row)
 
     async def make(self, row: BranchRow, title: str) -> None:
-        """Make a branch; it is whole when this returns. Raises what the history's database and the disk raise: then
-        nothing is left of it."""
+        """Make a branch; it is whole when this returns. Raises BeingDeleted, and what the history's database and the
+        disk raise: then nothing is left of it."""
         await self._store.write(lambda tx: branches.begin(tx, row, title))
         await self._begin(row)
 

@@ -10,8 +10,9 @@ import pytest
 
 from bot.http.errors import HttpProblem
 from bot.http.page.branches import _title, cut_at
-from bot.store import branches
+from bot.store import branches, forgetting
 from bot.store.branches import Place
+from bot.store.forgetting import DeletionKind, DeletionRow
 from tests.bot.http.served import PERSON, ServedCore, served
 from tests.bot.http.test_artifacts import makes_a_file
 
@@ -240,3 +241,23 @@ async def test_one_that_cannot_be_made_leaves_nothing(tmp_path: Path, monkeypatc
         listed = (await bob.get("/api/conversations")).json()["conversations"]
         assert [each["chat"] for each in listed] == [chat]
         assert await world.store.read(branches.unmade) == []
+
+
+async def test_none_is_made_of_what_is_being_deleted(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        bob = await world.browser(PERSON)
+        chat = (await bob.post("/api/conversations")).json()["chat"]
+        messages = await said(world, bob, chat, "first")
+        deletion = DeletionRow(
+            id="d1",
+            kind=DeletionKind.PERSON,
+            subject=PERSON,
+            account="memory",
+            asked_by=PERSON,
+            asked_at=world.clock.now(),
+        )
+        await world.store.write(lambda tx: forgetting.ask_deletion(tx, deletion))
+        refused = await bob.post(f"/c/{chat}/branch", data={"message": messages[1]["message_id"]})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "being_deleted")
+        listed = (await bob.get("/api/conversations")).json()["conversations"]
+        assert [each["chat"] for each in listed] == [chat]
