@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from antler.connection import Connection
+from antler.connection import Connection, part
 from antler.errors import (
     AntlerError,
     ApprovalRequired,
@@ -216,7 +216,7 @@ class Client:
             "if_not_exists": "create",
         }
         once = {"Idempotency-Key": key or uuid.uuid4().hex}
-        answer = await self._connection.ask("POST", f"{API}/threads/{thread}/runs", json=body, headers=once)
+        answer = await self._connection.ask("POST", f"{API}/threads/{part(thread)}/runs", json=body, headers=once)
         told = answer.json()
         return Run(thread_id=told["thread_id"], run_id=told["run_id"])
 
@@ -256,7 +256,7 @@ class Client:
         its time is over."""
         name = approval if isinstance(approval, str) else approval.id
         body = {"decision": decision, "reason": reason}
-        answer = await self._connection.ask("POST", f"/api/approvals/{name}", json=body)
+        answer = await self._connection.ask("POST", f"/api/approvals/{part(name)}", json=body)
         return bool(answer.json()["done"] != "over")
 
     # Threads.
@@ -278,13 +278,13 @@ class Client:
 
     async def history(self, thread_id: str) -> list[Message]:
         """What was said in a thread, oldest first, with the results of tools."""
-        told = (await self._connection.ask("GET", f"{API}/threads/{thread_id}/state")).json()
+        told = (await self._connection.ask("GET", f"{API}/threads/{part(thread_id)}/state")).json()
         return messages_of(told["values"])
 
     async def delete_thread(self, thread_id: str) -> None:
         """Delete a thread with its messages and files. Nothing happens where there is none."""
         with suppress(NotFound):  # also where an earlier try has done it
-            await self._connection.ask("DELETE", f"{API}/threads/{thread_id}")
+            await self._connection.ask("DELETE", f"{API}/threads/{part(thread_id)}")
 
     # Files.
 
@@ -335,7 +335,9 @@ class Client:
             "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
             "Content-Type": "text/plain; charset=utf-8",
         }
-        answer = await self._connection.ask("POST", f"/hooks/{hook}", content=lambda: _chunks(body), headers=headers)
+        answer = await self._connection.ask(
+            "POST", f"/hooks/{part(hook)}", content=lambda: _chunks(body), headers=headers
+        )
         return not answer.json()["duplicate"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ SILENCE = 45.0
 """Seconds without a byte after which a stream counts as lost: the gateway sends a sign of life each 15."""
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 """The request has not reached anybody."""
+_ID = re.compile(r"[A-Za-z0-9_.:-]+")
 
 
 class Patience:
@@ -62,6 +64,13 @@ class Frame:
     event: str
     data: Any
     id: str
+
+
+def part(name: str) -> str:
+    """An id as a part of a path. Raises ValueError for one that would lead elsewhere."""
+    if not _ID.fullmatch(name) or not name.strip("."):
+        raise ValueError(f"{name!r} is no id")
+    return name
 
 
 class Connection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from antler.connection import Patience
+from antler.connection import Patience, part
 from antler.errors import RunFailed, TooMany, Unavailable, Unreachable
 from antler.values import (
     Answer,
@@ -169,7 +169,7 @@ class Reading:
 
 def place(run: Run) -> str:
     """The path of a run."""
-    return f"{API}/threads/{run.thread_id}/runs/{run.run_id}"
+    return f"{API}/threads/{part(run.thread_id)}/runs/{part(run.run_id)}"
 
 
 async def follow(connection: Connection, run: Run) -> AsyncGenerator[Event, None]:

@@ -31,8 +31,8 @@ SLOW = (
     "bot/cli/test_command_line.py",
     "bot/delivery/test_crash.py",
     "bot/doctor/test_online.py",
-    "bot/http/test_description.py",
     "bot/http/test_configuration.py",
+    "bot/http/test_description.py",
     "bot/http/test_guard.py",
     "bot/http/test_http.py",
     "bot/http/test_page.py",
@@ -58,6 +58,8 @@ SLOW = (
     "sandbox/remote",
 )
 """Folders and files that `make test` leaves out."""
+LONG = ("bench", "evals", "simulators")
+"""The tests' own tools: `make check`, which has half an hour, leaves them to `make test-all`."""
 QUICK = ("flow/test_life_of_a_message.py", "skills/test_library.py")
 """Files in them that it runs: the story of a message through the whole gateway, and the skills as they are written."""
 
@@ -85,6 +87,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_slow(item.path) or item.get_closest_marker("postgres") is not None:
             item.add_marker(pytest.mark.slow)
+        if item.path.relative_to(TESTS).parts[0] in LONG:
+            item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: not is_slow(item.path))  # the order that `--dist loadfile` begins in
 
 

@@ -51,18 +51,24 @@ class SwitchedOff:
 
     def names(self) -> frozenset[str]:
         try:
-            return frozenset(map(str, json.loads(self._file.read_bytes())))
-        except FileNotFoundError:
-            return frozenset()
-        except (ValueError, TypeError, OSError):
-            log.warning("%s cannot be read: what was turned off on the page is on", self._file)
+            return self._read()
+        except OSError as error:
+            log.warning("%s: what was turned off on the page is on", error)
             return frozenset()
 
     def switch(self, name: str, *, on: bool) -> None:
-        """Raises OSError."""
-        names = self.names() - {name} if on else self.names() | {name}
+        """One at a time. Raises OSError, also where the file is unreadable: nobody knows then what is off."""
+        names = self._read() - {name} if on else self._read() | {name}
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(self._file, json.dumps(sorted(names)).encode())
+
+    def _read(self) -> frozenset[str]:
+        try:
+            return frozenset(map(str, json.loads(self._file.read_bytes())))
+        except FileNotFoundError:
+            return frozenset()
+        except (ValueError, TypeError) as error:
+            raise OSError(f"{self._file} cannot be read: {error}") from error
 
 
 def disabled(settings: Settings) -> frozenset[str]:

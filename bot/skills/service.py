@@ -61,6 +61,7 @@ class SkillService:
         self.works = works
         self._switched_off = switched_off
         self._off = frozenset[str]() if switched_off is None else switched_off.names()
+        self._switching = asyncio.Lock()
         self._commands: frozenset[str] = frozenset()
 
     @classmethod
@@ -87,8 +88,9 @@ class SkillService:
     async def switch(self, name: str, *, on: bool) -> None:
         """Turn a skill on or off for everybody; what the config turns off stays off. Raises OSError."""
         if self._switched_off is not None:
-            await asyncio.to_thread(self._switched_off.switch, name, on=on)
-            self._off = await asyncio.to_thread(self._switched_off.names)
+            async with self._switching:
+                await asyncio.to_thread(self._switched_off.switch, name, on=on)
+                self._off = await asyncio.to_thread(self._switched_off.names)
 
     def source(self) -> SkillSource:
         """What the harness is given of skills."""

@@ -95,7 +95,7 @@ def _copy_file(source: Folder, target: Folder, name: str, copying: Copying) -> N
         return
     try:
         into = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=target.fd)
-        with os.fdopen(into, "wb", buffering=0) as file:
+        with os.fdopen(into, "wb") as file:
             while chunk := os.read(fd, CHUNK):
                 copying.take(len(chunk))
                 file.write(chunk)

@@ -226,7 +226,9 @@ class Workspaces:
                 try:
                     for name in OWN.values():
                         self._copy_one(top, into, name, copying)
-                except TooMuch:
+                except FileExistsError:  # the other one has files of its own, which stay
+                    raise
+                except (TooMuch, OSError):
                     _delete(target.parent)
                     return False
         return copying.complete

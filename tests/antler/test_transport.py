@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
+from antler.client import Client
 from antler.connection import Connection, Patience
 from antler.embedded import MOST_WAITING, AppTransport
 from antler.errors import Conflict, NotStarted, RequestFailed, TooMany, Unavailable, Unreachable
@@ -182,3 +184,25 @@ async def test_patience_ends() -> None:
         await patience.wait(Unreachable("nobody"))
     with pytest.raises(RequestFailed):
         await patience.wait(TooMany(429, "x", "y", retry_after=1))
+
+
+@pytest.mark.parametrize("name", ["", "..", "../../memory", "x/../y", "a?b", "a#b", "a%2Fb", "a b"])
+async def test_an_id_that_leads_elsewhere_is_not_sent(name: str) -> None:
+    sent: list[str] = []
+
+    def told(request: httpx.Request) -> httpx.Response:
+        sent.append(str(request.url))
+        return httpx.Response(200)
+
+    async with Client("http://127.0.0.1", "token", transport=httpx.MockTransport(told)) as client:
+        for call in (
+            lambda: client.start("text", thread=name),
+            lambda: client.stop(str(uuid.uuid4()), name),
+            lambda: client.history(name),
+            lambda: client.delete_thread(name),
+            lambda: client.decide(name, "deny"),
+            lambda: client.send("text", hook=name, secret="whsec_AAAA"),
+        ):
+            with pytest.raises(ValueError, match="is no id"):
+                await call()
+    assert sent == []

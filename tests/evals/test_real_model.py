@@ -23,6 +23,7 @@ if real_model.missing() and not os.environ.get("CI"):
     pytest.skip(real_model.missing(), allow_module_level=True)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 async def test_a_real_model_answers_through_the_real_gateway() -> None:
     assert not real_model.missing()

@@ -151,6 +151,14 @@ async def test_without_its_scope_nothing_is_done(api: Api, owned: dict[str, str]
     assert answer.json()["error"]["scopes"] == [scope]
 
 
+async def test_a_run_from_a_checkpoint_changes_the_thread(api: Api, owned: dict[str, str]) -> None:
+    client = await api.http("no-threads", "read", "runs")
+    body = {**ASK, "checkpoint": {"checkpoint_id": "1f0"}}
+    answer = await client.post(f"{GRAPH}{THREAD}/runs".format(**owned), json=body)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["scopes"] == ["threads"]
+
+
 @pytest.mark.parametrize("route", OTHERS, ids=" ".join)
 async def test_what_is_anothers_is_not_found(api: Api, owned: dict[str, str], route: tuple[str, str]) -> None:
     answer = await call(await api.http("second"), route, owned)

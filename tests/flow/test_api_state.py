@@ -129,6 +129,7 @@ async def test_nothing_is_written_while_a_run_works_or_waits(api: Api, client: L
     note: Any = {"messages": [{"role": "user", "content": "Written."}]}
     run = await client.runs.create(thread_id, AGENT, input=said("!pause writing"))
     await api.world.model.wait_for_pause("writing")
+    assert (await client.threads.get_state(thread_id))["next"] == ["model"]
     with pytest.raises(ConflictError, match="works or waits"):
         await client.threads.update_state(thread_id, note)
     await api.world.model.release("writing")

@@ -215,6 +215,7 @@ async def test_in_a_group_a_mention_starts_and_a_reply_continues(world: World) -
 
 
 @pytest.mark.slow
+@pytest.mark.long
 async def test_sixty_messages_survive_five_kills(world: World) -> None:
     people = [type(ALICE)(2000 + number, f"P{number}") for number in range(6)]
     world.settings = {

@@ -35,7 +35,7 @@ async def started_again_and_again(campaign: Campaign) -> int:
     return deaths
 
 
-@pytest.mark.parametrize("kind", ["abort", "aborts"])
+@pytest.mark.parametrize("kind", ["abort", pytest.param("aborts", marks=pytest.mark.long)])
 async def test_a_tool_that_aborts_the_process(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path, kind: str
 ) -> None:

@@ -33,7 +33,7 @@ def passes(report: Report) -> None:
     assert not problems, "\n".join([*problems, *report.details, report.folder])
 
 
-@pytest.mark.parametrize("adopt", [False, True])
+@pytest.mark.parametrize("adopt", [False, pytest.param(True, marks=pytest.mark.long)])
 async def test_a_crash_at_every_window(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path, adopt: bool
 ) -> None:
@@ -47,6 +47,7 @@ async def test_a_crash_at_every_window(
     assert report.windows == {window.name: 1 for window in windows}
 
 
+@pytest.mark.long
 async def test_a_few_kills_with_another_trouble_each(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path
 ) -> None:
@@ -59,6 +60,7 @@ async def test_a_few_kills_with_another_trouble_each(
     assert report.messages > 0
 
 
+@pytest.mark.long
 async def test_a_few_kills_while_commands_run(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path
 ) -> None:
@@ -79,6 +81,7 @@ async def test_a_short_restart_storm(telegram: TelegramSimulator, model: ModelSi
     assert report.kills >= scale.kills
 
 
+@pytest.mark.long
 async def test_a_few_kills_with_four_platforms_at_once(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path
 ) -> None:

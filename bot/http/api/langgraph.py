@@ -121,6 +121,9 @@ class Protocol:
         agent = self.agent(body.assistant_id)
         if body.at is not None and (thread_id is None or body.command is not None):
             raise HttpProblem(422, "invalid", "checkpoint: goes with the input of a run in a thread")
+        if body.at is not None and not caller.may("threads"):
+            why = "checkpoint: changes the thread, which needs the scope threads"
+            raise HttpProblem(403, "missing_scope", why, scopes=["threads"])
         thread = await self._thread(caller, thread_id, body)
         if body.command is not None and body.command.resume is not None:
             if body.input is not None:

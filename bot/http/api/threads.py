@@ -314,7 +314,7 @@ def state_json(thread_id: str, view: ThreadView | None, interrupts: Interrupts =
             "parent_checkpoint": None,
         }
     parent = view.parent_id
-    node = "tools" if interrupts else "agent"
+    node = "tools" if interrupts else "model"
     task = {"id": view.run_id, "name": node, "error": None, "interrupts": list(interrupts), "checkpoint": None}
     waits = view.open or bool(interrupts)
     return {

@@ -152,16 +152,20 @@ def cut_at(entries: Sequence[Entry], turns: dict[str, Place], message_id: str) -
         # What was said in the same turn before it goes with it: the agent heard both at once.
         while place and run_of(entries[place - 1]) == own.run_id:
             place -= 1
-        return Cut(entries[:place], own, edits=True)
+        return Cut(_complete(entries[:place]), own, edits=True)
     if chosen["author"] == "bot":
-        if not chosen["final"]:
-            raise HttpProblem(409, "growing", "wait until the answer is complete")
         place += 1
         while own is not None and place < len(entries) and run_of(entries[place]) == own.run_id:
             place += 1  # its files
-    kept = entries[:place]
+    kept = _complete(entries[:place])
     last = next((entry for entry in reversed(kept) if run_of(entry)), None)
     return Cut(kept, None if last is None else turns[last["message_id"]], edits=False)
+
+
+def _complete(entries: Sequence[Entry]) -> Sequence[Entry]:
+    if any(entry["author"] == "bot" and not entry["final"] for entry in entries):
+        raise HttpProblem(409, "growing", "wait until the answer is complete")
+    return entries
 
 
 def _title(title: str, number: int) -> str:

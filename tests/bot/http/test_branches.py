@@ -68,6 +68,8 @@ def test_an_answer_that_grows_is_waited_for() -> None:
     with pytest.raises(HttpProblem) as growing:
         cut_at(CHAT, TURNS, "b4")
     assert (growing.value.status, growing.value.code) == (409, "growing")
+    with pytest.raises(HttpProblem):
+        cut_at([*CHAT, entry("p5", "person")], TURNS | {"p5": turn("r5")}, "p5")
     assert cut_at(CHAT, {}, "help").turn is None
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     Operation = APIOperation[Any, Any, Any, Any]
 
+GRAPH = "/api/langgraph"
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -49,7 +50,7 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-EXAMPLES = 3
+EXAMPLES = 2
 """Requests of each kind: valid ones, with what there is, and invalid ones."""
 SECONDS = 30.0
 UNKNOWN_ONLY = {
@@ -71,13 +72,13 @@ NEVER = {
             *("POST /api/turns/{run_id}/stop", "POST /api/turns/{run_id}/run-now", "POST /api/turns/{run_id}/drop"),
             *("POST /api/approvals/{approval}", "GET /api/transcripts/{thread_id}"),
             *("POST /api/skills/{name}/on", "DELETE /api/skills/{name}", "PUT /api/uploads/skills/{file_name}"),
+            *("POST /api/skills", "PUT /api/skills/{name}", f"GET {GRAPH}/threads/{{thread_id}}/runs/{{run_id}}/file"),
             *("DELETE /api/schedules/{schedule_id}", "GET /api/conversations/{chat}/files/{message_id}"),
         ),
         "there is no such thing here",
     ),
 }
 """Routes that refuse all that they are asked here, and why; their other tests do better."""
-GRAPH = "/api/langgraph"
 CONVERSATIONS: dict[tuple[str, str], tuple[str, Any]] = {
     ("POST", "/api/conversations/{chat}/messages"): ("runs", {"text": "Hello again", "client_id": "2"}),
     ("POST", "/api/conversations/{chat}/presses"): ("runs", {"message_id": "m", "data": "d", "client_id": "3"}),

@@ -12,6 +12,7 @@ from bot.clock import SystemClock
 from bot.settings import Settings
 from bot.skills.folders import SwitchedOff, disabled
 from bot.skills.installing import InstallRefused, Installs
+from bot.skills.service import SkillService
 from bot.tasks import Tasks
 from harness.skills.archive import LARGEST_ARCHIVE
 from tests.bot.skills.test_skill_tool import archive_of
@@ -139,3 +140,13 @@ def test_what_an_administrator_turned_off_stays_off_beside_what_the_config_turns
     assert disabled(settings) == {"one"}, "the config says so"
     (settings.data_dir / "skills" / "off.json").write_text("{broken")
     assert disabled(settings) == {"one"}
+    with pytest.raises(OSError, match="cannot be read"):
+        switched.switch("three", on=False)
+
+
+async def test_two_that_are_turned_off_at_once_are_both_off(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    service = SkillService(switched_off=SwitchedOff(settings.data_dir))
+    names = [f"skill-{number}" for number in range(20)]
+    await asyncio.gather(*(service.switch(name, on=False) for name in names))
+    assert service.disabled == disabled(settings) == set(names)

@@ -84,5 +84,6 @@ async def test_a_thread_gets_a_copy_of_anothers_files_or_none(tmp_path: Path, mo
         assert not (tmp_path / "other" / "user-data").exists(), "nothing stays of what was begun"
         with pytest.raises((SandboxError, OSError)):
             await workspaces.copy("old", "branch")  # it has files already
+        assert (tmp_path / "branch" / "user-data" / "workspace" / "notes.txt").read_text() == "kept"
     finally:
         workspaces.close()

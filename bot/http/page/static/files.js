@@ -10,7 +10,7 @@ const narrow = matchMedia("(width < 75rem)");
 let opener = null; // what opened it, to go back to
 let shown = "";
 
-const wanted = () => new URLSearchParams(location.search).get("file") ?? "";
+const wanted = () => new URLSearchParams(location.search).get("file")?.match(/^[\w-]+$/)?.[0] ?? "";
 function addressOf(file) {
   const query = new URLSearchParams(location.search);
   if (file) query.set("file", file);

@@ -17,9 +17,12 @@ if (isSecureContext && navigator.mediaDevices?.getUserMedia && window.MediaRecor
 
 record.addEventListener("click", async () => {
   record.disabled = true;
+  let stream = null;
   try {
-    begin(await navigator.mediaDevices.getUserMedia({ audio: true }));
+    stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+    begin(stream);
   } catch (error) {
+    for (const track of stream?.getTracks() ?? []) track.stop(); // or the microphone stays open
     toast(say("no_microphone", { why: say(error.name === "NotAllowedError" ? "microphone_refused" : "microphone_missing") }), "bad");
   } finally {
     record.disabled = false;
