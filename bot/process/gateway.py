@@ -213,15 +213,13 @@ class Gateway:
 
         parts = self._parts
         gatekeeper = Gatekeeper(parts.signins, settings, self._clock)
-        served = http_parts(parts, gatekeeper, self._is_ready)
-        made = routers(served)
+        made = routers(http_parts(parts, gatekeeper, self._is_ready))
         try:
             self._http = HttpServer(settings, made, gatekeeper, parts.uploads.limits.message)
         except HttpUnavailable as error:
             gatekeeper.closing.set()  # what was begun for this listener ends
             return str(error)
         self._http.start()
-        self._tasks.spawn("branches", served.branching.resume())
         log.info("HTTP: listening on %s", settings.listen)
         return ""
 
@@ -347,12 +345,9 @@ class Gateway:
 
 def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], bool]) -> HttpParts:
     """What a listener serves. gatekeeper: finds out who asks it. is_ready: see health_router."""
-    from bot.conversations.branching import Branching
     from bot.http.parts import HttpParts
     from bot.http.talk import Talk
     from bot.skills.installing import Installs
-
-    spool = parts.settings.data_dir / "spool"
 
     def talk(account: str) -> Talk:
         return Talk(
@@ -396,7 +391,7 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
         sandboxes=parts.sandboxes,
         models=parts.models,
         forgetting=parts.forgetting,
-        branching=Branching(parts.patient, parts.agent.harness, parts.sandboxes, spool, parts.manager.in_order),
+        branching=parts.branching,
         reloader=parts.reloader,
         redact=parts.redact,
     )

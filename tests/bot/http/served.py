@@ -63,7 +63,6 @@ class ServedCore(Core):
         self.served = http_parts(self.parts, gatekeeper, lambda: True)
         self.server = HttpServer(settings.http, routers(self.served), gatekeeper, 50_000_000)
         self.server.start()
-        self.tasks.spawn("branches", self.served.branching.resume())
 
     async def _end(self) -> None:
         await self.clients.aclose()
