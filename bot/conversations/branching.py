@@ -56,13 +56,14 @@ class Branching:
         self._in_order = in_order
 
     async def resume(self) -> None:
-        """Take up what an earlier process left: nobody has been told of it, so nobody wrote there."""
+        """Take up what an earlier process left, before anything that was said there: called at the start, before what
+        people wrote is taken up. Returns when that is in its order; the agent need not be there yet."""
         for row in await self._store.read(branches.unmade):
             self._begin(row)
 
     async def make(self, row: BranchRow, title: str) -> None:
-        """Make a branch; it is whole when this returns. Raises what the history's database and the disk raise: then
-        nothing is left of it."""
+        """Make a branch; it is whole when this returns. Raises BeingDeleted, and what the history's database and the
+        disk raise: then nothing is left of it."""
         await self._store.write(lambda tx: branches.begin(tx, row, title))
         await self._begin(row)
 
@@ -93,7 +94,7 @@ class Branching:
         return done
 
     async def _is_open(self, row: BranchRow) -> bool:
-        """It is still to be made: a listener that begins anew takes up what an older one is about to finish, too."""
+        """It is still to be made, and nothing of it was deleted meanwhile."""
         known = await self._store.read(lambda tx: branches.load(tx, row.key))
         return known is not None and known.made_at is None
 

@@ -19,6 +19,7 @@ from bot.commands import make_commands
 from bot.control import logs
 from bot.control.logs import NAME as AUDIT_LOG
 from bot.control.logs import AuditFile, recent_errors
+from bot.conversations.branching import Branching
 from bot.conversations.services import ConversationPorts
 from bot.delivery import Delivery
 from bot.delivery.presented import Presented
@@ -168,6 +169,8 @@ class Wiring:
         self.uploads = Uploads(UploadLimits.of(settings.uploads), clock, self.sandboxes.owner)
         self.converter = Converter(self.sandboxes, wanted=settings.uploads.convert)
         self.manager = self._make_manager(patient, responder)
+        in_order = self.manager.in_order
+        self.branching = Branching(patient, self.agent.harness, self.sandboxes, self._spool, in_order)
         self.bus = MessageBus(store, self.manager.gate.before_inbox, self.manager.gate.learn)
         self.timer = Timer(patient, self.bus.originate, clock, lambda: self.settings.channels)
         self.accounts = Accounts(settings, self.connections, self.delivery, self.outages, self.bus, self.tasks)
@@ -196,6 +199,7 @@ class Wiring:
     async def recover(self) -> None:
         """Go on with what an earlier process left, in the order in which it depends on each other."""
         self.tasks.spawn("manager", self.manager.serve(self.bus))
+        await self.branching.resume()
         await self.manager.recover()
         await self.forgetting.resume()
         await self.bus.replay()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 from sqlalchemy import delete, select, update
 
+from bot.store.forgetting import deletes_since
 from bot.store.rows import value_of
 from bot.store.sql import chunks, from_json, insert, to_json
 from bot.store.tables import branches, conversations, inbox, outbox, runs, threads
@@ -91,9 +92,17 @@ class Relations:
     lacks: tuple[str, ...] = ()
 
 
+class BeingDeleted(Exception):
+    """What a branch was to begin with is being deleted, or was while it was read."""
+
+
 def begin(tx: Connection, row: BranchRow, title: str) -> None:
-    """Record a branch that is to be made: its thread, and its conversation with what was chosen in the other one."""
-    source = tx.execute(select(conversations).where(conversations.c.key == row.source_key)).one()
+    """Record a branch that is to be made: its thread, and its conversation with what was chosen in the other one.
+    created_at of the row: before anything of the other one was read. Raises BeingDeleted."""
+    source = tx.execute(select(conversations).where(conversations.c.key == row.source_key)).first()
+    # A deletion lists what it concerns when it begins: what were recorded after that would outlive it.
+    if source is None or deletes_since(tx, source.owner, _threads_of(tx, row), row.created_at):
+        raise BeingDeleted
     thread = {"thread_id": row.thread_id, "conversation": row.key, "owner": source.owner, "title": title}
     tx.execute(insert(tx, threads), thread | {"created_at": row.created_at})
     own = {"key": row.key, "thread_id": row.thread_id, "created_at": row.created_at}
@@ -111,6 +120,14 @@ def begin(tx: Connection, row: BranchRow, title: str) -> None:
         "lacks": "",
     }
     tx.execute(insert(tx, branches), values)
+
+
+def _threads_of(tx: Connection, row: BranchRow) -> set[str]:
+    """The threads in which it was said what a branch begins with."""
+    found = {row.source_thread}
+    for part in chunks(each.run_id for each in row.messages):
+        found.update(tx.scalars(select(runs.c.thread_id).where(runs.c.run_id.in_(part))))
+    return found
 
 
 def made(tx: Connection, thread_id: str, lacks: Sequence[str], now: datetime) -> None:
@@ -140,10 +157,11 @@ def load(tx: Connection, key: str) -> BranchRow | None:
 
 
 def relations(tx: Connection, key: str) -> Relations:
-    """What a chat was branched from, and what was branched from it."""
+    """What a chat was branched from, and what was branched from it and is whole."""
     there = threads.c.conversation != ""
     chat = select(conversations.c.key, threads.c.title).join(threads, threads.c.thread_id == conversations.c.thread_id)
     own = chat.join(branches, branches.c.key == conversations.c.key).where(branches.c.source_key == key, there)
+    own = own.where(branches.c.made_at.is_not(None))
     children = tuple(Related(*row) for row in tx.execute(own.order_by(branches.c.created_at)))
     known = tx.execute(
         select(branches.c.source_key, branches.c.lacks, threads.c.conversation)

@@ -378,6 +378,15 @@ def unfinished_deletions(tx: Connection) -> list[DeletionRow]:
     return [_deletion(row) for row in tx.execute(query)]
 
 
+def deletes_since(tx: Connection, owner: str, thread_ids: Collection[str], since: datetime) -> bool:
+    """Whether something of this owner or of these threads is being deleted, or was since then."""
+    recent = or_(deletions.c.done_at.is_(None), deletions.c.done_at >= since)
+    return any(
+        subject in thread_ids if kind == DeletionKind.THREAD else subject == owner or is_speakers(owner, subject)
+        for kind, subject in tx.execute(select(deletions.c.kind, deletions.c.subject).where(recent))
+    )
+
+
 def count_deleted(tx: Connection, deletion_id: str, **more: int) -> None:
     """So much more was deleted, by the kind of what it was."""
     known = deleted_so_far(tx, deletion_id)

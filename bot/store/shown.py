@@ -67,12 +67,14 @@ def is_shown(table: Table) -> ColumnElement[bool]:
 
 
 def listed(tx: Connection, account: str, owner: str, limit: int, before: datetime | None) -> list[Listed]:
-    """An owner's conversations on an account, the one that was used last first. before: only those used earlier."""
+    """An owner's conversations on an account, the one that was used last first. before: only those used earlier. A
+    branch is among them once it is whole."""
     touched = func.coalesce(threads.c.touched_at, threads.c.created_at)
+    unmade = select(branches.c.key).where(branches.c.key == conversations.c.key, branches.c.made_at.is_(None))
     query = (
         select(conversations.c.key, conversations.c.thread_id, threads.c.title, conversations.c.created_at, touched)
         .join(threads, threads.c.thread_id == conversations.c.thread_id)
-        .where(conversations.c.account == account, conversations.c.owner == owner)
+        .where(conversations.c.account == account, conversations.c.owner == owner, ~unmade.exists())
     )
     if before is not None:
         query = query.where(touched < before)

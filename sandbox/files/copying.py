@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from dataclasses import dataclass
@@ -10,10 +11,13 @@ from typing import TYPE_CHECKING
 from sandbox.files.beneath import Folder, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from threading import Event
 
 DEEPEST = 40
 CHUNK = 1 << 20
+LOOK_EVERY = 16 << 20
+"""Bytes between two looks at what the disk still has: others write too."""
 
 
 class TooMuch(Exception):
@@ -22,17 +26,23 @@ class TooMuch(Exception):
 
 @dataclass(slots=True)
 class Copying:
-    """What may still be copied. complete: nothing was left out: what is closed to its owner, several names of one file,
-    pipes and the like, and what lies too deep."""
+    """What may still be copied. free: how many bytes of the disk may be taken now, None: all. complete: nothing was
+    left out: what is closed to its owner, several names of one file, pipes and the like, and what lies too deep.
+    unseen: bytes since the disk was looked at."""
 
     bytes: int
     inodes: int
     stop: Event
+    free: Callable[[], int] | None = None
     complete: bool = True
+    unseen: int = LOOK_EVERY
 
     def take(self, size: int) -> None:
         """Raises TooMuch."""
         self.bytes -= size
+        self.unseen += size
+        if self.free is not None and self.unseen >= LOOK_EVERY:
+            self.bytes, self.unseen = min(self.bytes, self.free() - size), 0
         if self.bytes < 0 or self.inodes < 0 or self.stop.is_set():
             raise TooMuch
 
@@ -95,10 +105,28 @@ def _copy_file(source: Folder, target: Folder, name: str, copying: Copying) -> N
         return
     try:
         into = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=target.fd)
-        with os.fdopen(into, "wb") as file:
-            while chunk := os.read(fd, CHUNK):
-                copying.take(len(chunk))
-                file.write(chunk)
+        try:
+            _copy_content(fd, into, found.st_size, copying)
             os.fchmod(into, stat.S_IMODE(found.st_mode) & 0o777 | 0o600)
+        finally:
+            os.close(into)
     finally:
         os.close(fd)
+
+
+def _copy_content(source: int, target: int, size: int, copying: Copying) -> None:
+    """Holes stay holes: a file of any size may take nothing on the disk."""
+    place = 0
+    while place < size:
+        copying.take(0)
+        try:
+            place = os.lseek(source, place, os.SEEK_DATA)
+            end = min(size, os.lseek(source, place, os.SEEK_HOLE))
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole is left, or the file was cut off
+                break
+            raise
+        while place < end and (chunk := os.pread(source, min(CHUNK, end - place), place)):
+            copying.take(len(chunk))
+            place += os.pwrite(target, chunk, place)
+    os.ftruncate(target, min(size, os.fstat(source).st_size))

@@ -215,14 +215,17 @@ class Workspaces:
             top = Folder.at(source)
         except FileNotFoundError:
             return True
-        copying = Copying(COPIED_BYTES, COPIED_INODES, stop)
+        limits = self._settings.limits
+        most_bytes = min(COPIED_BYTES, limits.disk_mb * MEGABYTE)
         with top:
             self._make(target)
             with Folder.at(target) as into:
-                there = os.fstatvfs(into.fd)
-                copying.bytes = min(
-                    copying.bytes, there.f_bavail * there.f_frsize - self._settings.limits.free_disk_mb * MEGABYTE
-                )
+
+                def free() -> int:
+                    there = os.fstatvfs(into.fd)
+                    return there.f_bavail * there.f_frsize - limits.free_disk_mb * MEGABYTE
+
+                copying = Copying(most_bytes, min(COPIED_INODES, limits.inodes), stop, free)
                 try:
                     for name in OWN.values():
                         self._copy_one(top, into, name, copying)

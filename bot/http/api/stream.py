@@ -2,7 +2,7 @@
 
 An event's id is `<process>-<number>-<place>`: the epoch of the process, the number of the run's own event, and the
 place among what is told of that. So a client that comes back gets what it missed, as far as that is kept; where it is
-not, an event `gap` says so and holds what the turn's messages are now.
+not, an event `gap` says so and holds what the run's messages are now.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ class RunReader:
         self._seq = max(seq, 0)
 
     async def _missed(self, stream: RunStream | None) -> AsyncGenerator[Frame, None]:
-        """Events are not kept any more: what the messages of the turn are now takes their place."""
+        """Events are not kept any more: what the run's messages are now takes their place."""
         if stream is not None and self._seq < stream.floor:
             self._texts = {message_id: ToldText(self._redact, text) for message_id, text in stream.before.items()}
             self._pass(stream.kept(), stream.kept()[-1].seq if stream.kept() else stream.floor)
@@ -273,8 +273,7 @@ class RunReader:
                 self._seq = after.seq
                 return
         view = await self._view()
-        is_newest = view is not None and view.run_id in ("", self._row.run_id)
-        told = _turn_of(view) if view is not None and is_newest else []  # else the turn is a later run's
+        told = [] if view is None else _messages_of(self._row, view)
         if self._returns:
             data = {"run_id": self._run_id, "reason": "events before this are not kept any more", "messages": told}
             yield Frame("gap", data, str(Position(self._runs.epoch, self._seq, 0)))
@@ -344,8 +343,7 @@ class RunReader:
     # The thread's state.
 
     async def _view(self) -> ThreadView | None:
-        found = await self._threads.views(self._thread)
-        return found[0] if found else None
+        return next(iter(await self._threads.views(self._thread)), None)
 
     async def _state(self, seq: int, *, always: bool = False) -> AsyncGenerator[Frame, None]:
         """What has changed in the thread. always: its values also where nothing has."""
@@ -356,8 +354,8 @@ class RunReader:
             return
         values, before = values_of(view), self._seen
         if before is None and self._whole and not self._returns:
-            turn = len(_turn_of(view))
-            before = {"messages": values["messages"][: len(values["messages"]) - turn]}  # as the run found it
+            own = {id(message) for message in _messages_of(self._row, view)}
+            before = {"messages": [each for each in values["messages"] if id(each) not in own]}  # as the run found it
         self._seen = values
         if "updates" in self._modes and before is not None:
             for node, update in _updates(before, values):
@@ -425,14 +423,21 @@ def _custom(event: AnyRunEvent) -> dict[str, Any]:
     return told
 
 
-def _turn_of(view: ThreadView) -> list[dict[str, Any]]:
-    """The messages behind the person's newest one."""
+def _messages_of(row: RunRow, view: ThreadView) -> list[dict[str, Any]]:
+    """What a run has added to its thread: not what a later run did, nor what programs wrote there afterwards."""
     found: list[dict[str, Any]] = []
-    for message in reversed(view.messages):
+    calls: set[str] = set()
+    goes_on = False
+    for message in view.messages:
         if message["type"] == "human":
-            break
-        found.append(message)
-    return found[::-1]
+            goes_on = message["id"] == row.input.message_id
+        elif (message["id"] or "").startswith(f"{row.run_id}-") or message.get("tool_call_id") in calls:
+            goes_on = True
+            calls |= {call["id"] for call in message.get("tool_calls", ())}
+            found.append(message)
+        elif message["id"] is None and goes_on:  # what was said of an answer that was cut off
+            found.append(message)
+    return found
 
 
 def _updates(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[Node, dict[str, Any]]]:

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
 from bot.store import branches, conversations
-from bot.store.branches import BranchRow, Inherited, Place
+from bot.store.branches import BeingDeleted, BranchRow, Inherited, Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +83,9 @@ class _Making:
         )
         try:
             await self._parts.branching.make(row, _title(source.title, len(known.children) + 2))
+        except BeingDeleted:
+            text = "what is in this chat is being deleted: try again when that has ended"
+            raise HttpProblem(409, "being_deleted", text) from None
         except Exception as error:  # of the history's database, the disk or a sandbox; it is logged where it arose
             raise HttpProblem(503, "not_branched", "the branch could not be made; try again") from error
         return made

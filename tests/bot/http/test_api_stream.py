@@ -113,14 +113,30 @@ class Runs:
         return [(event.seq, event.type, RUN_EVENT.dump_json(event).decode()) for event in self.stored]
 
 
+def message(message_id: str | None, kind: str, content: str, **more: Any) -> dict[str, Any]:
+    return {"id": message_id, "type": kind, "content": content} | more
+
+
+ANSWERED = (message("m1", "human", "Q"), message(f"{RUN}-1", "ai", "A"))
+
+
+@dataclass
 class Threads:
-    """A thread that holds a question and an answer."""
+    """A thread that holds a question and an answer. run_id: of what was written into it last, "" for a program."""
+
+    run_id: str = RUN
+    messages: tuple[dict[str, Any], ...] = ANSWERED
 
     async def views(self, thread: ProgramThread) -> list[ThreadView]:
-        messages = ({"id": "m1", "type": "human", "content": "Q"}, {"id": f"{RUN}-1", "type": "ai", "content": "A"})
         return [
             ThreadView(
-                checkpoint_id="c", parent_id=None, created_at="", run_id=RUN, step=1, open=False, messages=messages
+                checkpoint_id="c",
+                parent_id=None,
+                created_at="",
+                run_id=self.run_id,
+                step=1,
+                open=False,
+                messages=self.messages,
             )
         ]
 
@@ -172,8 +188,8 @@ def finished(seq: int, text: str = "A") -> Finished:
     return Finished(run_id=RUN, seq=seq, outcome=Outcome.SUCCESS, text=text, message_id=f"{RUN}-1")
 
 
-async def read(runs: Runs, *modes: str, **options: Any) -> list[Frame]:
-    reader = RunReader(runs, Threads(), THREAD, runs.row, modes, Redactor([SECRET]), **options)  # type: ignore[arg-type]  # stand-ins with what it asks for
+async def read(runs: Runs, *modes: str, threads: Threads | None = None, **options: Any) -> list[Frame]:
+    reader = RunReader(runs, threads or Threads(), THREAD, runs.row, modes, Redactor([SECRET]), **options)  # type: ignore[arg-type]  # stand-ins with what it asks for
     async with aclosing(reader.frames()) as frames:
         return [frame async for frame in frames]
 
@@ -217,6 +233,36 @@ async def test_an_id_of_another_process_is_a_gap_with_the_turn_as_it_is(runs: Ru
     frames = await read(runs, "values", after="6-40-3")
     assert [frame.event for frame in frames] == ["metadata", "gap", "values", "end"]
     assert [message["content"] for message in frames[1].data["messages"]] == ["A"]
+
+
+CALL = message(f"{RUN}-1", "ai", "", tool_calls=[{"id": "c1", "name": "ls", "args": {}}])
+RESULT = message("t1", "tool", "a.txt", tool_call_id="c1")
+NOTED = message("note", "ai", "Written by a program.")
+
+
+@pytest.mark.parametrize(
+    ("written", "own"),
+    [
+        ((*ANSWERED, NOTED), ["A"]),
+        ((*ANSWERED, message("asked", "human", "And?"), NOTED), ["A"]),
+        ((ANSWERED[0], CALL, RESULT, message(f"{RUN}-2", "ai", "One."), NOTED), ["", "a.txt", "One."]),
+        ((ANSWERED[0], message(None, "ai", "Cut o"), NOTED), ["Cut o"]),
+        ((message("m0", "human", "Before"), message(f"{'1' * 32}-1", "ai", "Earlier.")), []),
+    ],
+)
+async def test_what_programs_wrote_afterwards_is_not_told_as_the_runs_words(
+    runs: Runs, written: tuple[dict[str, Any], ...], own: list[str]
+) -> None:
+    threads = Threads(run_id="", messages=written)
+    tell(runs, delta(1, "A"), finished(2))
+    frames = await read(runs, "updates", "values", after="6-40-3", threads=threads)
+    (gap,) = [frame.data for frame in frames if frame.event == "gap"]
+    assert [each["content"] for each in gap["messages"]] == own
+    assert frames[-2].data["messages"] == list(written), "the thread's values are told as they are"
+
+    frames = await read(runs, "updates", whole=True, threads=threads)
+    updates = [update["messages"] for frame in frames if frame.event == "updates" for update in frame.data.values()]
+    assert [each["content"] for messages in updates for each in messages] == own
 
 
 async def test_what_is_not_kept_any_more_is_a_gap(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:

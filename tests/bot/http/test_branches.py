@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from bot.http.errors import HttpProblem
 from bot.http.page.branches import _title, cut_at
-from bot.store import branches
+from bot.store import branches, forgetting
 from bot.store.branches import Place
+from bot.store.forgetting import DeletionKind, DeletionRow
 from tests.bot.http.served import PERSON, ServedCore, served
 from tests.bot.http.test_artifacts import makes_a_file
 
@@ -169,6 +171,23 @@ async def test_only_ones_own_messages_are_branched_from(tmp_path: Path) -> None:
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "missing_scope")
 
 
+@dataclass
+class Held:
+    """Stands in for the agent's copying of a history, which waits until it may go on. starts: how many runs had begun
+    each time."""
+
+    world: ServedCore
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    starts: list[int] = field(default_factory=list)
+
+    async def fork(self, *_: Any, **__: Any) -> bool:
+        self.starts.append(len(self.world.harness.starts))
+        self.begun.set()
+        await self.go_on.wait()
+        return False
+
+
 async def test_a_branch_that_a_crash_interrupted_is_made_by_the_next_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,30 +195,35 @@ async def test_a_branch_that_a_crash_interrupted_is_made_by_the_next_process(
         bob = await world.browser(PERSON)
         chat = (await bob.post("/api/conversations")).json()["chat"]
         messages = await said(world, bob, chat, "first", "second")
-        begun = asyncio.Event()
-
-        async def hangs(*_: Any, **__: Any) -> bool:
-            begun.set()
-            await asyncio.Event().wait()
-            return True
-
-        with monkeypatch.context() as held:
-            held.setattr(world.harness, "fork", hangs)
+        with monkeypatch.context() as patch:
+            held = Held(world)
+            patch.setattr(world.harness, "fork", held.fork)
             asking = asyncio.create_task(bob.post(f"/c/{chat}/branch", data={"message": messages[1]["message_id"]}))
-            await asyncio.wait_for(begun.wait(), 30)
+            await asyncio.wait_for(held.begun.wait(), 30)
+            ((unmade,), listed) = await world.store.read(branches.unmade), await bob.get("/api/conversations")
+            assert [each["chat"] for each in listed.json()["conversations"]] == [chat], "it is no chat yet"
+            branch = unmade.key.partition(":")[2]
+            body = {"text": "too early", "client_id": "1"}  # by somebody who guessed its address
+            assert (await bob.post(f"/api/conversations/{branch}/messages", json=body)).status_code == 202
             await world.crash()
             asking.cancel()
             await asyncio.wait({asking})
-        await world.start()
-        await world.answered()
+
+            held = Held(world)
+            patch.setattr(world.harness, "fork", held.fork)
+            await world.start()
+            await asyncio.wait_for(held.begun.wait(), 30)
+            held.go_on.set()
+            await world.answered()
+            await world.clock.until(world.delivery.drained())
+        assert held.starts == [2], "nobody was answered there before"
+        assert await world.store.read(branches.unmade) == []
         bob = await world.browser(PERSON)
         listed = (await bob.get("/api/conversations")).json()["conversations"]
-        (branch,) = [each["chat"] for each in listed if each["chat"] != chat]
-        for _ in range(200):
-            if not await world.store.read(branches.unmade):
-                break
-            await asyncio.sleep(0.05)
-        assert texts(await shown(bob, branch)) == ["first", "echo: first"]
+        assert {each["chat"] for each in listed} == {chat, branch}
+        expected = ["first", "echo: first", "too early", "echo: too early"]
+        assert texts(await shown(bob, branch)) == expected
+        assert [each.text for each in world.harness.said[unmade.thread_id]] == expected[:2]
         assert texts(await said(world, bob, branch, "go on"))[-1] == "echo: go on"
 
 
@@ -219,3 +243,23 @@ async def test_one_that_cannot_be_made_leaves_nothing(tmp_path: Path, monkeypatc
         listed = (await bob.get("/api/conversations")).json()["conversations"]
         assert [each["chat"] for each in listed] == [chat]
         assert await world.store.read(branches.unmade) == []
+
+
+async def test_none_is_made_of_what_is_being_deleted(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        bob = await world.browser(PERSON)
+        chat = (await bob.post("/api/conversations")).json()["chat"]
+        messages = await said(world, bob, chat, "first")
+        deletion = DeletionRow(
+            id="d1",
+            kind=DeletionKind.PERSON,
+            subject=PERSON,
+            account="memory",
+            asked_by=PERSON,
+            asked_at=world.clock.now(),
+        )
+        await world.store.write(lambda tx: forgetting.ask_deletion(tx, deletion))
+        refused = await bob.post(f"/c/{chat}/branch", data={"message": messages[1]["message_id"]})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "being_deleted")
+        listed = (await bob.get("/api/conversations")).json()["conversations"]
+        assert [each["chat"] for each in listed] == [chat]

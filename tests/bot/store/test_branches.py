@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from sqlalchemy import update
 
-from bot.store import branches, conversations, forgetting, shown
-from bot.store.branches import BranchRow, Inherited, Related, Relations
+from bot.store import branches, conversations, forgetting, runs, shown
+from bot.store.branches import BeingDeleted, BranchRow, Inherited, Related, Relations
+from bot.store.forgetting import DeletionKind, DeletionRow
 from bot.store.tables import threads
 from channels.message import OutboundFile
-from tests.bot.store.samples import LATER, NOW
+from tests.bot.store.samples import LATER, NOW, run_row
 
 if TYPE_CHECKING:
     from bot.store import Store
@@ -24,10 +27,17 @@ GIVEN = Inherited(entry={"message_id": "b2", "author": "bot", "text": ""}, file=
 
 
 async def begun(store: Store) -> BranchRow:
+    row = await wanted(store)
+    await store.write(lambda tx: branches.begin(tx, row, "Shops (2)"))
+    return row
+
+
+async def wanted(store: Store) -> BranchRow:
+    """A branch that is not begun, and the chat that it comes from."""
     source = await store.write(lambda tx: conversations.ensure(tx, "web:a-1", "web", ANN, NOW))
     await store.write(lambda tx: conversations.choose(tx, "web:a-1", "agent", "writer"))
     await store.write(lambda tx: conversations.name_thread(tx, source.thread_id, "Shops"))
-    row = BranchRow(
+    return BranchRow(
         thread_id="new",
         key="web:a-2",
         source_key="web:a-1",
@@ -38,8 +48,6 @@ async def begun(store: Store) -> BranchRow:
         messages=(SAID, GIVEN),
         created_at=NOW,
     )
-    await store.write(lambda tx: branches.begin(tx, row, "Shops (2)"))
-    return row
 
 
 async def test_one_is_recorded_before_it_is_made_and_has_what_the_other_chose(store: Store) -> None:
@@ -53,6 +61,9 @@ async def test_one_is_recorded_before_it_is_made_and_has_what_the_other_chose(st
     assert (conversation.thread_id, conversation.owner, conversation.agent, conversation.title) == (
         "new", ANN, "writer", "Shops (2)",
     )  # fmt: skip
+    listed = await store.read(lambda tx: shown.listed(tx, "web", ANN, 10, None))
+    assert [each.chat for each in listed] == ["a-1"], "it is no chat yet"
+    assert await store.read(lambda tx: branches.relations(tx, "web:a-1")) == Relations()
     await store.write(lambda tx: branches.made(tx, "new", ["results", "files"], LATER))
     assert await store.read(branches.unmade) == []
     made = await store.read(lambda tx: branches.load(tx, "web:a-2"))
@@ -90,3 +101,30 @@ async def test_nothing_is_left_of_one_that_could_not_be_made(store: Store) -> No
     assert await store.read(branches.unmade) == []
     left = await store.write(lambda tx: tx.execute(update(threads).values(title="x")).rowcount)
     assert left == 1, "the other one's"
+
+
+@pytest.mark.parametrize("subject", [ANN, "source", "of an older turn"])
+async def test_none_is_begun_of_what_is_being_deleted(store: Store, subject: str) -> None:
+    row = await wanted(store)
+    older = replace(run_row(conversation="web:a-1"), run_id="r1", thread_id="of an older turn")
+    await store.write(lambda tx: runs.open(tx, older))
+    is_person = subject == ANN
+    asked = DeletionRow(
+        id="d1",
+        kind=DeletionKind.PERSON if is_person else DeletionKind.THREAD,
+        subject=row.source_thread if subject == "source" else subject,
+        account="web",
+        asked_by=ANN,
+        asked_at=NOW,
+    )
+    await store.write(lambda tx: forgetting.ask_deletion(tx, replace(asked, id="d2", subject="telegram:8")))
+    await store.write(lambda tx: forgetting.ask_deletion(tx, asked))
+    with pytest.raises(BeingDeleted):
+        await store.write(lambda tx: branches.begin(tx, row, ""))
+    await store.write(lambda tx: forgetting.finish_deletion(tx, "d1", LATER))
+    with pytest.raises(BeingDeleted):  # what it begins with was read before that
+        await store.write(lambda tx: branches.begin(tx, row, ""))
+    assert await store.read(branches.unmade) == []
+    later = replace(row, created_at=LATER + timedelta(seconds=1))
+    await store.write(lambda tx: branches.begin(tx, later, ""))
+    assert [each.key for each in await store.read(branches.unmade)] == [row.key]
