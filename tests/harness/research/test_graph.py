@@ -14,10 +14,11 @@ from harness.errors import ModelFailure
 from harness.events import FailureKind, StepsEnded, TodosChanged, TodoStatus
 from harness.graph.signals import RunScope
 from harness.ports import MemoryEffectLog
-from harness.research.record import CLOSING, Phase, exported
+from harness.research.record import CLOSING, Phase, exported, research_of
 from harness.research.team import Done, Role, Task
 from harness.skills.library import NO_SKILLS
 from harness.threads import operations
+from harness.threads.checkpoints import thread_config
 from harness.web.sources import hash_of
 from tests.harness.research.bench import (
     THREAD,
@@ -123,11 +124,13 @@ async def test_a_kill_at_any_write_goes_on_and_delivers_once() -> None:
             bench = Bench(team(), saver, background=True)
             with pytest.raises(Killed):
                 await bench.ask(auto=True)
-            begun = "research" in await bench.values()
-            kept = (await bench.research()).ended_steps if begun else {}
+            state = await bench.graph.aget_state(thread_config(THREAD))
+            known = research_of(state.values)
+            begun = state.tasks or known is not None
+            kept = known.ended_steps if known is not None else {}
             before = Counter(bench.team.done)
             saver.revive()
-            # Before the question is in the thread, the run begins once more.
+            # Before anything is kept of the turn, the run begins once more.
             answer = await (Bench.of(bench).go_on() if begun else bench.ask(auto=True))
             place = f"write {number}, {'behind' if after else 'before'} it"
             assert "One [1]" in answer, place
