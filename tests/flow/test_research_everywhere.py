@@ -94,30 +94,7 @@ def play_of(name: str, web: str) -> Play:
     )
 
 
-@shared
-async def test_a_plan_is_changed_started_and_becomes_a_report(here: Here) -> None:
-    play = play_of(here.platform.account, here.web)
-    await play.begin(here.gateway.model)
-    await here.platform.say(f"/research {play.question}", here.person)
-    first = await here.plan("The old way")
-    await here.platform.press(first, CHANGE, here.person)
-    await shows(here.platform, here.person, WORDS["ask_change"])
-    await play.plan(here.gateway.model, 1, change="Rather its colour")
-    await here.platform.say("Rather its colour", here.person)
-    await shows(here.platform, here.person, "No longer planned: The old way")
-    second = await here.platform.until(
-        here.person, lambda seen: seen.labels == (START, CHANGE, STOP) and seen.id != first.id
-    )
-    assert not await asked_for(here.gateway.model, "<step>"), "nothing is spent before the person says so"
-    await here.platform.press(second, START, here.person)
-    summary = await shows(here.platform, here.person, "The whole report:")
-    assert pages.FACT in summary.text
-    assert WORDS["summary_clean"] in summary.text
-    async with asyncio.timeout(SECONDS):
-        while not await here.platform.files(here.person):
-            pass
-    ((name, _),) = await here.platform.files(here.person)
-    assert name.endswith(".md")
+# This one first: it looks whether the model has connections left, which the shared gateway keeps.
 
 
 @pytest.mark.postgres
@@ -142,3 +119,31 @@ async def test_on_postgresql_a_kill_in_a_step_loses_nothing(world: World, postgr
         await world.telegram.user_says("/research list")
         listed = await world.telegram.wait_for_text(ALICE, WORDS["list_head"].strip("*"))
         assert f"About {play.question}" in listed.text
+
+
+@shared
+async def test_a_plan_is_changed_started_and_becomes_a_report(here: Here) -> None:
+    play = play_of(here.platform.account, here.web)
+    await play.begin(here.gateway.model)
+    await here.platform.say(f"/research {play.question}", here.person)
+    first = await here.plan("The old way")
+    await here.platform.press(first, CHANGE, here.person)
+    await shows(here.platform, here.person, WORDS["ask_change"])
+    await here.gateway.model.reset()
+    await play.plan(here.gateway.model, 1, change="Rather its colour")
+    await play.begin(here.gateway.model)
+    await here.platform.say("Rather its colour", here.person)
+    await shows(here.platform, here.person, "No longer planned: The old way")
+    second = await here.platform.until(
+        here.person, lambda seen: seen.labels == (START, CHANGE, STOP) and seen.id != first.id
+    )
+    assert not await asked_for(here.gateway.model, "<step>"), "nothing is spent before the person says so"
+    await here.platform.press(second, START, here.person)
+    summary = await shows(here.platform, here.person, "The whole report:")
+    assert pages.FACT in summary.text
+    assert WORDS["summary_clean"] in summary.text
+    async with asyncio.timeout(SECONDS):
+        while not await here.platform.files(here.person):
+            pass
+    ((name, _),) = await here.platform.files(here.person)
+    assert name.endswith(".md")
