@@ -37,6 +37,8 @@ WORDS = EN.research
 START, CHANGE, STOP = WORDS["start"], WORDS["change"], WORDS["stop"]
 PLANS = "You plan the research of a topic"
 REPORTS = "You write the report of a research"
+AFTER_DEATHS = 300.0
+"""Seconds: a run that was at work at two deaths of the process or more is held back for a minute or longer."""
 
 
 @pytest.fixture(scope="module")
@@ -152,11 +154,11 @@ async def test_a_run_of_twelve_steps_with_three_kills_is_delivered_once(world: W
         await world.model.script(f"{play.question}\n</topic>\n\nTitle of the plan", written, "contains")
         await world.telegram.user_says(f"/research --auto {play.question}")
         for name in ("first", "third", "report"):
-            await world.model.wait_for_pause(name)
+            await world.model.wait_for_pause(name, AFTER_DEATHS)
             await world.kill()
             await world.model.release(name)
             await world.start()
-        await world.telegram.wait_for_message(ALICE, lambda seen: bool(seen.files))
+        await world.telegram.wait_for_message(ALICE, lambda seen: bool(seen.files), AFTER_DEATHS)
         await world.telegram.wait_idle(ALICE)
         assert len([seen for seen in await world.telegram.bot_messages(ALICE) if seen.files]) == 1
         asked = [r for r in await world.model.completions() if r.body["messages"][-1]["role"] == "user"]
@@ -198,11 +200,11 @@ async def test_a_kill_at_every_node_goes_on_there(world: World, web: str) -> Non
                 await world.kill()  # while the plan waits for a person
                 await world.start()
                 await press(world, plan, START, ALICE)
-            await world.model.wait_for_pause(name)
+            await world.model.wait_for_pause(name, AFTER_DEATHS)
             await world.kill()
             await world.model.release(name)
             await world.start()
-        await world.telegram.wait_for_message(ALICE, lambda seen: bool(seen.files))
+        await world.telegram.wait_for_message(ALICE, lambda seen: bool(seen.files), AFTER_DEATHS)
         await world.telegram.wait_idle(ALICE)
         seen = await world.telegram.bot_messages(ALICE)
         assert len([each for each in seen if each.files]) == 1
