@@ -176,7 +176,8 @@ class TodosChanged(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsEnded(BaseEvent):
-    """So many steps of a research have ended and are kept: whatever happens, this run does none of them again."""
+    """A research has come further, and is kept as far as it is: whatever happens, this run does none of that again.
+    count: of its steps that have ended."""
 
     count: int
     type: Literal["steps_ended"] = "steps_ended"

@@ -133,12 +133,15 @@ class _Nodes:
         self._sources = sources
         self._ended: LRUCache[str, set[str]] = LRUCache(MOST_RUNS)
         """Of each run the steps that are over, which the checklist shows while others of their wave go on."""
+        self._entered: LRUCache[str, None] = LRUCache(MOST_RUNS)
+        """Runs of which a node was at work in this process."""
 
     # Before the plan is accepted.
 
     async def coordinator(self, state: State, runtime: Scope) -> Update:
         """Answer what is no research, ask back, or take the question over."""
         research = _research(state)
+        self._enter(research, runtime)
         task = prompts.coordinator_task(research)
         said = await self._object(Role.COORDINATOR, "coordinator", task, research, runtime)
         action, text = str(said.get("action", "")), str(said.get("text") or "").strip()
@@ -159,6 +162,7 @@ class _Nodes:
     async def background(self, state: State, runtime: Scope) -> Update:
         """One quick look at the topic. Where it fails, the plan is made without it."""
         research = _research(state)
+        self._enter(research, runtime)
         task = prompts.background_task(research, self._settings.max_search_results)
         done = await self._perform(Role.BACKGROUND, "background", task, runtime)
         return research.write(background=done.text if done.state == "completed" else "")
@@ -166,6 +170,7 @@ class _Nodes:
     async def planner(self, state: State, runtime: Scope) -> Update:
         """A plan, or the plan with what the person wants changed, or further steps behind those that are done."""
         research = _research(state)
+        self._enter(research, runtime)
         before = research.steps if research.findings else ()
         window, computes = self._team.model(Role.PLANNER).context_window, self._team.can(Role.CODER)
         task = prompts.planner_task(research, most=self._settings.max_steps, window=window, computes=computes)
@@ -225,8 +230,7 @@ class _Nodes:
         """Show how far it is, between two waves of steps."""
         research, run_id = _research(state), scope_of(runtime).ctx.run_id
         ended = self._ended[run_id] = set(research.ended_steps)
-        if ended:
-            tell(runtime, Told(partial(StepsEnded, count=len(ended))))
+        self._enter(research, runtime)
         self._show(research, ended, runtime)
         return {}
 
@@ -247,6 +251,7 @@ class _Nodes:
         research = _research(state)
         assert research.plan is not None
         step, scope = research.plan.step(state["step"]), scope_of(runtime)
+        self._entered[scope.ctx.run_id] = None
         done = await self._carried_out(step, research, runtime)
         ended = self._ended.setdefault(scope.ctx.run_id, set(research.ended_steps))
         ended.add(step.id)
@@ -283,6 +288,7 @@ class _Nodes:
     async def reporter(self, state: State, runtime: Scope) -> Update:
         """The report in the model's own words; the check and the delivery are no model's."""
         research = _research(state)
+        self._enter(research, runtime)
         pages = await self._pages(research, runtime)
         window = self._team.model(Role.REPORTER).context_window
         charts = await self._team.charts(research.runs)
@@ -292,6 +298,7 @@ class _Nodes:
     async def deliver(self, state: State, runtime: Scope) -> Update:
         """Check the citations, hand over the file, sum up in the chat. Doing it again gives the same."""
         research, scope, words = _research(state), scope_of(runtime), self._words(runtime)
+        self._enter(research, runtime)
         if research.phase is not Phase.WORKING and not research.report:
             return self._final(words["nothing_open"], runtime)
         if not research.report:
@@ -339,6 +346,14 @@ class _Nodes:
         self._ended.pop(scope_of(runtime).ctx.run_id, None)
 
     # What nodes share.
+
+    def _enter(self, research: Research, runtime: Scope) -> None:
+        """A node begins. What came before it in this process is kept by now; the first one may be one that is done
+        again, at which a process may have died more than once."""
+        run_id = scope_of(runtime).ctx.run_id
+        if run_id in self._entered:
+            tell(runtime, Told(partial(StepsEnded, count=len(research.ended_steps))))
+        self._entered[run_id] = None
 
     def _words(self, runtime: Scope) -> Mapping[str, str]:
         return self._parts.words(scope_of(runtime).ctx.locale)

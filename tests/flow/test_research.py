@@ -150,8 +150,8 @@ async def test_a_run_of_twelve_steps_with_three_kills_is_delivered_once(world: W
         Say(text=f'## Key points\n\n- "{pages.FACT}" [1]'),
     ]
     async with world:
-        await play.begin(world.model)
         await world.model.script(f"{play.question}\n</topic>\n\nTitle of the plan", written, "contains")
+        await play.begin(world.model)
         await world.telegram.user_says(f"/research --auto {play.question}")
         for name in ("first", "third", "report"):
             await world.model.wait_for_pause(name, AFTER_DEATHS)

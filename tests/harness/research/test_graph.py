@@ -78,7 +78,8 @@ async def test_the_checklist_ends_with_all_done() -> None:
     assert shown[0][0] == ("a", TodoStatus.IN_PROGRESS)
     assert shown[0][2] == ("c", TodoStatus.PENDING)
     assert [status for _, status in shown[-1]] == [TodoStatus.COMPLETED] * 4
-    assert [event.count for event in bench.events if isinstance(event, StepsEnded)] == [2, 3]
+    told = [event.count for event in bench.events if isinstance(event, StepsEnded)]
+    assert told == [0, 0, 2, 3, 3, 3], "planner, and each time the team, the reporter and the delivery begin"
 
 
 async def test_no_more_steps_than_allowed_work_at_once() -> None:
@@ -142,6 +143,22 @@ async def test_a_kill_at_any_write_goes_on_and_delivers_once() -> None:
                 assert bench.team.done[title] == before[title], place
             messages = [each for each in (await bench.values())["messages"] if each.type == "ai"]
             assert len(messages) == 1, place
+
+
+async def test_a_node_that_is_begun_again_is_no_progress() -> None:
+    """Else a model whose plan brings the process down each time would never be given up."""
+    bench = Bench(team(kill_at=2))
+    with pytest.raises(Killed):
+        await bench.ask()
+    bench.events.clear()
+    again = Bench.of(bench)
+    bench.team.kill_at = 3
+    with pytest.raises(Killed):
+        await again.go_on()
+    assert not [event for event in again.events if isinstance(event, StepsEnded)]
+    last = Bench.of(again)
+    await last.go_on()
+    assert not [event for event in last.events if isinstance(event, StepsEnded)], "the planner is what began again here"
 
 
 async def test_twelve_steps_with_three_kills_are_delivered_once() -> None:
