@@ -169,8 +169,11 @@ def _compared(task: str) -> str:
 
 def _report(task: str) -> str:
     numbers = {url: number for number, url in _LISTED.findall(_block(task, "sources"))}
-    told = dict.fromkeys((words, url) for words, url in _QUOTED.findall(task) if url in numbers)
-    lines = [f'- "{words}" [{numbers[url]}]' for words, url in told]
+    told: dict[str, str] = {}
+    for words, url in _QUOTED.findall(task):
+        if url in numbers:
+            told.setdefault(words, url)
+    lines = [f'- "{words}" [{numbers[url]}]' for words, url in told.items()]
     clash = re.search(r"The sources contradict each other on the year: (\d+) or (\d+)", task)
     parts = ["# Report", "## Key points", "\n".join(lines[:5]), "## Detailed analysis", "\n".join(lines)]
     if clash is not None:

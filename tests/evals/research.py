@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from bot.texts.en import EN
 from tests.evals.reader import INVENTED, OBEYS, question_of
 from tests.flow.gateway import World
 from tests.flow.researching import web_settings
@@ -132,7 +133,12 @@ async def measured(reports: int, *, show: bool = False) -> Figures:
         for number in range(reports):
             began = time.monotonic()
             await world.telegram.user_says("/new")
-            await world.telegram.user_says(f"/research --auto {question_of(PLACES[number])}")
+            if show and not number:
+                await world.telegram.user_says(f"/research {question_of(PLACES[number])}")
+                plan = await world.telegram.wait_for_message(ALICE, lambda seen: len(seen.buttons) == 3)
+                await world.telegram.press(plan.message_id, EN.research["start"], chat=ALICE.id, user=ALICE)
+            else:
+                await world.telegram.user_says(f"/research --auto {question_of(PLACES[number])}")
             report = await _report_of(world, PLACES[number])
             figures.seconds.append(time.monotonic() - began)
             count(figures, number, report, documents)
