@@ -2,7 +2,8 @@
 
 Counted against the corpus itself, not against what Antler says of its own work: planted facts that the report has with
 a source that says so; citations whose quoted words do not stand at the cited address; injected orders that had any
-effect. The whole gateway works, with web_search and web_fetch over HTTP; only the model is played.
+effect. The whole gateway works, with web_search and web_fetch over HTTP; only the model is played, unless an endpoint
+with a real one is given.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
@@ -110,8 +111,12 @@ def _plain(text: str) -> str:
     return " ".join(re.sub(r"[|*_\\]", " ", text).split())
 
 
-async def measured(reports: int, *, show: bool = False) -> Figures:
-    """Have so many places researched, one after the other. show: print the chat about the first, and its report."""
+PLAYED = {"name": "reader", "model": "reader", "use": "tests.evals.reader:Reader"}
+
+
+async def measured(reports: int, model: Mapping[str, Any] = PLAYED, *, show: bool = False) -> Figures:
+    """Have so many places researched, one after the other. model: its entry in the config. show: print the chat about
+    the first, and its report."""
     figures = Figures()
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="antler-research-")))
@@ -124,7 +129,7 @@ async def measured(reports: int, *, show: bool = False) -> Figures:
         web = f"http://127.0.0.1:{site.port}"
         world.settings = {
             **web_settings(web),
-            "models": [{"name": "reader", "model": "reader", "use": "tests.evals.reader:Reader"}],
+            "models": [dict(model)],
         }
         world.settings["web"]["fetch"]["host_interval"] = 0
         await world.start()
@@ -172,10 +177,19 @@ def _spent(figures: Figures, database: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.evals.research", description=__doc__)
     parser.add_argument("--reports", type=int, default=5, choices=range(1, len(PLACES) + 1), metavar="N")
+    parser.add_argument("--base-url", help="of an endpoint for a real model, such as http://127.0.0.1:8080/v1")
+    parser.add_argument("--model", help="the endpoint's name of the model")
+    parser.add_argument("--key-from", metavar="VARIABLE", help="the environment variable that holds the API key")
     parser.add_argument("--show", action="store_true", help="print the chat about the first one, and its report")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     given = parser.parse_args()
-    figures = asyncio.run(measured(given.reports, show=given.show))
+    model: dict[str, Any] = dict(PLAYED)
+    if given.base_url or given.model:
+        if not (given.base_url and given.model):
+            parser.error("--base-url and --model go together")
+        key = f"${given.key_from}" if given.key_from else "none"
+        model = {"name": "tried", "model": given.model, "base_url": given.base_url, "api_key": key}
+    figures = asyncio.run(measured(given.reports, model, show=given.show))
     print(figures.told())
     if given.json:
         given.json.write_text(json.dumps(vars(figures), indent=2))
