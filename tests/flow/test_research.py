@@ -17,7 +17,7 @@ from bot.texts.zh import ZH
 from sandbox.policy import DEFAULT_FOLDER, complete
 from tests.flow.researching import Play, asked_for, reads, step, uses, web_settings
 from tests.flow.sandboxed import call, require_bubblewrap
-from tests.simulators.model.scripts import Pause, Say
+from tests.simulators.model.scripts import Call, Pause, Say, ToolUse
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.telegram.seen import ALICE, TEAM, Person
 from tests.simulators.web import pages
@@ -380,6 +380,35 @@ async def test_a_plan_is_changed_and_stopped(gateway: World, person: Person) -> 
 
     await gateway.telegram.user_says("!say back to normal", user=person)
     await gateway.telegram.wait_for_text(person, "back to normal")
+
+
+@shared
+async def test_a_chart_stands_in_the_report_and_comes_as_a_picture(gateway: World, person: Person, web: str) -> None:
+    name = person.first_name
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    draw = f"echo {pixel} | base64 -d > /mnt/user-data/outputs/costs.png"
+    paths = json.dumps({"paths": ["/mnt/user-data/outputs/costs.png"]})
+    play = Play(
+        f"What does {name} pay?",
+        [[step("The prices"), step("A chart", "processing", 1)]],
+        {
+            "The prices": reads(f"{web}/article", "Green."),
+            "A chart": [
+                uses("bash", command=draw),
+                Call(calls=(ToolUse(name="present_files", arguments=paths),)),
+                Say(text="The chart is costs.png."),
+            ],
+        },
+        f"# Paid by {name}\n\n## Key points\n\n- It is green [1].\n\n![The costs](costs.png)",
+    )
+    await play.begin(gateway.model)
+    await gateway.telegram.user_says(f"/research --auto {play.question}", user=person)
+    await gateway.telegram.wait_for_message(person, lambda seen: "photo" in seen.data)
+    await summary_of(gateway, person)
+    (written,) = await asked_for(gateway.model, f"{play.question}\n</topic>\n\nTitle of the plan")
+    assert "<charts>\ncosts.png\n</charts>" in written.last_user_text
+    (report,) = [text for text in reports(gateway) if f"Paid by {name}" in text]
+    assert "![The costs](<costs.png>)" in report
 
 
 @shared

@@ -14,7 +14,9 @@ from harness.web.addresses import WebError
 from harness.web.config import FetchSettings, WebSettings
 from harness.web.fetch import Fetched
 from harness.web.readable import Reader
-from tests.harness.support import START, answers, calls, collect, context, results, said
+from harness.web.sources import MemorySources
+from harness.web.tools import Web
+from tests.harness.support import START, TurnedClock, answers, calls, collect, context, results, said
 from tests.harness.web.conftest import read_as, stands
 from tests.simulators.web import pages
 from tests.simulators.web.engines import ReaderEngine
@@ -297,3 +299,15 @@ async def test_people_see_what_is_read(reading: Bench, script: Script, site: Sit
         events = await collect(harness, context("r1"), said("go"))
     (started,) = [event for event in events if event.type == "tool_started"]
     assert (started.tool, started.summary) == ("web_fetch", site.url("/text"))
+
+
+async def test_whether_a_page_still_answers_is_asked_without_reading_it(site: Site) -> None:
+    settings = WebSettings(fetch=FetchSettings(enabled=True, allow=(f"127.0.0.1:{site.port}",), host_interval=0))
+    web = Web(settings, lambda url: (None, None), clock=TurnedClock(), sources=MemorySources())
+    try:
+        assert web.pages is not None
+        told = {path: await web.pages.gone(site.url(path), "ann") for path in ("/huge", "/status/404", "/garbage")}
+        assert told == {"/huge": "", "/status/404": "404", "/garbage": "unreachable"}
+        assert await web.pages.gone("http://10.0.0.1/", "ann") == "unreachable", "what may not be read is not asked"
+    finally:
+        await web.close()
