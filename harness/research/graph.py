@@ -254,6 +254,8 @@ class _Nodes:
         self._entered[scope.ctx.run_id] = None
         done = await self._carried_out(step, research, runtime)
         ended = self._ended.setdefault(scope.ctx.run_id, set(research.ended_steps))
+        if len(ended) > len(research.ended_steps):  # another one of its wave ended earlier in this process
+            tell(runtime, Told(partial(StepsEnded, count=len(ended))))
         ended.add(step.id)
         self._show(research, ended, runtime)
         finding = Finding(
