@@ -18,7 +18,7 @@ SHORTEST_QUOTE = 8
 """Characters, without blanks, that quoted words need to be looked for: shorter ones are no quotes."""
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NUMBERS = re.compile(r"(?<![ \t])[ \t]*+\[\^?(\d{1,4}(?:\s*[,;、，]\s*\d{1,4})*)\](?![(:])")
-_LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\((https?://[^)\s]{1,2000})\)")
+_LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\((https?://[^()\s]{1,2000}+(?:\([^()\s]{0,200}+\)[^()\s]{0,200}+)?+)\)")
 """Pictures too: a report loads nothing from elsewhere when somebody opens it."""
 _BARE = re.compile(r"<?(https?://[^\s<>()\[\]\"'，。；、）】]{1,2000})>?")
 _QUOTE = re.compile(r'"([^"\n]{1,600})"|“([^”\n]{1,600})”|„([^“”\n]{1,600})[“”]|「([^」\n]{1,600})」|«([^»\n]{1,600})»')
@@ -26,7 +26,7 @@ _SENTENCE = re.compile(
     r"[^.!?。！？\n]*(?:[.!?。！？](?=\S)[^.!?。！？\n]*)*[.!?。！？]*[ \t]*(?:\[\^?[\d ,;、，]+\][ \t]*)*\n?"
 )
 _LIST_NAMES = r"(?:key[ \t]+)?(?:sources|references|citations|bibliography)|参考文献|参考资料|来源|引用|主要引用"
-_OWN_LIST = re.compile(rf"\n#{{1,6}}[ \t]*(?:{_LIST_NAMES})[ \t]*[:：]?[ \t]*\n.*\Z", re.DOTALL | re.IGNORECASE)
+_OWN_LIST = re.compile(rf"\n#{{1,6}}[ \t]*(?:{_LIST_NAMES})[ \t]*+(?:[:：][ \t]*+)?\n.*\Z", re.DOTALL | re.IGNORECASE)
 """A list of sources that the model wrote itself, at the end: the one that is delivered is made of the records."""
 
 

@@ -9,7 +9,7 @@ PAGE_BREAK = "\f"
 LEAST_PAGES = 3
 LONGEST_TITLE = 120
 MOST_SECTIONS = 2000
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*\S)[ \t]*#*[ \t]*")
+_HEADING = re.compile(r"(#{1,6})[ \t]++(\S.*)")
 _UNDERLINED = {"=": 1, "-": 2}
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
 _NUMBER = re.compile(r"(?:section|page)?\s*#?(\d{1,5})\.?", re.IGNORECASE)
@@ -64,7 +64,7 @@ def _headings(text: str) -> list[tuple[int, str, int]]:
                 fence = ""
         elif opening := _FENCE.match(line):
             fence = opening[1]
-        elif line.startswith("#") and (heading := _HEADING.fullmatch(line.rstrip("\r\n\f\v"))):
+        elif line.startswith("#") and (heading := _HEADING.fullmatch(line.rstrip())):
             found.append((len(heading[1]), _short(heading[2]), begin))
     return found
 

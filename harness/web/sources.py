@@ -33,7 +33,7 @@ _RUN = re.compile(r"[\w-]{1,128}")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 _MARKS = re.compile(r"[*_`~\\\[\]]+")
 _BLOCKS = re.compile(r"[#>|]+|^[ \t]*[-+][ \t]", re.MULTILINE)
-_GAP = re.compile(r"\s*(?:\[?(?:\.\.\.|…)\]?)\s*")
+_GAP = re.compile(r"\[?(?:\.\.\.|…)\]?")
 _STOPS = " \"'.,;:!?。、"
 _SIGNS = str.maketrans({**dict.fromkeys("‘’‚‛´", "'"), **dict.fromkeys("“”„‟«»", '"'), **dict.fromkeys("‐‑‒–—―−", "-")})
 
