@@ -39,7 +39,8 @@ export async function send(url, options = {}) {
 export async function reason(answer) {
   if (answer.status === 401) return say("signed_out");
   try {
-    return (await answer.json()).error.message || say("refused");
+    const { code, message } = (await answer.json()).error;
+    return words[`problem_${code}`] || message || say("refused");
   } catch {
     return say("refused");
   }
