@@ -56,7 +56,7 @@ async def test_a_thread_that_programs_write_into_does_not_grow_by_that(
     async with bench.open() as harness:
         for number in (1, 2):
             base = (await harness.head("thread-1")).id
-            await collect(harness, context(f"r{number}"), said("go on"))
+            await collect(harness, context(f"r{number}"), said(f"text {number}"))
         place = (await harness.head("thread-1")).id if goes_back else None
         most = 0
         for _ in range(3 * WRITES_BETWEEN):
