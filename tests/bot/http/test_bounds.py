@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import TYPE_CHECKING, Any
 
 from bot.files.uploads import UploadLimits
@@ -192,3 +193,11 @@ async def test_a_program_is_shut_out_by_the_end_of_its_token_and_that_is_said(tm
         assert (await program.get("/api/me")).status_code == 200
         assert await world.parts.signins.revoke("ci")
         assert (await program.get("/api/me")).status_code == 401
+
+
+async def test_the_body_of_an_answer_does_not_wait_until_its_head_has_arrived(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        assert (await world.client().get("/healthz")).status_code == 200
+        (connection,) = world.server._server.server_state.connections
+        asked = connection.transport.get_extra_info("socket")
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
