@@ -232,7 +232,8 @@ async def test_other_peoples_ids_lead_nowhere(tmp_path: Path) -> None:
             await world.program("api:own", *OWN),
         ]
         admins = [await world.browser(ADMIN), await world.program(ADMIN)]
-        belongings, wrong = Belongings(world, bob), []
+        belongings = Belongings(world, bob)
+        wrong: list[tuple[object, ...]] = []
         for (method, path), route in TABLE.items():
             if route.own is None:
                 continue

@@ -84,7 +84,7 @@ async def known(client: httpx.AsyncClient, path: str) -> dict[str, str]:
         run_id = (await client.post(f"{GRAPH}/threads/{thread_id}/runs", json=ASK)).json()["run_id"]
         await client.get(f"{GRAPH}/threads/{thread_id}/runs/{run_id}/join")
         plain = uuid.UUID(run_id).hex
-        ids |= {"thread_id": thread_id, "run_id": run_id, "plain_run_id": plain, "response_id": f"resp_{plain}"}
+        ids |= {"thread_id": thread_id, "run_id": run_id, "response_id": f"resp_{plain}"}
     if "{chat}" in path:
         ids["chat"] = (await client.post("/api/conversations")).json()["chat"]
         await client.post(f"/api/conversations/{ids['chat']}/messages", json={"text": "Hello", "client_id": "1"})
