@@ -43,7 +43,7 @@ class UnfitChange(HarnessError):
 
 
 class ThreadTooLarge(UnfitChange):
-    """With what is to be written a thread would hold more than it may; the text says how much that is."""
+    """A thread would hold more than it may; the text says how much that is."""
 
 
 class GuardrailSetupError(SetupError):
