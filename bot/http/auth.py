@@ -26,12 +26,13 @@ from bot.http.sse import HEARTBEAT_SECONDS, stream
 from bot.store.identity import native_on
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine
+    from collections.abc import AsyncGenerator, Callable, Coroutine
 
     from fastapi.responses import StreamingResponse
 
     from bot.access.signin import SignIns
     from bot.settings.http import HttpSettings
+    from bot.tasks import Tasks
     from channels.base import Clock
 
 COOKIE = "antler_session"
@@ -83,6 +84,13 @@ class Gatekeeper:
         self._streams: Counter[str] = Counter()
         self.closing = asyncio.Event()
         """Set when the listener ends: streams end then by themselves."""
+        self.upkeep: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
+        """What is done as long as the listener is open, by name; routers add to it, and are made in a thread."""
+
+    def begin(self, tasks: Tasks) -> None:
+        """The listener is open: its upkeep begins."""
+        for name, work in self.upkeep.items():
+            tasks.spawn(name, self._while_open(work()))
 
     async def caller(self, request: Request) -> Caller | None:
         """None where nobody is signed in. Raises HttpProblem for a token that is good for nothing, for a request of
@@ -112,8 +120,7 @@ class Gatekeeper:
             self._streams[caller.key] -= 1
             self._streams += Counter()  # drops what is 0
 
-    async def while_open(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this until the listener ends."""
+    async def _while_open(self, work: Coroutine[Any, Any, None]) -> None:
         working = asyncio.create_task(work, name="of the listener")
         over = asyncio.create_task(self.closing.wait(), name="listener over")
         try:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import socket
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -17,6 +15,7 @@ from bot.http.guard import Guard
 from bot.http.sse import EVENT, EventStream
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator, Sequence
 
     from fastapi import APIRouter
@@ -24,18 +23,12 @@ if TYPE_CHECKING:
     from bot.http.auth import Gatekeeper
     from bot.settings.http import HttpSettings
 
-log = logging.getLogger(__name__)
-
 MOST_CONNECTIONS = 500
 """At once; beyond it the answer is 503, so that who only opens connections cannot use up the process's files."""
 CLOSING_SECONDS = 1.0
 """What is being answered at the stop has so long."""
 REPLACED_SECONDS = 30.0
 """What is being answered when another listener takes over has so long."""
-
-
-class HttpUnavailable(Exception):
-    """The address cannot be listened on; the text names the key."""
 
 
 class _Server(uvicorn.Server):
@@ -76,14 +69,12 @@ def make_app(
 
 
 class HttpServer:
-    """The listener. It has its address from the beginning, and answers from `start` to `close`.
-
-    Raises HttpUnavailable.
-    """
+    """The listener, which answers from `start` to `close`. address: bound, see `listening`; closed with this."""
 
     def __init__(
         self,
         settings: HttpSettings,
+        address: socket.socket,
         routers: Sequence[APIRouter],
         gatekeeper: Gatekeeper | None = None,
         most_upload: int = 0,
@@ -102,12 +93,9 @@ class HttpServer:
             ssl_keyfile=settings.tls.key if settings.tls is not None else None,
             limit_concurrency=MOST_CONNECTIONS,
         )
-        try:
-            config.load()
-        except OSError as error:  # ssl.SSLError is one
-            raise HttpUnavailable(f"http.tls cannot be used: {error.strerror or error.args[-1]}") from error
+        config.load()
         self._gatekeeper = gatekeeper
-        self._socket = _listening(settings)
+        self._socket = address
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None
 
@@ -143,18 +131,3 @@ class HttpServer:
                 self._server.force_exit = True
                 await asyncio.wait({self._serving})
         self._socket.close()
-
-
-def _listening(settings: HttpSettings) -> socket.socket:
-    """A bound socket. Raises HttpUnavailable."""
-    host, port = settings.address
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listening = socket.create_server(address[:2], family=family, backlog=128)
-    except OSError as error:
-        why = f"{error.strerror or error}".lower()
-        raise HttpUnavailable(f"http.listen: {settings.listen} cannot be listened on ({why})") from error
-    # Connections inherit it. asyncio sets it only where a socket names its protocol, which this one does not; without
-    # it the body of an answer waits for the acknowledgement of its head, often 40 ms.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening

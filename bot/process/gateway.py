@@ -14,11 +14,13 @@ from bot.access import pairing
 from bot.access.signin_tool import SignInTool
 from bot.control import actions
 from bot.control.server import ControlServer
+from bot.http.listener import HttpUnavailable
 from bot.inbound.accounts import Serving
 from bot.operations import upkeep
 from bot.operations.sending import SendTool
 from bot.operations.why import why_page
 from bot.process import gc_tuning, terminal
+from bot.process.http import HttpService, http_parts
 from bot.process.systemd import Supervisor
 from bot.process.wiring import Wiring
 from bot.store.identity import OWN_ACCOUNTS, users_folder
@@ -26,7 +28,7 @@ from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
     from fastapi import FastAPI
 
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from bot.clock import SystemClock
     from bot.control.server import TakeOver
     from bot.http.auth import Gatekeeper
-    from bot.http.parts import HttpParts
-    from bot.http.server import HttpServer
     from bot.redaction import Redactor
     from bot.settings import Settings
     from bot.settings.http import HttpSettings
@@ -90,14 +90,13 @@ class Gateway:
         self._connected = asyncio.Event()
         self._terminal: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
-        self._http: HttpServer | None = None
-        self._former: set[HttpServer] = set()
         self._serving = False
         self._last = terminal.LastResort()
         self._supervisor = Supervisor.of({} if embedded else os.environ)
 
         self._parts = Wiring(settings, store, clock, redact, source=source, on_dead_letter=self._dead_letter)
         self._tasks = self._parts.tasks
+        self._http = HttpService(self._parts, self._is_ready)
 
     async def run(self) -> int:
         """Serve until a signal or the end of the terminal's input; returns the exit code."""
@@ -127,6 +126,7 @@ class Gateway:
 
             gatekeeper = Gatekeeper(self._parts.signins, http, self._clock)
             made = routers(http_parts(self._parts, gatekeeper, self._is_ready))
+            gatekeeper.begin(self._tasks)
             self._tasks.spawn("requests", self._end_streams(gatekeeper))
             yield make_app(http, made, gatekeeper, self._parts.uploads.limits.message), self._parts.signins
         finally:
@@ -149,9 +149,11 @@ class Gateway:
     async def _start(self) -> None:
         parts = self._parts
         await parts.open()
-        if why := self._listen(self._settings.http):
-            return self._fail(why)
-        parts.adoption.listen = self._listen_as
+        try:
+            self._http.take(self._settings.http)
+        except HttpUnavailable as error:
+            return self._fail(str(error))
+        parts.adoption.listen = self._http.replace
         if terminal.is_interactive() and (link := parts.signins.link()) is not None:
             print(f"Page: {link}", file=sys.stderr)  # never into the log: who has it is signed in
         self._attach_terminal()
@@ -181,47 +183,6 @@ class Gateway:
         self._tasks.spawn("admins", parts.outages.know_admins())
         self._tasks.spawn("fence", self._watch_fence())
         self._serving = True
-
-    async def _listen_as(self, wanted: HttpSettings) -> str:
-        """Have the listener as these settings say, and return ""; or why it goes on as before. The former one is not
-        waited for: it may be answering who asked for this."""
-        former = self._http
-        if former is not None:
-            former.release()
-            self._former.add(former)
-        why = self._listen(wanted)
-        if why:
-            self._listen(self._parts.settings.http)
-        if former is not None:
-            self._tasks.spawn("former listener", self._let_finish(former))
-        return why
-
-    async def _let_finish(self, former: HttpServer) -> None:
-        from bot.http.server import REPLACED_SECONDS  # with FastAPI
-
-        await former.close(REPLACED_SECONDS)
-        self._former.discard(former)
-
-    def _listen(self, settings: HttpSettings) -> str:
-        """Open the HTTP listener, if there is to be one, before anything is seen of this process; returns why not."""
-        self._http = None
-        if settings.listen is None:
-            return ""
-        from bot.http.auth import Gatekeeper  # with FastAPI, which most gateways need not import
-        from bot.http.parts import routers
-        from bot.http.server import HttpServer, HttpUnavailable
-
-        parts = self._parts
-        gatekeeper = Gatekeeper(parts.signins, settings, self._clock)
-        made = routers(http_parts(parts, gatekeeper, self._is_ready))
-        try:
-            self._http = HttpServer(settings, made, gatekeeper, parts.uploads.limits.message)
-        except HttpUnavailable as error:
-            gatekeeper.closing.set()  # what was begun for this listener ends
-            return str(error)
-        self._http.start()
-        log.info("HTTP: listening on %s", settings.listen)
-        return ""
 
     def _is_ready(self) -> bool:
         """What people write is answered: of one account at least it arrives, there is an agent, the store works."""
@@ -255,9 +216,10 @@ class Gateway:
         self._fail("no working account is left", TAKEN_OVER if taken_over else FAILURE)
 
     async def _warm_up(self) -> None:
-        """Import and build the agent while channels run; runs that arrive earlier wait for it."""
+        """Import and build the agent while channels run, and what HTTP needs; runs that arrive earlier wait for it."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._connected.wait(), WARM_UP_AFTER)
+        self._http.open()
         why = await self._parts.agent.build()
         if why is not None:
             self._fail(why)
@@ -335,63 +297,8 @@ class Gateway:
         if self._terminal is not None:
             await self._terminal
         await parts.agent.close()
-        listeners = [*self._former, *([self._http] if self._http is not None else [])]
-        await asyncio.gather(*(listener.close() for listener in listeners))
+        await self._http.close()
         if parts.tracing is not None:
             await asyncio.to_thread(parts.tracing.close)
         left = grace - (self._clock.monotonic() - began)
         await parts.sandboxes.shutdown(max(SANDBOX_SECONDS, left))
-
-
-def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], bool]) -> HttpParts:
-    """What a listener serves. gatekeeper: finds out who asks it. is_ready: see health_router."""
-    from bot.http.parts import HttpParts
-    from bot.http.talk import Talk
-    from bot.skills.installing import Installs
-
-    def talk(account: str) -> Talk:
-        return Talk(
-            account,
-            channel=parts.connections.channels.get,
-            store=parts.patient,
-            book=parts.editor.book,
-            data_dir=parts.settings.data_dir,
-            allowance=parts.uploads.sending,
-        )
-
-    return HttpParts(
-        settings=lambda: parts.settings,
-        store=parts.patient,
-        clock=parts.patient.clock,
-        tasks=parts.tasks,
-        gatekeeper=gatekeeper,
-        signins=parts.signins,
-        web=talk("web"),
-        api=talk("api"),
-        is_ready=is_ready,
-        platforms={account: channel.type for account, channel in parts.settings.channels.items()},
-        harness=parts.agent.harness,
-        status=parts.status,
-        health=parts.health,
-        why=parts.why,
-        bus=parts.bus,
-        manager=parts.manager,
-        runs=parts.runs,
-        delivery=parts.delivery,
-        connections=parts.connections,
-        editor=parts.editor,
-        agents=parts.agents,
-        skills=parts.skills,
-        installs=Installs(lambda: parts.settings, parts.patient.clock, parts.tasks),
-        spending=parts.spending,
-        memory=parts.memory,
-        schedules=parts.schedules,
-        uploads=parts.uploads,
-        presented=parts.presented,
-        sandboxes=parts.sandboxes,
-        models=parts.models,
-        forgetting=parts.forgetting,
-        branching=parts.branching,
-        reloader=parts.reloader,
-        redact=parts.redact,
-    )

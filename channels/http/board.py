@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Board:
                     first = self.snapshot(gap=gap or seen is not None)
                     seen = first.number
                     yield first
-                for change in [each for each in self._changes if each.number > seen]:
+                for change in self._behind(seen):
                     if change.number <= seen or seen < self._floor:
                         break  # it was overtaken while it read
                     seen = change.number
@@ -167,6 +168,11 @@ class Board:
                         await self._changed.wait()
         finally:
             self.readers -= 1
+
+    def _behind(self, seen: int) -> list[Change]:
+        """The changes after that one, oldest first; found from the newest, as nearly every reader lacks only that."""
+        newest_first = takewhile(lambda change: change.number > seen, reversed(self._changes))
+        return list(newest_first)[::-1]
 
     def _is_news(self, seen: int) -> bool:
         return seen < self._floor or (bool(self._changes) and self._changes[-1].number > seen)

@@ -171,6 +171,7 @@ async def test_a_failed_answer_is_tried_again_by_its_button_and_retry_forgets_th
         answer = await world.telegram.wait_for_message(ALICE, lambda seen: seen.message_id > failed.message_id)
         await world.telegram.user_says("the next")
         await world.telegram.wait_for_text(ALICE, "You said: the next")
+        await world.telegram.wait_idle(ALICE)  # the whole text is there a moment before the run has ended
         await world.telegram.user_says("/retry")
         await world.telegram.wait_idle(ALICE)
         shown = await world.telegram.bot_messages(ALICE)

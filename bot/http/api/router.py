@@ -21,7 +21,7 @@ def api_routers(parts: HttpParts) -> list[APIRouter]:
     """LangGraph's protocol, OpenAI's, and /api/docs."""
     threads = Threads(parts)
     runs = Runs(parts, threads)
-    parts.tasks.spawn("api threads", parts.gatekeeper.while_open(threads.tidy()))
+    parts.gatekeeper.upkeep["api threads"] = threads.tidy
     return [
         langgraph_router(parts, threads, runs),
         openai_router(parts, threads, runs),

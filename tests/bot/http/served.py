@@ -13,9 +13,10 @@ import httpx
 from bot.access.admission import AccountPolicy
 from bot.access.signin import SCOPES
 from bot.http.auth import COOKIE, CSRF_HEADER, Gatekeeper
+from bot.http.listener import listening
 from bot.http.parts import routers
 from bot.http.server import HttpServer
-from bot.process.gateway import http_parts
+from bot.process.http import http_parts
 from bot.settings.http import HttpSettings
 from bot.settings.model import ChannelSettings
 from bot.store.identity import OWN_ACCOUNTS
@@ -65,8 +66,9 @@ class ServedCore(Core):
         settings = self.parts.settings
         gatekeeper = Gatekeeper(self.parts.signins, settings.http, self.clock)
         self.served = http_parts(self.parts, gatekeeper, lambda: True)
-        self.server = HttpServer(settings.http, routers(self.served), gatekeeper, 50_000_000)
+        self.server = HttpServer(settings.http, listening(settings.http), routers(self.served), gatekeeper, 50_000_000)
         self.server.start()
+        gatekeeper.begin(self.tasks)
 
     async def _end(self) -> None:
         await self.clients.aclose()

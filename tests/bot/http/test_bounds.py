@@ -10,9 +10,10 @@ from bot.files.uploads import UploadLimits
 from bot.http.api import threads
 from bot.http.api.runs import MOST_BEFORE
 from bot.http.auth import Gatekeeper
+from bot.http.listener import listening
 from bot.http.parts import routers
 from bot.http.server import HttpServer
-from bot.process.gateway import http_parts
+from bot.process.http import http_parts
 from bot.store.identity import chat_of
 from harness.errors import ThreadTooLarge
 from harness.guardrails.approvals import ADMINS
@@ -128,8 +129,9 @@ async def test_what_a_listener_does_by_itself_ends_with_it(tmp_path: Path) -> No
             await asyncio.wait_for(asyncio.wait({task}), SECONDS)
             gatekeeper = Gatekeeper(world.parts.signins, settings, world.clock)
             world.served = http_parts(world.parts, gatekeeper, lambda: True)
-            world.server = HttpServer(settings, routers(world.served), gatekeeper, 30_000_000)
+            world.server = HttpServer(settings, listening(settings), routers(world.served), gatekeeper, 30_000_000)
             world.server.start()
+            gatekeeper.begin(world.tasks)
         assert (await (await world.program(PERSON)).get("/api/me")).status_code == 200
 
 

@@ -125,7 +125,8 @@ def test_each_process_has_limits(driver: Driver) -> None:
     )["results"]
     assert [line.split()[-1] for line in told["output"].splitlines()] == ["64", "5", "0"]
     assert large["output"].splitlines()[-1] == str(limits.file_size)
-    assert 20 < int(forks["output"]) <= 32
+    # Of 100. One that ends at once, as there is no room for its program, makes room for another.
+    assert 20 < int(forks["output"]) < 50
 
 
 def test_a_command_that_takes_too_long_is_killed_with_all_it_started(driver: Driver) -> None:

@@ -1,0 +1,160 @@
+"""The HTTP listener in the life of the process.
+
+Its address is taken before anything is seen of the gateway, what answers there is imported and made in a thread once
+the accounts are served, and a reload has another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from bot.http.listener import HttpUnavailable, listening
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from bot.http.auth import Gatekeeper
+    from bot.http.parts import HttpParts
+    from bot.http.server import HttpServer
+    from bot.process.wiring import Wiring
+    from bot.settings.http import HttpSettings
+
+log = logging.getLogger(__name__)
+
+
+class HttpService:
+    """is_ready: see health_router."""
+
+    def __init__(self, parts: Wiring, is_ready: Callable[[], bool]) -> None:
+        self._parts = parts
+        self._is_ready = is_ready
+        self._address: socket.socket | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._server: HttpServer | None = None
+        self._former: set[HttpServer] = set()
+
+    def take(self, settings: HttpSettings) -> None:
+        """Have the address, if there is to be one: who connects waits until `open`. Raises HttpUnavailable."""
+        self._address = listening(settings) if settings.listen is not None else None
+
+    def open(self) -> None:
+        """Begin to import what answers there, and to answer. Returns at once."""
+        if self._address is not None:
+            opening = self._open(self._parts.settings.http, self._address)
+            self._opening = self._parts.tasks.spawn("http", opening)
+            self._address = None
+
+    async def replace(self, wanted: HttpSettings) -> str:
+        """Have the listener as these settings say, and return ""; or why it goes on as before. The former one is not
+        waited for: it may be answering who asked for this."""
+        if self._opening is not None:
+            await asyncio.wait({self._opening})
+        former, self._server = self._server, None
+        if former is not None:
+            former.release()
+            self._former.add(former)
+            self._parts.tasks.spawn("former listener", self._let_finish(former))
+        why = ""
+        try:
+            self.take(wanted)
+        except HttpUnavailable as error:
+            why, wanted = str(error), self._parts.settings.http
+            with contextlib.suppress(HttpUnavailable):  # somebody else was quicker: it goes on without
+                self.take(wanted)
+        if self._address is not None:
+            address, self._address = self._address, None
+            await self._open(wanted, address)
+        return why
+
+    async def close(self) -> None:
+        """What is being answered may finish, for a moment; after the end of the parts' tasks."""
+        if self._address is not None:
+            self._address.close()
+        servers = [*self._former, *([self._server] if self._server is not None else [])]
+        await asyncio.gather(*(server.close() for server in servers))
+
+    async def _open(self, settings: HttpSettings, address: socket.socket) -> None:
+        try:
+            server, gatekeeper = await asyncio.to_thread(self._made, settings, address)
+        except BaseException:
+            address.close()
+            raise
+        server.start()
+        gatekeeper.begin(self._parts.tasks)
+        self._server = server
+        log.info("HTTP: listening on %s", settings.listen)
+
+    def _made(self, settings: HttpSettings, address: socket.socket) -> tuple[HttpServer, Gatekeeper]:
+        """In a thread: FastAPI's import and the descriptions of all routes take the better part of a second."""
+        from bot.http.auth import Gatekeeper
+        from bot.http.parts import routers
+        from bot.http.server import HttpServer
+
+        parts = self._parts
+        gatekeeper = Gatekeeper(parts.signins, settings, parts.patient.clock)
+        made = routers(http_parts(parts, gatekeeper, self._is_ready))
+        return HttpServer(settings, address, made, gatekeeper, parts.uploads.limits.message), gatekeeper
+
+    async def _let_finish(self, former: HttpServer) -> None:
+        from bot.http.server import REPLACED_SECONDS
+
+        await former.close(REPLACED_SECONDS)
+        self._former.discard(former)
+
+
+def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], bool]) -> HttpParts:
+    """What a listener serves. gatekeeper: finds out who asks it. is_ready: see health_router."""
+    from bot.http.parts import HttpParts
+    from bot.http.talk import Talk
+    from bot.skills.installing import Installs
+
+    def talk(account: str) -> Talk:
+        return Talk(
+            account,
+            channel=parts.connections.channels.get,
+            store=parts.patient,
+            book=parts.editor.book,
+            data_dir=parts.settings.data_dir,
+            allowance=parts.uploads.sending,
+        )
+
+    return HttpParts(
+        settings=lambda: parts.settings,
+        store=parts.patient,
+        clock=parts.patient.clock,
+        tasks=parts.tasks,
+        gatekeeper=gatekeeper,
+        signins=parts.signins,
+        web=talk("web"),
+        api=talk("api"),
+        is_ready=is_ready,
+        platforms={account: channel.type for account, channel in parts.settings.channels.items()},
+        harness=parts.agent.harness,
+        status=parts.status,
+        health=parts.health,
+        why=parts.why,
+        bus=parts.bus,
+        manager=parts.manager,
+        runs=parts.runs,
+        delivery=parts.delivery,
+        connections=parts.connections,
+        editor=parts.editor,
+        agents=parts.agents,
+        skills=parts.skills,
+        installs=Installs(lambda: parts.settings, parts.patient.clock, parts.tasks),
+        spending=parts.spending,
+        memory=parts.memory,
+        schedules=parts.schedules,
+        uploads=parts.uploads,
+        presented=parts.presented,
+        sandboxes=parts.sandboxes,
+        models=parts.models,
+        forgetting=parts.forgetting,
+        branching=parts.branching,
+        reloader=parts.reloader,
+        redact=parts.redact,
+    )
