@@ -95,6 +95,8 @@ class Reading:
 
     def _message(self, message: Mapping[str, Any]) -> Iterator[Event]:
         message_id = message["id"]
+        if message["type"] == "tool":
+            return  # a result; the events of tools are told as Progress
         if message["type"] == "remove":
             self._void.add(message_id)
         elif message["content"]:

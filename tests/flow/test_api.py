@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pytest
 import pytest_asyncio
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
-from tests.flow.api_world import AGENT, Api, contents, said, serving
+from tests.flow.api_world import AGENT, Api, contents, said, serving, words
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -103,9 +104,15 @@ async def test_a_stream_tells_the_run_in_every_mode(client: LangGraphClient) -> 
     ]
     assert parts[0].event == "metadata"
     assert parts[-1].event == "end"
-    chunks = [part.data[0] for part in parts if part.event == "messages"]
-    assert "".join(chunk["content"] for chunk in chunks) == "All done."
-    assert {chunk["type"] for chunk in chunks} == {"AIMessageChunk"}
+    assert words(parts) == "All done."
+    called, result, *_, last = [part.data for part in parts if part.event == "messages"]
+    (call,) = called[0]["tool_call_chunks"]
+    assert (called[0]["type"], call["name"], call["index"]) == ("AIMessageChunk", "write_todos", 0)
+    assert json.loads(call["args"]) == {"todos": [{"content": "look", "status": "in_progress"}]}
+    assert called[0]["tool_calls"][0]["id"] == call["id"] == result[0]["tool_call_id"]
+    assert (result[0]["type"], result[1]["langgraph_node"]) == ("tool", "tools")
+    assert last[0]["usage_metadata"]["output_tokens"] > 0
+    assert called[0]["usage_metadata"]["input_tokens"] > 0
     nodes = [node for part in parts if part.event == "updates" for node in part.data]
     assert nodes[:2] == ["model", "tools"]
     assert nodes[-1] == "model"

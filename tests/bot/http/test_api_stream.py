@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.http.api.stream import Position, RunReader, ToldText, _updates
+from bot.http.api.stream import Position, RunReader, _updates
+from bot.http.api.telling import ToldText
 from bot.redaction import Redactor
 from bot.runs import following
 from bot.runs.following import Following
@@ -19,7 +20,7 @@ from bot.store.programs import ProgramThread
 from bot.store.rows import RunRow, RunState
 from channels.message import Address
 from harness.context import RunContext, RunInput, Speaker, ThreadView
-from harness.events import RUN_EVENT, Finished, Outcome, TextDelta, TextReset, ToolStarted
+from harness.events import RUN_EVENT, Finished, Outcome, Resumed, TextDelta, TextReset, ToolEnded, ToolStarted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,16 +114,31 @@ class Runs:
         return [(event.seq, event.type, RUN_EVENT.dump_json(event).decode()) for event in self.stored]
 
 
+def ai(number: int, text: str, *calls: str) -> dict[str, Any]:
+    """A message of the assistant, with calls by their ids."""
+    made = [{"id": each, "name": "look", "args": {"at": each}, "type": "tool_call"} for each in calls]
+    usage = {"input_tokens": number, "output_tokens": 1, "total_tokens": number + 1}
+    return {"id": f"{RUN}-{number}", "type": "ai", "content": text, "tool_calls": made, "usage_metadata": usage}
+
+
+def result(call: str) -> dict[str, Any]:
+    return {"id": f"r-{call}", "type": "tool", "content": f"seen {call}", "tool_call_id": call}
+
+
+ASKED = {"id": "m1", "type": "human", "content": "Q"}
+ANSWERED = (ASKED, ai(1, "A"))
+LOOKED = (ASKED, ai(1, "AB", "a", "b"), result("a"), result("b"), ai(2, "", "c"), result("c"), ai(3, "C"))
+
+
+@dataclass
 class Threads:
     """A thread that holds a question and an answer."""
 
+    messages: tuple[dict[str, Any], ...] = ANSWERED
+
     async def views(self, thread: ProgramThread) -> list[ThreadView]:
-        messages = ({"id": "m1", "type": "human", "content": "Q"}, {"id": f"{RUN}-1", "type": "ai", "content": "A"})
-        return [
-            ThreadView(
-                checkpoint_id="c", parent_id=None, created_at="", run_id=RUN, step=1, open=False, messages=messages
-            )
-        ]
+        about = {"checkpoint_id": "c", "parent_id": None, "created_at": "", "run_id": RUN, "step": 1, "open": False}
+        return [ThreadView(**about, messages=self.messages)]
 
     async def question(self, row: RunRow) -> list[Any]:
         return []
@@ -172,14 +188,30 @@ def finished(seq: int, text: str = "A") -> Finished:
     return Finished(run_id=RUN, seq=seq, outcome=Outcome.SUCCESS, text=text, message_id=f"{RUN}-1")
 
 
-async def read(runs: Runs, *modes: str, **options: Any) -> list[Frame]:
-    reader = RunReader(runs, Threads(), THREAD, runs.row, modes, Redactor([SECRET]), **options)  # type: ignore[arg-type]  # stand-ins with what it asks for
+async def read(runs: Runs, *modes: str, messages: tuple[dict[str, Any], ...] = ANSWERED, **options: Any) -> list[Frame]:
+    reader = RunReader(runs, Threads(messages), THREAD, runs.row, modes, Redactor([SECRET]), **options)  # type: ignore[arg-type]  # stand-ins with what it asks for
     async with aclosing(reader.frames()) as frames:
         return [frame async for frame in frames]
 
 
 def text_of(frames: Sequence[Frame]) -> str:
     return "".join(frame.data[0]["content"] for frame in frames if frame.event == "messages")
+
+
+def started(seq: int, call: str) -> ToolStarted:
+    return ToolStarted(run_id=RUN, seq=seq, call_id=call, tool="look", summary="")
+
+
+def ended(seq: int, call: str) -> ToolEnded:
+    return ToolEnded(run_id=RUN, seq=seq, call_id=call, tool="look", ok=True)
+
+
+LOOKING = (
+    *(delta(1, "A"), delta(2, "B"), started(3, "a"), ended(4, "a"), started(5, "b"), ended(6, "b")),
+    *(started(7, "c"), ended(8, "c"), delta(9, "C", 3)),
+    Finished(run_id=RUN, seq=10, outcome=Outcome.SUCCESS, text="C", message_id=f"{RUN}-3"),
+)
+"""Two calls one after the other, another round without words, and the answer."""
 
 
 def tell(runs: Runs, *events: AnyRunEvent) -> None:
@@ -212,6 +244,31 @@ async def test_whoever_comes_back_gets_the_rest_once(runs: Runs, cut: int) -> No
     assert "gap" not in {frame.event for frame in rest}
 
 
+async def test_calls_results_and_tokens_are_told_when_the_thread_holds_them(runs: Runs) -> None:
+    tell(runs, *LOOKING)
+    frames = await read(runs, "messages-tuple", messages=LOOKED, whole=True)
+    found = [frame.data for frame in frames if frame.event == "messages"]
+    assert [about["langgraph_node"] == "tools" for _, about in found] == [each["type"] == "tool" for each, _ in found]
+    told: list[str] = []
+    for message, _ in found:
+        calls = [f"{part['index']} {part['name']} {part['args']}" for part in message.get("tool_call_chunks", ())]
+        tokens = [f"{message['usage_metadata']['input_tokens']} in"] if message.get("usage_metadata") else []
+        told.append(" ".join([message["content"], *calls, *tokens]).strip())
+    assert told == [
+        *("A", "B", '0 look {"at": "a"} 1 in', '1 look {"at": "b"}', "seen a", "seen b"),
+        *('0 look {"at": "c"} 2 in', "seen c", "C", "3 in"),
+    ]
+
+
+@pytest.mark.parametrize("cut", range(1, 20))
+async def test_who_comes_back_between_calls_gets_the_rest_once(runs: Runs, cut: int) -> None:
+    tell(runs, *LOOKING)
+    whole = await read(runs, "messages-tuple", "custom", messages=LOOKED, whole=True)
+    known = [frame for frame in whole if frame.id and not frame.more][:cut]
+    rest = await read(runs, "messages-tuple", "custom", messages=LOOKED, after=known[-1].id)
+    assert whole[whole.index(known[-1]) + 1 :] == rest[1:]
+
+
 async def test_an_id_of_another_process_is_a_gap_with_the_turn_as_it_is(runs: Runs) -> None:
     tell(runs, delta(1, "A"), finished(2))
     frames = await read(runs, "values", after="6-40-3")
@@ -226,6 +283,29 @@ async def test_what_is_not_kept_any_more_is_a_gap(runs: Runs, monkeypatch: pytes
     assert [frame.event for frame in frames][:2] == ["metadata", "gap"]
     assert [frame.data[0]["type"] for frame in frames if frame.event == "messages"] == ["remove", "AIMessageChunk"]
     assert text_of(frames) == "12345678"
+
+
+async def test_stored_events_take_the_place_of_those_that_are_not_kept(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "KEPT_EVENTS", 3)
+    tell(runs, *LOOKING)
+    runs.stored = [*LOOKING[1:]]
+    frames = await read(runs, "custom", after="7-3-5")
+    assert [(frame.event, (frame.data or {}).get("call_id")) for frame in frames][1:] == [
+        *[("custom", call) for call in ("a", "b", "b", "c", "c")],
+        *[("custom", None), ("gap", None), ("end", None)],
+    ]
+    assert [bool(frame.id and not frame.more) for frame in frames][1:] == [False] * 6 + [True, True]
+
+
+async def test_of_a_run_that_was_taken_up_again_the_new_events_are_told(runs: Runs) -> None:
+    runs.stored = [started(3, "a"), Resumed(run_id=RUN, seq=4, attempt=2), started(5, "b"), finished(6)]
+    frames = await read(runs, "custom", after="6-40-5")
+    told = [frame.data["type"] for frame in frames if frame.event == "custom"]
+    assert told == ["resumed", "tool_started", "finished"]
+    frames = await read(runs, "custom", after="7-5-5")
+    assert [frame.data["type"] for frame in frames if frame.event == "custom"] == ["finished"]
 
 
 async def test_a_run_of_an_earlier_process_is_told_from_the_store(runs: Runs) -> None:
