@@ -191,7 +191,7 @@ async def test_github_signs_the_body_and_the_same_one_is_taken_once(tmp_path: Pa
             for more in ({}, {"X-GitHub-Delivery": "replayed"})
         ]
         assert told == [{"accepted": True, "duplicate": False}, {"accepted": True, "duplicate": True}]
-        wrong = (
+        wrong: tuple[dict[str, str], ...] = (
             {},
             of_github(b"another body"),
             of_github(body, "another secret of that hook"),
