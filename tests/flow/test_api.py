@@ -324,3 +324,44 @@ async def test_what_becomes_of_a_run_whose_client_goes(
     await client.runs.join(thread["thread_id"], run_id)
     assert (await client.runs.get(thread["thread_id"], run_id))["status"] == status
     await api.world.model.release(pause)
+
+
+@pytest.mark.parametrize(("on_disconnect", "status"), [("cancel", "interrupted"), ("continue", "success")])
+async def test_what_becomes_of_a_run_for_which_nobody_waits_any_more(
+    api: Api, client: LangGraphClient, on_disconnect: Any, status: str
+) -> None:
+    thread, pause = await client.threads.create(), f"waits-{on_disconnect}"
+    asked = client.runs.wait(thread["thread_id"], AGENT, input=said(f"!pause {pause}"), on_disconnect=on_disconnect)
+    waiting = asyncio.create_task(asked)  # type: ignore[arg-type]  # a coroutine, though its type says only awaitable
+    await api.world.model.wait_for_pause(pause)
+    (run,) = await client.runs.list(thread["thread_id"])
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    if on_disconnect == "continue":
+        await api.world.model.release(pause)
+    await client.runs.join(thread["thread_id"], run["run_id"])
+    assert (await client.runs.get(thread["thread_id"], run["run_id"]))["status"] == status
+    await api.world.model.release(pause)
+
+
+@pytest.mark.parametrize(("cancels", "status"), [(True, "interrupted"), (False, "success")])
+async def test_what_becomes_of_a_run_whose_follower_goes(
+    api: Api, client: LangGraphClient, cancels: bool, status: str
+) -> None:
+    thread, pause = await client.threads.create(), f"follows-{cancels}"
+    run = await client.runs.create(thread["thread_id"], AGENT, input=said(f"!pause {pause}"))
+    stream: Any = client.runs.join_stream(
+        *(thread["thread_id"], run["run_id"]),
+        cancel_on_disconnect=cancels,
+        stream_mode="messages-tuple",
+        last_event_id="-1",
+    )
+    async for part in stream:
+        if part.event == "messages":
+            break
+    await stream.aclose()
+    if not cancels:
+        await api.world.model.release(pause)
+    await client.runs.join(thread["thread_id"], run["run_id"])
+    assert (await client.runs.get(thread["thread_id"], run["run_id"]))["status"] == status
+    await api.world.model.release(pause)
