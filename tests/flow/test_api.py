@@ -231,7 +231,9 @@ async def test_what_a_second_run_does_to_the_first(api: Api, client: LangGraphCl
     await api.world.model.release(pause)
     assert contents(values)[-1] == "Second."
     expected = {"enqueue": "success", "interrupt": "interrupted", "rollback": "interrupted"}[strategy]
-    assert (await client.runs.get(thread_id, first["run_id"]))["status"] == expected
+    ended: Any = await client.runs.get(thread_id, first["run_id"])
+    assert ended["status"] == expected
+    assert (ended["cancel_reason"] == "rollback") == (strategy == "rollback")
     asked = contents(values, "human")
     assert asked == (["!say Second."] if strategy == "rollback" else [f"!pause {pause}", "!say Second."])
 
@@ -275,8 +277,10 @@ async def test_what_cannot_be_done_is_refused_by_name(client: LangGraphClient) -
     thread = await client.threads.create()
     with pytest.raises(UnprocessableEntityError):
         await client.runs.create(thread["thread_id"], AGENT, input=said("hello"), interrupt_before=["tools"])
-    with pytest.raises(UnprocessableEntityError):
-        await client.runs.create(thread["thread_id"], AGENT, input=said("hello"), stream_mode="debug")
+    unknown: tuple[Any, ...] = ("debug", "events", "messages", "tasks", "checkpoints")
+    for mode in unknown:
+        with pytest.raises(UnprocessableEntityError):
+            await client.runs.create(thread["thread_id"], AGENT, input=said("hello"), stream_mode=mode)
     with pytest.raises(NotFoundError):
         await client.runs.create(str(uuid.uuid4()), AGENT, input=said("hello"))
     with pytest.raises(ConflictError):
