@@ -336,7 +336,7 @@ async def test_what_becomes_of_a_run_for_which_nobody_waits_any_more(
 ) -> None:
     thread, pause = await client.threads.create(), f"waits-{on_disconnect}"
     asked = client.runs.wait(thread["thread_id"], AGENT, input=said(f"!pause {pause}"), on_disconnect=on_disconnect)
-    waiting = asyncio.create_task(asked)  # type: ignore[arg-type]  # a coroutine, though its type says only awaitable
+    waiting = asyncio.create_task(asked)
     await api.world.model.wait_for_pause(pause)
     (run,) = await client.runs.list(thread["thread_id"])
     waiting.cancel()

@@ -289,7 +289,8 @@ async def test_a_run_that_failed_is_joined(client: LangGraphClient) -> None:
 
 
 async def test_a_stream_is_read_once_more_from_its_beginning(client: LangGraphClient) -> None:
-    thread_id, modes = await begun(client), ["messages-tuple", "custom"]
+    thread_id = await begun(client)
+    modes: Any = ["messages-tuple", "custom"]
     text = '!tool write_todos {"todos": [{"content": "look", "status": "in_progress"}]}\n!say Done.'
     source = [part async for part in client.runs.stream(thread_id, AGENT, input=said(text), stream_mode=modes)]
     run_id = source[0].data["run_id"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bot.http.api.stream import Position, RunReader, _updates
 from bot.http.api.telling import ToldText
+from bot.http.api.threads import state_json
 from bot.redaction import Redactor
 from bot.runs import following
 from bot.runs.following import Following
@@ -90,6 +91,17 @@ def test_updates_name_the_node_of_each_message_in_order() -> None:
     found = list(_updates(before, now))
     assert [node for node, _ in found] == ["model", "tools", "model"]
     assert found[1][1] == {"messages": added[1:3], "todos": now["todos"]}
+
+
+@pytest.mark.parametrize(
+    ("kept", "open_", "following"),
+    [(1, True, ["model"]), (2, True, ["tools"]), (3, True, ["tools"]), (4, True, ["model"]), (7, False, [])],
+)
+def test_a_state_says_which_node_is_next(kept: int, open_: bool, following: list[str]) -> None:
+    view = ThreadView(
+        checkpoint_id="c", parent_id=None, created_at="", run_id=RUN, step=1, open=open_, messages=LOOKED[:kept]
+    )
+    assert state_json("t", view)["next"] == following
 
 
 @dataclass
