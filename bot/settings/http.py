@@ -31,6 +31,7 @@ class TlsSettings(Section):
     key: Path
 
 
+USUAL_HEADER = "Authorization"
 HookName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,40}$")]
 
 
@@ -42,7 +43,7 @@ class HookSettings(Section):
 
     secret: SecretStr
     signature: Literal["standard", "github", "header"] = "standard"
-    header: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,60}$")] = "Authorization"
+    header: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,60}$")] = USUAL_HEADER
     chat: NamedIdentity
     run: Literal[False] | str = False
 
@@ -55,7 +56,7 @@ class HookSettings(Section):
 
     @model_validator(mode="after")
     def _names_a_header_that_counts(self) -> Self:
-        if "header" in self.model_fields_set and self.signature != "header":
+        if self.header != USUAL_HEADER and self.signature != "header":
             raise ValueError("header counts with signature: header alone")
         return self
 
