@@ -10,7 +10,7 @@ import mimetypes
 import os
 import re
 import secrets
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -226,6 +226,28 @@ class Talk:
             raise not_found("there is no such upload") from None
         mime_type, name, mark = (*told.split("\n", 2), "", "")[:3]
         return self._attachment(caller, upload_id, name, mime_type, size, mark)
+
+    async def uploads(self, caller: Caller) -> list[Attachment]:
+        """The files that the caller has uploaded, the newest first; at most MOST_LISTED."""
+        folder = self._users / uploads_folder(caller.person)
+
+        def names() -> list[str]:
+            with suppress(FileNotFoundError), os.scandir(folder) as entries:
+                mine = [(entry.stat().st_mtime, entry.name) for entry in entries if UPLOAD_ID.fullmatch(entry.name)]
+                return [name for _, name in sorted(mine, reverse=True)[:MOST_LISTED]]
+            return []
+
+        found = []
+        for name in await asyncio.to_thread(names):
+            with suppress(HttpProblem):  # it was deleted in this moment, or is no whole upload yet
+                found.append(await self.attachment(caller, name))
+        return found
+
+    async def discard(self, caller: Caller, upload_id: str) -> None:
+        """Delete a file that the caller has uploaded. Raises HttpProblem."""
+        path, _ = await self.uploaded(caller, upload_id)
+        for each in (path, path.with_name(f"{upload_id}.name")):
+            await asyncio.to_thread(each.unlink, missing_ok=True)
 
     def _attachment(
         self, caller: Caller, upload_id: str, name: str, mime_type: str, size: int, mark: str

@@ -331,7 +331,7 @@ def state_json(thread_id: str, view: ThreadView | None, interrupts: Interrupts =
             "parent_checkpoint": None,
         }
     parent = view.parent_id
-    node = "tools" if interrupts else "model"
+    node = "tools" if interrupts or _calls(view) else "model"
     task = {"id": view.run_id, "name": node, "error": None, "interrupts": list(interrupts), "checkpoint": None}
     waits = view.open or bool(interrupts)
     return {
@@ -344,6 +344,12 @@ def state_json(thread_id: str, view: ThreadView | None, interrupts: Interrupts =
         "checkpoint": checkpoint_json(thread_id, view.checkpoint_id),
         "parent_checkpoint": None if parent is None else checkpoint_json(thread_id, parent),
     }
+
+
+def _calls(view: ThreadView) -> bool:
+    """Whether the model has called tools whose results are not there yet."""
+    asked = [call["id"] for message in view.messages if message["type"] == "ai" for call in message["tool_calls"]]
+    return bool(asked) and asked[-1] not in [each.get("tool_call_id") for each in view.messages]
 
 
 async def within(event: asyncio.Event, seconds: float) -> None:

@@ -88,6 +88,8 @@ async def known(client: httpx.AsyncClient, path: str) -> dict[str, str]:
     if "{chat}" in path:
         ids["chat"] = (await client.post("/api/conversations")).json()["chat"]
         await client.post(f"/api/conversations/{ids['chat']}/messages", json={"text": "Hello", "client_id": "1"})
+    if "{upload_id}" in path:
+        ids["upload_id"] = (await client.post("/api/uploads", params={"name": "a.txt"}, content=b"x")).json()["id"]
     if path.startswith("/api/memory/"):
         fact = {"text": f"My number is {uuid.uuid4()}."}
         ids["fact"] = ids["item"] = (await client.post("/api/memory", json=fact)).json()["items"][-1]["id"]
