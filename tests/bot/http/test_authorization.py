@@ -8,7 +8,14 @@ import pytest
 from sqlalchemy import select
 
 from bot.http.panel.operating import now_router, people_router, system_router
-from bot.http.panel.reading import own_router, skills_router, threads_router, usage_router
+from bot.http.panel.reading import (
+    agents_router,
+    files_router,
+    own_router,
+    skills_router,
+    threads_router,
+    usage_router,
+)
 from bot.http.resources.routes import resource_routers
 from bot.store import conversations, runs, tables
 from channels.message import Quote
@@ -74,7 +81,9 @@ PAGES = {
     "/configuration": "admin",
     "/threads": "read",
     "/threads/{thread_id}": "read",
-    "/why/{subject}": "operate",
+    "/why/{subject}": "read",
+    "/files": "read",
+    "/agents": "read",
     "/usage": "read",
     "/memory": "read",
     "/schedules": "read",
@@ -101,14 +110,15 @@ async def test_every_resource_is_in_the_table(tmp_path: Path) -> None:
             for method in route.methods  # type: ignore[attr-defined]
         }
         assert found == TABLE.keys()
-        pages = [now_router, people_router, system_router, threads_router, usage_router, own_router, skills_router]
+        pages = [now_router, people_router, system_router, threads_router, files_router]
+        pages += [usage_router, agents_router, own_router, skills_router]
         shown = {
             route.path  # type: ignore[attr-defined]
             for page in pages
             for route in page(world.served, None).routes  # type: ignore[arg-type]  # nothing is shown
             if route.methods == {"GET"}  # type: ignore[attr-defined]
         }
-        pieces = {"/now/live", "/people/list", "/memory/list", "/skills/list"}
+        pieces = {"/now/live", "/people/list", "/memory/list", "/skills/list", "/files/list"}
         assert shown - pieces == PAGES.keys()
 
 
@@ -121,7 +131,7 @@ async def test_nobody_gets_anything_without_signing_in(tmp_path: Path) -> None:
         for path in PAGES:
             answer = await nobody.get(path.format(**FILLED))
             assert (answer.status_code, answer.headers["location"]) == (303, "/signin"), path
-        for path in ("/now/live", "/people/list", "/memory/list", "/skills/list"):
+        for path in ("/now/live", "/people/list", "/memory/list", "/skills/list", "/files/list"):
             assert (await nobody.get(path)).status_code == 401
 
 
