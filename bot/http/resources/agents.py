@@ -81,7 +81,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """For a million tokens. cached: of what comes from the provider's cache, None: as read."""
+    """What a million tokens cost. cached: of what comes from the provider's cache, None: as read."""
 
     read: float
     written: float
