@@ -98,7 +98,7 @@ class ChatPages:
             chat=chat,
             title="" if known is None else known.title,
             fresh=not messages,
-            tour=texts_in(t.language).steps if demo else (),
+            tour=texts_in(t.language) if demo else None,
             days=self._days(mine),
             q="",
             excerpts={},

@@ -18,6 +18,8 @@ from bot.store.search import excerpt
 from harness.agents.profiles import AgentDefinition, AgentSettings, Features
 from harness.config import ModelSettings, PriceSettings, ToolSettings
 from harness.events import Usage
+from harness.models.tour import STEPS
+from harness.models.tour_texts import texts_in
 from harness.subagents.config import SubagentSettings, SubagentsSettings
 from tests.bot.core import ANN, BOB
 from tests.bot.http.served import ADMIN, PERSON, ServedCore, served
@@ -318,3 +320,11 @@ async def test_agents_and_models_are_told_with_what_they_have_and_cost(tmp_path:
         for told in ("200k tokens of context", "3 EUR read, 15.5 EUR written", "0.3 EUR from cache", "sees pictures"):
             assert told in page, told
         assert "no price is set" in page
+
+
+def test_what_the_first_screen_says_for_each_step_begins_that_step() -> None:
+    for language in ("en", "zh"):
+        texts = texts_in(language)
+        assert len(texts.names) == len(texts.steps) == len(STEPS)
+        for name, (known, _) in zip(texts.names, STEPS, strict=True):
+            assert re.fullmatch(known, name.lower()), name
