@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
@@ -15,13 +16,13 @@ from bot.http.errors import HttpProblem, not_found
 from bot.http.resources.live import Live, Turn, TurnState
 from bot.http.resources.requests import Approval, Requests
 from bot.http.sse import EventStream
+from bot.http.talk import MOST_LISTED
 from bot.store import conversations as conversation_rows
-from bot.store import forgetting, programs, shown
+from bot.store import personal, programs, shown
 from channels.message import Address
 from channels.text.sanitize import seen_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -170,17 +171,8 @@ def chats_router(parts: HttpParts) -> APIRouter:
     async def delete(caller: SignedIn, chat: str) -> dict[str, Any]:
         """Delete it with its history and files: what is being answered in it is stopped, what waits is dropped, and the
         rest goes in a moment, after a crash too."""
-        row, now = await record(caller, chat), parts.clock.now()
-
-        def unit(tx: Connection) -> list[DeletionRow]:
-            programs.drop(tx, row.key)
-            address = Address(account=row.account, chat=chat)
-            return forgetting.ask_deletion_of_chat(tx, address, caller.person, now)
-
-        gone = await parts.store.write(unit)
-        for each in gone:
-            await parts.forgetting.begin(each)
-        parts.tasks.spawn(f"clear:{chat}", _cleared(parts, row.key, gone))
+        await record(caller, chat)
+        await delete_chat(parts, talk(caller), caller, chat)
         return {}
 
     @router.get("/conversations/{chat}/messages", dependencies=[requires("read")])
@@ -235,7 +227,7 @@ def chats_router(parts: HttpParts) -> APIRouter:
     @router.get("/uploads", dependencies=[requires("read")])
     async def uploads(caller: SignedIn) -> dict[str, list[Upload]]:
         """The caller's, the newest first, whether or not a message has brought them; at most 200."""
-        return {"uploads": [_upload(each) for each in await talk(caller).uploads(caller)]}
+        return {"uploads": [_upload(each) for each, _ in await talk(caller).uploads(caller, MOST_LISTED)]}
 
     @router.get("/uploads/{upload_id}", dependencies=[requires("read")], **FILE)
     async def uploaded(caller: SignedIn, upload_id: str) -> FileResponse:
@@ -245,7 +237,7 @@ def chats_router(parts: HttpParts) -> APIRouter:
     @router.delete("/uploads/{upload_id}", dependencies=[requires("threads")], status_code=204)
     async def discard(caller: SignedIn, upload_id: str) -> None:
         """Messages that have brought it stay, without the file; what the agent made of it stays too."""
-        await talk(caller).discard(caller, upload_id)
+        await talk(caller).remove_upload(caller, upload_id)
 
     @router.post("/uploads", dependencies=[requires("threads")], status_code=201)
     async def upload(
@@ -268,8 +260,20 @@ def _upload(kept: Attachment) -> Upload:
     return Upload(id=upload_id, name=kept.name or "", kind=kept.kind, size=kept.size or 0, type=kept.mime_type or "")
 
 
-async def _cleared(parts: HttpParts, key: str, gone: Sequence[DeletionRow]) -> None:
-    """Once its threads are deleted the conversation itself goes, unless it is used again by then."""
-    for row in gone:
-        await parts.forgetting.finished(row.id)
-    await parts.store.write(lambda tx: programs.clear(tx, key))
+async def delete_chat(parts: HttpParts, talk: Talk, caller: Caller, chat: str) -> bool:
+    """Begin to delete a conversation of the caller's with its history, and with the files that they brought into no
+    other one. False where it has not begun. Raises HttpProblem."""
+    address, now = Address(account=talk.account, chat=talk.require(caller, chat)), parts.clock.now()
+    brought = await parts.store.read(lambda tx: personal.uploads_of_chat(tx, address, caller.person))
+
+    def unit(tx: Connection) -> list[DeletionRow]:
+        programs.drop(tx, talk.key(chat))
+        return personal.ask_deletion_of_chat(tx, address, caller.person, now)
+
+    asked = await parts.store.write(unit)
+    for ref in brought if asked else ():
+        with suppress(HttpProblem):  # it was deleted before
+            await talk.remove_upload(caller, ref.rpartition("/")[2])
+    for row in asked:
+        await parts.forgetting.begin(row)
+    return bool(asked)

@@ -372,27 +372,6 @@ def ask_deletion(tx: Connection, row: DeletionRow) -> None:
     tx.execute(insert_new(tx.dialect.name, deletions), columns_of(row) | {"counts": "{}"})
 
 
-def ask_deletion_of_chat(tx: Connection, address: Address, by: str, now: datetime) -> list[DeletionRow]:
-    """Ask for the deletion of all threads of a conversation of the gateway's own accounts. Returns what is to be
-    begun."""
-    there = threads.c.conversation == f"{address.account}:{address.chat}"
-    rows = [
-        DeletionRow(
-            id=f"chat:{thread_id}",
-            kind=DeletionKind.THREAD,
-            subject=thread_id,
-            account=address.account,
-            asked_by=by,
-            asked_at=now,
-            address=address,
-        )
-        for thread_id in tx.scalars(select(threads.c.thread_id).where(there).order_by(threads.c.created_at))
-    ]
-    for row in rows:
-        ask_deletion(tx, row)
-    return rows
-
-
 def unfinished_deletions(tx: Connection) -> list[DeletionRow]:
     """What is still to be done, oldest first."""
     query = select(deletions).where(deletions.c.done_at.is_(None)).order_by(deletions.c.asked_at, deletions.c.id)

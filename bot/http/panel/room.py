@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 
 from bot.http.auth import CSRF_HEADER
 from bot.http.page.view import language_of
+from bot.store.identity import OWN_ACCOUNTS
 from bot.texts import texts_for
 from bot.texts.page import words
 from bot.usage.report import short
@@ -39,13 +40,14 @@ class Room:
 
     def show(self, request: Request, template: str, caller: Caller | None, active: str = "", **values: Any) -> Response:
         """A page or a piece of one. Templates have beside the values: span (seconds as people say them), age, short
-        (numbers), money, price."""
+        (numbers), price, place (an account or a conversation)."""
         texts = texts_for(language_of(request))
         more: dict[str, Any] = {
             "span": partial(span, texts.duration),
             "age": texts.age,
             "short": short,
             "price": price,
+            "place": partial(place, self.words(request)),
         }
         return self._pages.html(request, f"panel/{template}.html", caller, active=active, **more, **values)
 
@@ -68,6 +70,13 @@ def span(duration: Callable[[float], str], seconds: float | None) -> str:
     if seconds is None:
         return "–"
     return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
+
+
+def place(t: Words, key: str) -> str:
+    """What people call an account, or a conversation by its key: those of the page and the API have no names of their
+    own that say anything."""
+    account = key.partition(":")[0]
+    return t(f"panel.place_{account}") if account in OWN_ACCOUNTS else key
 
 
 def price(cost: Cost) -> str:

@@ -180,7 +180,7 @@ document.addEventListener("submit", async (event) => {
   const region = form.dataset.target ? document.querySelector(form.dataset.target) : form.closest("[data-region]");
   if (!region) return;
   if (answer.headers.get("Content-Type")?.startsWith("text/html")) {
-    document.activeElement?.blur();
+    if (region.contains(document.activeElement)) document.activeElement.blur();
     fill(region, await answer.text());
   } else if (region.dataset.region) {
     refresh(region);
