@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.store.identity import harmless_name
-from tests.browser.conftest import Site, answered, say
+from tests.browser.conftest import MILLISECONDS, Site, answered, say
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -125,6 +126,49 @@ async def test_a_phone_in_chinese_has_all_of_it(site: Site) -> None:
         await page.wait_for_function("() => !document.documentElement.classList.contains('sidebar-open')")
         assert await accessible(page) == []
     assert site.faults == []
+
+
+@pytest.mark.parametrize("locale", ["en", "zh-CN"])
+@pytest.mark.parametrize("colours", ["light", "dark"])
+async def test_a_chat_is_fit_for_everybody(site: Site, colours: str, locale: str) -> None:
+    """Before anything was said, with an answer of every kind, while a choice is to be made, with its menus open."""
+    async with site.open(color_scheme=colours, locale=locale) as page:
+        assert await accessible(page) == []
+        await say(page, "markdown")
+        await page.wait_for_selector(".prose table")
+        await answered(page)
+        await say(page, "1")
+        await page.locator(".given, .picture").wait_for()
+        await answered(page, 3)
+        await page.locator("details.did summary").last.click()
+        await say(page, "4")
+        await page.wait_for_selector(".choices button")
+        assert await accessible(page) == []
+        await page.click("details.more summary")
+        assert await accessible(page) == []
+        await page.click("[data-rename]")
+        assert await accessible(page) == []
+        await page.keyboard.press("Escape")
+        await page.click("details.you summary")
+        assert await accessible(page) == []
+    assert site.faults == []
+
+
+async def test_what_breaks_the_security_policy_is_stopped_and_counted(site: Site) -> None:
+    """Or the zero of the other tests would say nothing."""
+    async with site.open() as page:
+        await page.evaluate("""() => {
+            const script = document.createElement("script");
+            script.textContent = "window.ran = true";
+            document.body.append(script);
+            document.getElementById("title").setAttribute("style", "color: red");
+        }""")
+        async with asyncio.timeout(MILLISECONDS / 1000):
+            while sum("security policy: " in fault for fault in site.faults) < 2:
+                assert await page.evaluate("window.ran") is None
+    told, site.faults[:] = list(site.faults), []
+    stopped = sorted(fault.split()[3] for fault in told if fault.startswith("content security policy"))
+    assert stopped == ["script-src-elem", "style-src-attr"]
 
 
 async def test_the_keyboard_alone_is_enough(site: Site) -> None:
