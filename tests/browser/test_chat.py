@@ -128,32 +128,6 @@ async def test_a_phone_in_chinese_has_all_of_it(site: Site) -> None:
     assert site.faults == []
 
 
-@pytest.mark.parametrize("locale", ["en", "zh-CN"])
-@pytest.mark.parametrize("colours", ["light", "dark"])
-async def test_a_chat_is_fit_for_everybody(site: Site, colours: str, locale: str) -> None:
-    """Before anything was said, with an answer of every kind, while a choice is to be made, with its menus open."""
-    async with site.open(color_scheme=colours, locale=locale) as page:
-        assert await accessible(page) == []
-        await say(page, "markdown")
-        await page.wait_for_selector(".prose table")
-        await answered(page)
-        await say(page, "1")
-        await page.locator(".given, .picture").wait_for()
-        await answered(page, 3)
-        await page.locator("details.did summary").last.click()
-        await say(page, "4")
-        await page.wait_for_selector(".choices button")
-        assert await accessible(page) == []
-        await page.click("details.more summary")
-        assert await accessible(page) == []
-        await page.click("[data-rename]")
-        assert await accessible(page) == []
-        await page.keyboard.press("Escape")
-        await page.click("details.you summary")
-        assert await accessible(page) == []
-    assert site.faults == []
-
-
 async def test_what_breaks_the_security_policy_is_stopped_and_counted(site: Site) -> None:
     """Or the zero of the other tests would say nothing."""
     async with site.open() as page:

@@ -1,4 +1,5 @@
-"""The tour of the demo model on the page, from the first visit to its end, with a kill -9 amid an answer."""
+"""The tour of the demo model on the page, from the first visit to its end, with a kill -9 amid an answer; and what it
+shows, for everybody."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ import pytest_asyncio
 
 from harness.models.tour_texts import EN
 from sandbox.policy import DEFAULT_FOLDER, complete
+from tests.browser.conftest import answered, say, started
 from tests.browser.conftest import missing as incomplete
-from tests.browser.conftest import say, started
+from tests.browser.test_chat import accessible
 from tests.flow.sandboxed import require_bubblewrap
 from tests.parts import missing
 
@@ -129,3 +131,29 @@ async def killed_in_the_middle(site: Site, page: Page) -> None:
     lost = [fault for fault in site.faults if "net::ERR_" in fault]
     assert site.faults == lost, "besides the lost connection there is nothing to complain of"
     site.faults.clear()
+
+
+@pytest.mark.parametrize("locale", ["en", "zh-CN"])
+@pytest.mark.parametrize("colours", ["light", "dark"])
+async def test_a_chat_is_fit_for_everybody(touring: Site, colours: str, locale: str) -> None:
+    """Before anything was said, with an answer of every kind, while a choice is to be made, with its menus open."""
+    async with touring.open(color_scheme=colours, locale=locale) as page:
+        assert await accessible(page) == []
+        await say(page, "markdown")
+        await page.wait_for_selector(".prose table")
+        await answered(page)
+        await say(page, "1")
+        await page.locator(".given, .picture").wait_for()
+        await answered(page, 3)
+        await page.locator("details.did summary").last.click()
+        await say(page, "4")
+        await page.wait_for_selector(".choices button")
+        assert await accessible(page) == []
+        await page.click("details.more summary")
+        assert await accessible(page) == []
+        await page.click("[data-rename]")
+        assert await accessible(page) == []
+        await page.keyboard.press("Escape")
+        await page.click("details.you summary")
+        assert await accessible(page) == []
+    assert touring.faults == []

@@ -185,9 +185,10 @@ async def test_an_answer_is_made_again_and_an_exchange_undone_from_the_menu_of_a
             assert (asked.count("the zebra"), asked.count("the walrus")) == (2, 1), "its first answer is not heard of"
 
             await choose(page, "Undo the last exchange")
-            await page.get_by_text("I have forgotten the last exchange (the walrus)").wait_for()
+            forgotten = page.locator("#messages").get_by_text("I have forgotten the last exchange (the walrus)")
+            await forgotten.wait_for()
             await page.reload()
-            await page.get_by_text("I have forgotten the last exchange (the walrus)").wait_for()
+            await forgotten.wait_for()
             await say_there(page, "what now?")
             await page.locator(".prose", has_text="You said: what now?").wait_for()
             asked = str((await world.model.completions())[-1].body["messages"])
