@@ -168,12 +168,11 @@ async def first_paint(loads: int) -> Outcome:
                     break
                 await asyncio.sleep(LOOK_SECONDS)
         root = str(client.base_url).rstrip("/")
-        session = {"name": COOKIE, "value": client.cookies[COOKIE], "url": root}
         browser = await driver.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=os.getuid() != 0)
         for _ in range(loads):
             for name, place in (("chat", "/"), ("answer", f"/c/{chat}"), ("now", "/now")):
                 profile = await browser.new_context(base_url=root)
-                await profile.add_cookies([session])
+                await profile.add_cookies([{"name": COOKIE, "value": client.cookies[COOKIE], "url": root}])
                 page = await profile.new_page()
                 for seen in (name, "chat_again") if name == "chat" else (name,):
                     shown = await page.goto(place)

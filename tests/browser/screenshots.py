@@ -126,7 +126,10 @@ async def office() -> AsyncIterator[World]:
             ModelSimulator(model_process.port) as model,
         ):
             settings = {
-                "access": {"allow": [f"telegram:{person.id}" for person in PEOPLE], "pairing": True, "groups": None},
+                "access": {
+                    "allow": [f"telegram:{person.id}" for person in PEOPLE],
+                    "admins": [f"telegram:{PEOPLE[0].id}"],
+                },
                 "channels": {
                     "slack": {
                         "bot_token": "$SLACK_BOT_TOKEN",
@@ -168,13 +171,14 @@ async def now(world: World, browser: Browser) -> None:
     await page.get_by_role("button").first.click()
     await page.wait_for_url("**/")
     state = await first.storage_state()
-    for name, colours, locale in (
-        ("now", "light", "en"),
-        ("now-dark", "dark", "en"),
-        ("now-zh", "light", "zh-CN"),
-        ("now-dark-zh", "dark", "zh-CN"),
-    ):
-        context = await browser.new_context(**WIDE, color_scheme=colours, locale=locale, storage_state=state)
+    looks: dict[str, dict[str, Any]] = {
+        "now": {"color_scheme": "light", "locale": "en"},
+        "now-dark": {"color_scheme": "dark", "locale": "en"},
+        "now-zh": {"color_scheme": "light", "locale": "zh-CN"},
+        "now-dark-zh": {"color_scheme": "dark", "locale": "zh-CN"},
+    }
+    for name, look in looks.items():
+        context = await browser.new_context(**WIDE, **look, storage_state=state)
         page = await context.new_page()
         await page.goto(link.partition("/signin/")[0] + "/now")
         await shoot(page, name)
