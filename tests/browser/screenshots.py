@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from tests.browser.conftest import Site
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-WIDE: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}
+WIDE: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}}
+TALL: dict[str, Any] = {"viewport": {"width": 1280, "height": 1180}}
 PHONE: dict[str, Any] = {
-    "viewport": {"width": 390, "height": 760},
+    "viewport": {"width": 390, "height": 844},
     "is_mobile": True,
     "has_touch": True,
     "device_scale_factor": 2,
@@ -109,7 +110,7 @@ async def chinese_chats(site: Site) -> None:
 
 PEOPLE = [Person(number, name) for number, name in enumerate(("Alice", "Bob", "Chen Wei", "Dana"), 2001)]
 STRANGER = Person(2009, "Mira Novak")
-ASKS = 'Order it.\n!tool write_file {"path": "outputs/order.txt", "content": "40 kg of coffee"}'
+ASKS = '!tool write_file {"path": "outputs/order.txt", "content": "40 kg of coffee"}'
 
 
 @asynccontextmanager
@@ -178,7 +179,7 @@ async def now(world: World, browser: Browser) -> None:
         "now-dark-zh": {"color_scheme": "dark", "locale": "zh-CN"},
     }
     for name, look in looks.items():
-        context = await browser.new_context(**WIDE, **look, storage_state=state)
+        context = await browser.new_context(**TALL, **look, storage_state=state)
         page = await context.new_page()
         await page.goto(link.partition("/signin/")[0] + "/now")
         await shoot(page, name)
