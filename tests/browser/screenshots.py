@@ -182,6 +182,7 @@ async def now(world: World, browser: Browser) -> None:
         context = await browser.new_context(**TALL, **look, storage_state=state)
         page = await context.new_page()
         await page.goto(link.partition("/signin/")[0] + "/now")
+        await page.wait_for_selector("form[action$='/run-now']")
         await shoot(page, name)
         await context.close()
 

@@ -47,16 +47,18 @@ http {{
   uwsgi_temp_path {folder}/uwsgi;
   scgi_temp_path {folder}/scgi;
   server {{
-    listen 127.0.0.1:{port} ssl;
+    listen 127.0.0.1:{port} ssl http2;
     ssl_certificate {cert};
     ssl_certificate_key {key};
     location /antler/ {{
       proxy_pass http://127.0.0.1:{gateway};
       proxy_http_version 1.1;
-      proxy_set_header Host $http_host;
+      proxy_set_header Connection "";
+      proxy_set_header Host $host;
       proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
       proxy_set_header X-Forwarded-Proto $scheme;
       proxy_buffering off;
+      proxy_request_buffering off;
       proxy_read_timeout 1h;
       client_max_body_size 100m;
     }}
