@@ -74,6 +74,7 @@ async def test_a_reload_and_a_second_tab_show_the_same_and_stop_ends_it(site: Si
         await page.reload()
         await page.wait_for_selector('.message.bot[data-final="no"] .prose p')
         assert await page.locator(".message.person").count() == 1
+        assert await page.locator(".message.bot").count() == 1
         before = await page.locator(".message.bot .prose").last.inner_text()
         await page.wait_for_function(
             "length => [...document.querySelectorAll('.message.bot .prose')].at(-1).innerText.length > length + 40",

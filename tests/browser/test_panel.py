@@ -162,6 +162,19 @@ LOOKS = {
 }
 
 
+async def test_pages_without_anything_are_fit_for_everybody(tmp_path: Path) -> None:
+    faults: list[str] = []
+    async with served(tmp_path) as world, looking(world, ADMIN, faults, viewport={"width": 1000, "height": 400}) as page:
+        for path in PAGES:
+            await page.goto(path)
+            assert await accessible(page) == [], path
+        await page.goto("/")
+        chats = await page.locator("#chats").bounding_box()
+        assert chats is not None
+        assert chats["height"] >= 140, "a low window has room for the list of chats too"
+    assert faults == []
+
+
 async def test_every_page_is_fit_for_everybody(tmp_path: Path) -> None:
     """All that the menu leads to, a thread, and why a turn went as it did; in all languages and colours."""
     faults: list[str] = []
