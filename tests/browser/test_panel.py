@@ -164,7 +164,10 @@ LOOKS = {
 
 async def test_pages_without_anything_are_fit_for_everybody(tmp_path: Path) -> None:
     faults: list[str] = []
-    async with served(tmp_path) as world, looking(world, ADMIN, faults, viewport={"width": 1000, "height": 400}) as page:
+    async with (
+        served(tmp_path) as world,
+        looking(world, ADMIN, faults, viewport={"width": 1000, "height": 400}) as page,
+    ):
         for path in PAGES:
             await page.goto(path)
             assert await accessible(page) == [], path
