@@ -30,15 +30,17 @@ if TYPE_CHECKING:
     from tests.browser.conftest import Site
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-WIDE: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}}
-TALL: dict[str, Any] = {"viewport": {"width": 1280, "height": 1180}}
+STILL = {"reduced_motion": "reduce"}
+WIDE: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, **STILL}
+TALL: dict[str, Any] = {"viewport": {"width": 1280, "height": 1180}, **STILL}
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
     "is_mobile": True,
     "has_touch": True,
     "device_scale_factor": 2,
+    **STILL,
 }
-COLOURS = 128
+COLOURS = 160
 
 
 async def shoot(page: Page, name: str) -> None:
