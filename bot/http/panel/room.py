@@ -14,13 +14,12 @@ from bot.texts.page import words
 from bot.usage.report import short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fastapi import Request, Response
 
     from bot.http.auth import Caller
     from bot.http.page.view import Pages
     from bot.http.resources.transcripts import Cost
+    from bot.texts.catalogue import Texts
     from bot.texts.page import Words
 
 MOST_FIELDS = 20
@@ -43,7 +42,7 @@ class Room:
         (numbers), price, place (an account or a conversation)."""
         texts = texts_for(language_of(request))
         more: dict[str, Any] = {
-            "span": partial(span, texts.duration),
+            "span": partial(span, texts),
             "age": texts.age,
             "short": short,
             "price": price,
@@ -65,11 +64,11 @@ class Room:
         return language_of(request)
 
 
-def span(duration: Callable[[float], str], seconds: float | None) -> str:
+def span(texts: Texts, seconds: float | None) -> str:
     """A length of time: short ones with a digit behind the point, "–" where none is known."""
     if seconds is None:
         return "–"
-    return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
+    return texts.second.format(n=f"{seconds:.1f}") if seconds < 10 else texts.duration(seconds)
 
 
 def place(t: Words, key: str) -> str:

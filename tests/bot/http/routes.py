@@ -90,6 +90,8 @@ CONVERSATIONS: Table = {
     ("GET", "/c/{chat}/files/{message_id}"): _page("read", 404, 200),
     ("POST", "/c/{chat}/title"): _of("threads", 404, 204, form={"title": "Shops"}),
     ("POST", "/c/{chat}/branch"): _of("threads", 404, 201, form={"message": "{message_id}"}),
+    ("POST", "/c/{chat}/delete"): _of("threads", 404, 204, form={}),
+    ("GET", "/c/{chat}/why/{message_id}"): _page("read", 404, 200),
     ("GET", "/uploads/{upload_id}"): _page("read", 404, 200),
 }
 RESOURCES: Table = {
@@ -150,7 +152,11 @@ PANEL: Table = {
     ("POST", "/configuration/apply"): _of("admin", 409, form={"text": "", "base": ""}),
     ("GET", "/threads"): _page("read"),
     ("GET", "/threads/{thread_id}"): _page("read", 404, 200),
-    ("GET", "/why/{subject}"): _page("operate"),
+    ("GET", "/why/{subject}"): _page("read", 404),
+    ("GET", "/files"): _page("read"),
+    ("GET", "/files/list"): _of("read"),
+    ("POST", "/files/delete"): _of("threads", 404, form={"kind": "sent", "id": "{upload_id}"}),
+    ("GET", "/agents"): _page("read"),
     ("GET", "/usage"): _page("read"),
     ("GET", "/memory"): _page("read"),
     ("GET", "/memory/list"): _of("read"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import select, update
 
 from bot.http.auth import Caller
+from bot.http.listener import listening
 from bot.http.parts import routers
 from bot.http.resources.agents import Agents, Price, models_of
 from bot.http.server import HttpServer
@@ -309,7 +310,7 @@ async def test_agents_and_models_are_told_with_what_they_have_and_cost(tmp_path:
         assert (main.sees, main.context_window, main.fallbacks) == (True, 200_000, ("large",))
         assert (large.price, large.sees) == (None, False)
         await world.server.close()
-        world.server = HttpServer(changed.http, routers(parts), parts.gatekeeper, 1000)
+        world.server = HttpServer(changed.http, listening(changed.http), routers(parts), parts.gatekeeper, 1000)
         world.server.start()
         bob = await world.browser(PERSON)
         page = (await bob.get("/agents", headers=VISIT)).text
