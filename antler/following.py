@@ -55,6 +55,7 @@ class Reading:
         """By message, as the program has them."""
         self._cut_off = ""
         """What it has of a message that the next one takes the place of."""
+        self._has_gap = False
         self._finished: Mapping[str, Any] | None = None
         self._problem: tuple[str, str] | None = None
 
@@ -95,6 +96,8 @@ class Reading:
 
     def _message(self, message: Mapping[str, Any]) -> Iterator[Event]:
         message_id = message["id"]
+        if message["type"] == "tool":
+            return  # a result; the events of tools are told as Progress
         if message["type"] == "remove":
             self._void.add(message_id)
         elif message["content"]:
@@ -109,6 +112,7 @@ class Reading:
         said = {each["id"]: each["content"] for each in messages if each["type"] == "ai" and each["content"]}
         for message_id in self._told.keys() - said.keys():
             self._void.add(message_id)
+        self._has_gap = True
         self._cut_off = next((text for each, text in reversed(self._told.items()) if each not in said), "")
         for message_id, text in said.items():
             self._texts[message_id] = text
@@ -145,6 +149,15 @@ class Reading:
             if self.files.get(file.path) != file:
                 self.files[file.path] = file
                 yield file
+
+    def rest(self) -> Iterator[Event]:
+        """The end of the answer's text, where the events that told it are lost and a later turn has taken the place of
+        this one."""
+        if self._has_gap and self._finished is not None and self._finished["text"]:
+            message_id = str(self._finished["message_id"])
+            self._texts[message_id] = str(self._finished["text"])
+            self._void.discard(message_id)
+            yield from self._grown(message_id)
 
     def answer(self) -> Answer | None:
         """What the run came to, where its end was told. Raises RunFailed."""
@@ -199,6 +212,8 @@ async def _settled(connection: Connection, reading: Reading) -> AsyncGenerator[E
     """Where a stream is over: what waits for a decision, until it is decided; or the answer."""
     answer = reading.answer()
     if answer is not None:
+        for event in reading.rest():
+            yield event
         yield answer
         return
     run, pauses = reading.run, Patience(float("inf"))

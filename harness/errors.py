@@ -42,5 +42,9 @@ class UnfitChange(HarnessError):
     """What is to be written into a thread does not fit what is in it; the text says why."""
 
 
+class ThreadTooLarge(UnfitChange):
+    """A thread would hold more than it may; the text says how much that is."""
+
+
 class GuardrailSetupError(SetupError):
     """The provider of guardrails cannot be used. The text names the key."""

@@ -77,19 +77,20 @@ def test_the_docs_name_files_that_are_there() -> None:
 
 
 def test_the_chinese_readme_says_what_the_english_one_says() -> None:
-    """The same headings, commands, names in code and links; each leads to the other."""
+    """The same headings, commands, names in code, and links, of pictures the Chinese ones; each leads to the other."""
     told = []
-    for name, other in (("README.md", "README.zh.md"), ("README.zh.md", "README.md")):
+    for name, other, picture in (("README.md", "README.zh.md", ".png"), ("README.zh.md", "README.md", "-zh.png")):
         text = (ROOT / name).read_text()
         assert f"]({other})" in text.partition("\n## ")[0]
         blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
         prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        links = set(re.findall(r"\]\(([^)]+)\)", prose))
         told.append(
             {
                 "headings": [len(marks) for marks in re.findall(r"^(#+) ", prose, re.MULTILINE)],
                 "commands": [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()],
                 "code": sorted(re.findall(r"`([^`]+)`", prose)),
-                "links": sorted(set(re.findall(r"\]\(([^)]+)\)", prose)) - {other}),
+                "links": sorted(link.replace(picture, ".(picture)") for link in links - {other}),
                 "rows": prose.count("\n|"),
             }
         )

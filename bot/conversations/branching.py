@@ -54,6 +54,8 @@ class Branching:
         self._sandboxes = sandboxes
         self._spool = spool
         self._in_order = in_order
+        self._copying = asyncio.Lock()
+        """Files are copied for one branch at a time."""
 
     async def resume(self) -> None:
         """Take up what an earlier process left, before anything that was said there: called at the start, before what
@@ -62,8 +64,8 @@ class Branching:
             self._begin(row)
 
     async def make(self, row: BranchRow, title: str) -> None:
-        """Make a branch; it is whole when this returns. Raises BeingDeleted, and what the history's database and the
-        disk raise: then nothing is left of it."""
+        """Make a branch; it is whole when this returns. Raises BeingDeleted, TooManyBranches, and what the
+        history's database and the disk raise: then nothing is left of it."""
         await self._store.write(lambda tx: branches.begin(tx, row, title))
         await self._begin(row)
 
@@ -125,7 +127,7 @@ class Branching:
     async def _copied(self, row: BranchRow) -> bool:
         """Whether the workspace came along as it is now."""
         try:
-            async with asyncio.timeout(FILES_SECONDS):
+            async with self._copying, asyncio.timeout(FILES_SECONDS):
                 return await self._sandboxes.copy(row.source_thread, row.thread_id)
         except (SandboxError, OSError, TimeoutError) as error:
             log.warning("files were not copied to the branch %s: %s", row.key, error)

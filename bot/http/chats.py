@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
@@ -11,17 +12,37 @@ from fastapi.responses import FileResponse, StreamingResponse
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from bot.http.auth import Caller, SignedIn, requires
-from bot.http.errors import not_found
+from bot.http.errors import HttpProblem, not_found
+from bot.http.resources.live import Live, Turn, TurnState
+from bot.http.resources.requests import Approval, Requests
 from bot.http.sse import EventStream
+from bot.http.talk import MOST_LISTED
+from bot.store import conversations as conversation_rows
+from bot.store import personal, programs, shown
+from channels.message import Address
+from channels.text.sanitize import seen_line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sqlalchemy import Connection
+
     from bot.http.parts import HttpParts
     from bot.http.talk import Talk
+    from bot.store.forgetting import DeletionRow
+    from bot.store.rows import ConversationRow
+    from channels.message import Attachment
 
 SHOWN_INLINE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "audio/ogg", "audio/mpeg", "video/mp4"})
 """What a browser may show of a file that the agent made; all else is only saved: it could be a page with scripts."""
+
+
+FILE: dict[str, Any] = {
+    "response_class": FileResponse,
+    "responses": {200: {"description": "The file", "content": {"*/*": {"schema": {"type": "string"}}}}},
+}
+"""How the answer of a route is described that is a file."""
+LONGEST_TITLE = 100
 
 
 class _Body(BaseModel):
@@ -35,6 +56,32 @@ class NewMessage(_Body):
     client_id: str
     attachments: Annotated[list[str], Field(max_length=20)] = []
     reply_to: str | None = None
+
+
+class NewTitle(_Body):
+    title: str = Field(max_length=LONGEST_TITLE)
+
+
+class Conversation(BaseModel):
+    """One conversation as it is now. state: `idle`, or that of what is next in it. turns: what works and what waits, in
+    that order. approvals: tool calls that wait for a decision."""
+
+    chat: str
+    thread_id: str
+    title: str
+    state: Literal["idle", TurnState]
+    turns: tuple[Turn, ...]
+    approvals: tuple[Approval, ...]
+
+
+class Upload(BaseModel):
+    """id: goes into `attachments` of a message. size: in bytes."""
+
+    id: str
+    name: str
+    kind: str
+    size: int
+    type: str
 
 
 class Press(_Body):
@@ -64,6 +111,7 @@ def file_of_answer(path: Path, name: str, mime_type: str) -> FileResponse:
 def chats_router(parts: HttpParts) -> APIRouter:
     """Everything below /api/conversations and /api/uploads."""
     router = APIRouter(prefix="/api", tags=["conversations"])
+    live, requests = Live(parts), Requests(parts)
 
     def talk(caller: Caller) -> Talk:
         return parts.api if caller.is_program else parts.web
@@ -82,6 +130,50 @@ def chats_router(parts: HttpParts) -> APIRouter:
     async def begin(caller: SignedIn) -> dict[str, str]:
         """The id of a new conversation; it begins with its first message."""
         return {"chat": talk(caller).new_chat(caller)}
+
+    async def record(caller: Caller, chat: str) -> ConversationRow:
+        """The conversation, if it is the caller's and something was said in it. Raises HttpProblem."""
+        mine, now = talk(caller), parts.clock.now()
+        key = mine.key(mine.require(caller, chat))
+
+        def begun(tx: Connection) -> ConversationRow | None:
+            """The first message is committed before its conversation begins."""
+            is_said = bool(shown.said(tx, mine.account, chat, 1, None))
+            return conversation_rows.ensure(tx, key, mine.account, caller.person, now) if is_said else None
+
+        row = await parts.store.read(lambda tx: conversation_rows.load(tx, key)) or await parts.store.write(begun)
+        if row is None:
+            raise not_found("there is no such conversation")
+        return row
+
+    @router.get("/conversations/{chat}", dependencies=[requires("read")])
+    async def one(caller: SignedIn, chat: str) -> Conversation:
+        """What goes on in one: whether the agent works there, at what, and what it waits for."""
+        row = await record(caller, chat)
+        found, _ = await live.turns(caller, everybody=False)
+        turns = tuple(each for each in found if each.conversation == row.key)
+        asked = tuple(each for each in await requests.approvals(caller) if each.conversation == row.key)
+        arrives = await parts.store.read(lambda tx: programs.arrives(tx, row.account, chat))
+        state = turns[0].state if turns else "queued" if arrives else "idle"
+        return Conversation(
+            chat=chat, thread_id=row.thread_id, title=row.title, state=state, turns=turns, approvals=asked
+        )
+
+    @router.patch("/conversations/{chat}", dependencies=[requires("threads")], status_code=204)
+    async def rename(caller: SignedIn, chat: str, body: NewTitle) -> None:
+        """Give it another title."""
+        title, row = seen_line(body.title), await record(caller, chat)
+        if not title:
+            raise HttpProblem(422, "empty", "the title is empty")
+        await parts.store.write(lambda tx: conversation_rows.rename_thread(tx, row.thread_id, title))
+
+    @router.delete("/conversations/{chat}", dependencies=[requires("threads")], status_code=202)
+    async def delete(caller: SignedIn, chat: str) -> dict[str, Any]:
+        """Delete it with its history and files: what is being answered in it is stopped, what waits is dropped, and the
+        rest goes in a moment, after a crash too."""
+        await record(caller, chat)
+        await delete_chat(parts, talk(caller), caller, chat)
+        return {}
 
     @router.get("/conversations/{chat}/messages", dependencies=[requires("read")])
     async def messages(
@@ -126,12 +218,26 @@ def chats_router(parts: HttpParts) -> APIRouter:
     @router.get(
         "/conversations/{chat}/files/{message_id}",
         dependencies=[requires("read")],
-        response_class=FileResponse,
-        responses={200: {"description": "The file", "content": {"*/*": {"schema": {"type": "string"}}}}},
+        **FILE,
     )
     async def file(caller: SignedIn, chat: str, message_id: str) -> FileResponse:
         found = await talk(caller).file(caller, chat, message_id)
         return file_of_answer(found.path, found.name, found.mime_type)
+
+    @router.get("/uploads", dependencies=[requires("read")])
+    async def uploads(caller: SignedIn) -> dict[str, list[Upload]]:
+        """The caller's, the newest first, whether or not a message has brought them; at most 200."""
+        return {"uploads": [_upload(each) for each, _ in await talk(caller).uploads(caller, MOST_LISTED)]}
+
+    @router.get("/uploads/{upload_id}", dependencies=[requires("read")], **FILE)
+    async def uploaded(caller: SignedIn, upload_id: str) -> FileResponse:
+        path, kept = await talk(caller).uploaded(caller, upload_id)
+        return file_of_answer(path, kept.name or "file", kept.mime_type or "")
+
+    @router.delete("/uploads/{upload_id}", dependencies=[requires("threads")], status_code=204)
+    async def discard(caller: SignedIn, upload_id: str) -> None:
+        """Messages that have brought it stay, without the file; what the agent made of it stays too."""
+        await talk(caller).remove_upload(caller, upload_id)
 
     @router.post("/uploads", dependencies=[requires("threads")], status_code=201)
     async def upload(
@@ -147,3 +253,27 @@ def chats_router(parts: HttpParts) -> APIRouter:
         return {"id": kept.ref.rpartition("/")[2], "name": kept.name, "kind": kept.kind, "size": kept.size}
 
     return router
+
+
+def _upload(kept: Attachment) -> Upload:
+    upload_id = kept.ref.rpartition("/")[2]
+    return Upload(id=upload_id, name=kept.name or "", kind=kept.kind, size=kept.size or 0, type=kept.mime_type or "")
+
+
+async def delete_chat(parts: HttpParts, talk: Talk, caller: Caller, chat: str) -> bool:
+    """Begin to delete a conversation of the caller's with its history, and with the files that they brought into no
+    other one. False where it has not begun. Raises HttpProblem."""
+    address, now = Address(account=talk.account, chat=talk.require(caller, chat)), parts.clock.now()
+    brought = await parts.store.read(lambda tx: personal.uploads_of_chat(tx, address, caller.person))
+
+    def unit(tx: Connection) -> list[DeletionRow]:
+        programs.drop(tx, talk.key(chat))
+        return personal.ask_deletion_of_chat(tx, address, caller.person, now)
+
+    asked = await parts.store.write(unit)
+    for ref in brought if asked else ():
+        with suppress(HttpProblem):  # it was deleted before
+            await talk.remove_upload(caller, ref.rpartition("/")[2])
+    for row in asked:
+        await parts.forgetting.begin(row)
+    return bool(asked)

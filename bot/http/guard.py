@@ -16,6 +16,7 @@ from bot.store.errors import StoreError
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from bot.http.auth import Gatekeeper
     from bot.settings.http import HttpSettings
 
 MEBIBYTE = 1024 * 1024
@@ -70,7 +71,7 @@ class Guard:
         path: str = scope["path"]
         inner = path.removeprefix(base) if base and f"{path}/".startswith(f"{base}/") else path
         most = self._most(scope["method"], f"{inner}/")
-        answer = self._with_headers(send)
+        answer = self._with_headers(send, scope["app"].state.gatekeeper)
         if not self._is_ours(headers.get("host", "")):
             text = "this service does not go by that name: open it as http.url says, or on 127.0.0.1"
             return await error_response(421, "unknown_host", text)(scope, receive, answer)
@@ -102,7 +103,7 @@ class Guard:
             return True
         return name in self._names or is_loopback(name)
 
-    def _with_headers(self, send: Send) -> Send:
+    def _with_headers(self, send: Send, gatekeeper: Gatekeeper | None) -> Send:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -110,6 +111,8 @@ class Guard:
                     headers.setdefault(name, value)
                 if self._settings.is_secure:
                     headers.setdefault("Strict-Transport-Security", "max-age=31536000")
+                if gatekeeper is not None and gatekeeper.closing.is_set():
+                    headers["Connection"] = "close"  # else the next request may go where nobody reads any more
             await send(message)
 
         return sending

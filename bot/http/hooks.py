@@ -1,7 +1,8 @@
 """Webhooks in: `POST /hooks/NAME`, by which programs write into a chat or have the agent do something there.
 
 Signed as the Standard Webhooks specification says (https://www.standardwebhooks.com): three headers, an HMAC-SHA256
-over `id.timestamp.body`. What is accepted is committed before the answer; the same delivery is accepted once.
+over `id.timestamp.body`; or as GitHub signs, an HMAC-SHA256 over the body; or with the secret itself in a header, for
+programs that cannot sign. What is accepted is committed before the answer; the same delivery is accepted once.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import hmac
 import json
 import logging
 import re
+import secrets
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -49,16 +52,26 @@ PER_MINUTE, AT_ONCE = 60, 30
 TRIES_PER_MINUTE, TRIES_AT_ONCE = 120, 60
 """Requests of one address whose signature does not fit. Others are not held up by them: they may share a proxy."""
 ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
+GITHUBS, GITHUBS_PREFIX = "x-hub-signature-256", "sha256="
+ONCE = "idempotency-key"
+MOST_FIELDS = 200
+"""Of a form."""
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+UNVERIFIED = (
+    f"there is no such hook, or it has another secret, or is called in another way: it wants {ID} (1 to 100 letters, "
+    f"digits, . : _ -), {TIMESTAMP} (seconds since 1970) and {SIGNATURE}; with `signature: github` {GITHUBS}; with "
+    "`signature: header` the secret in its header"
+)
+"""The same for every hook and for those that there are not, so that their names cannot be found out."""
 _ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _SECRET = "whsec_"
 """A secret that begins so is base64 behind it, as the specification has it; any other is taken as it is."""
 
 
 class Delivery(NamedTuple):
-    """A call whose signature fits. id: of the delivery, the same when it is sent again."""
+    """A call that was verified. id: of the delivery, the same when it is sent again."""
 
     id: str
-    sent_at: int
     body: bytes
 
 
@@ -79,43 +92,90 @@ def _key(secret: str) -> bytes:
 
 
 def verified(headers: Mapping[str, str], body: bytes, secret: str, now: datetime) -> Delivery:
-    """The delivery of a call. Raises HttpProblem (401) for one that is not signed with the secret, or not now.
+    """The delivery of a call that is signed by the specification. Raises HttpProblem (401) for one that is not signed
+    with the secret, or not now.
 
     headers: by their names in lower case.
     """
     delivery, stamp, given = (headers.get(name, "") for name in (ID, TIMESTAMP, SIGNATURE))
-    if not _ID.fullmatch(delivery) or not (stamp.isascii() and stamp.isdecimal() and len(stamp) <= 12) or not given:
-        raise refused(
-            f"send {ID} (1 to 100 letters, digits, . : _ -), {TIMESTAMP} (seconds since 1970) and {SIGNATURE}"
-        )
+    if not _ID.fullmatch(delivery) or not (stamp.isascii() and stamp.isdecimal() and len(stamp) <= 12):
+        raise refused()
     wanted = signature(secret, delivery, int(stamp), body)
     # Several may be given while a secret is exchanged; each is compared, so that time tells nothing.
     fits = [hmac.compare_digest(each.encode(), wanted.encode()) for each in given.split()[:10]]
     if not any(fits):
-        raise refused("the signature does not fit: there is no such hook, or it has another secret")
+        raise refused()
     if abs(now.timestamp() - int(stamp)) > TOLERANCE.total_seconds():
         raise refused(f"{TIMESTAMP} is more than {TOLERANCE.total_seconds() / 60:.0f} minutes off: sign anew")
-    return Delivery(delivery, int(stamp), body)
+    return Delivery(delivery, body)
 
 
-def refused(why: str) -> HttpProblem:
+def verified_by_github(headers: Mapping[str, str], body: bytes, secret: str) -> Delivery:
+    """The delivery of a call that is signed as GitHub signs. Only the body is signed there, so that it names the
+    delivery: the same body again is the same one. Raises HttpProblem (401)."""
+    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    given = headers.get(GITHUBS, "")
+    if not hmac.compare_digest(given.encode(), (GITHUBS_PREFIX + digest).encode()):
+        raise refused()
+    return Delivery(f"body:{hashlib.sha256(body).hexdigest()}", body)
+
+
+def verified_by_header(headers: Mapping[str, str], body: bytes, secret: str, header: str) -> Delivery:
+    """The delivery of a call that holds the secret in that header, be it behind `Bearer`. Without an id each call is
+    a delivery of its own. Raises HttpProblem (401)."""
+    given = headers.get(header.lower(), "")
+    scheme, _, rest = given.partition(" ")
+    told = rest.strip() if scheme.lower() == "bearer" and rest else given
+    if not hmac.compare_digest(told.encode(), secret.encode()):
+        raise refused()
+    ids = (headers.get(name, "") for name in (ID, ONCE))
+    return Delivery(next(filter(_ID.fullmatch, ids), "") or f"call:{secrets.token_hex(16)}", body)
+
+
+def delivery_of(hook: HookSettings | None, headers: Mapping[str, str], body: bytes, now: datetime) -> Delivery:
+    """The delivery of a call of that hook, None for one that there is not. Raises HttpProblem (401)."""
+    secret = hook.secret.get_secret_value() if hook is not None else secrets.token_hex(32)
+    if hook is not None and hook.signature == "github":
+        return verified_by_github(headers, body, secret)
+    if hook is not None and hook.signature == "header":
+        return verified_by_header(headers, body, secret, hook.header)
+    return verified(headers, body, secret, now)
+
+
+def refused(why: str = UNVERIFIED) -> HttpProblem:
     return HttpProblem(401, "not_verified", why)
 
 
 def text_of(body: bytes, content_type: str) -> str:
-    """What a body says: of JSON with a text its `text`, of other JSON all of it, else the body as it is. Raises
-    HttpProblem."""
+    """What a body says: of JSON with a text its `text`, of other JSON all of it, of a form a line for each field, else
+    the body as it is. Raises HttpProblem."""
+    kind = content_type.partition(";")[0].strip().lower()
     try:
         told = body.decode("utf-8-sig")
-        parsed: Any = json.loads(told) if content_type.partition(";")[0].strip().lower() == "application/json" else told
+        text = _json_text(told) if kind == JSON else _form_text(told) if kind == FORM else told
     except (UnicodeDecodeError, ValueError, RecursionError):
         raise HttpProblem(400, "unreadable", "the body is not what its Content-Type says, or not UTF-8") from None
-    if isinstance(parsed, dict) and isinstance(parsed.get("text"), str):
-        parsed = parsed["text"]
-    text = parsed if isinstance(parsed, str) else f"```json\n{json.dumps(parsed, ensure_ascii=False, indent=2)}\n```"
     if not text.strip():
         raise HttpProblem(400, "empty", "the body has no text")
     return text
+
+
+def _json_text(told: str) -> str:
+    parsed: Any = json.loads(told)
+    if isinstance(parsed, dict) and isinstance(parsed.get("text"), str):
+        parsed = parsed["text"]
+    return parsed if isinstance(parsed, str) else f"```json\n{json.dumps(parsed, ensure_ascii=False, indent=2)}\n```"
+
+
+def _form_text(told: str) -> str:
+    """Raises ValueError."""
+    fields = parse_qsl(told, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+    if [name for name, _ in fields] == ["payload"]:
+        return _json_text(fields[0][1])  # as GitHub and Slack send JSON in a form
+    if [name for name, _ in fields] == ["text"]:
+        return fields[0][1]
+    # An item for each, so that they are lines in Markdown too; the lines of a text belong to its item.
+    return "\n".join(f"- {name}: " + "\n  ".join(value.splitlines()) for name, value in fields if value.strip())
 
 
 class HookService:
@@ -195,12 +255,10 @@ def hooks_router(parts: HttpParts) -> APIRouter:
     async def hook(name: str, request: Request) -> JSONResponse:
         body = await _body(request)
         known = parts.settings().http.hooks.get(name)
-        # Of a hook that there is not the same is told as of a wrong secret.
-        secret = known.secret.get_secret_value() if known is not None else hashlib.sha256(body).hexdigest()
         try:
-            delivery = verified(request.headers, body, secret, parts.clock.now())
+            delivery = delivery_of(known, request.headers, body, parts.clock.now())
             if known is None:
-                raise refused("the signature does not fit: there is no such hook, or it has another secret")
+                raise refused()
         except HttpProblem:
             if not tries.passes(request.client.host if request.client is not None else ""):
                 raise _too_many() from None

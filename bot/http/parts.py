@@ -100,7 +100,14 @@ def routers(parts: HttpParts) -> list[APIRouter]:
     from bot.http.page.chat import chat_router
     from bot.http.page.view import Pages, frame_router, last_router
     from bot.http.panel.operating import now_router, people_router, system_router
-    from bot.http.panel.reading import own_router, skills_router, threads_router, usage_router
+    from bot.http.panel.reading import (
+        agents_router,
+        files_router,
+        own_router,
+        skills_router,
+        threads_router,
+        usage_router,
+    )
     from bot.http.resources.routes import resource_routers
     from bot.http.signing import signing_router
 
@@ -127,7 +134,7 @@ def routers(parts: HttpParts) -> list[APIRouter]:
             page(parts, pages)
             for page in (
                 *(now_router, people_router, system_router),
-                *(threads_router, usage_router, own_router, skills_router),
+                *(threads_router, files_router, usage_router, agents_router, own_router, skills_router),
             )
         ),
         *api_routers(parts),

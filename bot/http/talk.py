@@ -12,13 +12,13 @@ import re
 import secrets
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from bot.files.uploads import MEGABYTE
 from bot.http.errors import HttpProblem, not_found
 from bot.http.sse import event
-from bot.store import branches, shown
+from bot.store import branches, search, shown
 from bot.store.identity import chat_of, harmless_name, native_on, owns_chat, uploads_folder, users_folder
 from channels.errors import NotCommitted
 from channels.http.board import Shown
@@ -103,6 +103,17 @@ class Talk:
         """The caller's, the one that was used last first. before: only those that were used earlier."""
         most = max(1, min(limit, MOST_LISTED))
         return await self._store.read(lambda tx: shown.listed(tx, self.account, caller.person, most, before))
+
+    async def conversation(self, caller: Caller, chat: str) -> Listed | None:
+        """One of the caller's, None before its first message. Raises HttpProblem."""
+        key = self.key(self.require(caller, chat))
+        return await self._store.read(lambda tx: shown.one(tx, key))
+
+    async def search(self, caller: Caller, text: str, *, limit: int = 50) -> list[tuple[Listed, str]]:
+        """Those of the caller's of which the title, or one message, has all of the words; each with an excerpt of that
+        message, "" where the title has them."""
+        wanted, most = search.words_of(text), max(1, min(limit, MOST_LISTED))
+        return await self._store.read(lambda tx: search.chats(tx, self.account, caller.person, wanted, most))
 
     # Writing.
 
@@ -221,10 +232,9 @@ class Talk:
             raise not_found("there is no such upload")
         try:
             size = (await asyncio.to_thread((folder / upload_id).stat)).st_size
-            told = await asyncio.to_thread((folder / f"{upload_id}.name").read_text, "utf-8")
+            mime_type, name, mark = await asyncio.to_thread(_about, folder, upload_id)
         except OSError:
             raise not_found("there is no such upload") from None
-        mime_type, name, mark = (*told.split("\n", 2), "", "")[:3]
         return self._attachment(caller, upload_id, name, mime_type, size, mark)
 
     def _attachment(
@@ -244,7 +254,7 @@ class Talk:
         live = self._channel().board(chat).get(message_id)
         if live is None:
             reply = await self._store.read(lambda tx: shown.reply_of(tx, self.account, chat, message_id))
-            live = next((each for each in _parts(reply) if each.message_id == message_id), None) if reply else None
+            live = next((each for each in parts_of(reply) if each.message_id == message_id), None) if reply else None
         if live is not None and live.file is not None:
             return live.file
         for each in await self._inherited(chat):
@@ -258,7 +268,7 @@ class Talk:
         self.require(caller, chat)
         answered = await self._store.read(lambda tx: shown.answered(tx, self.account, chat, MOST_LISTED, None))
         board = self._channel().board(chat)
-        stored = [part for reply in answered for part in _parts(reply) if not board.is_removed(part.message_id)]
+        stored = [part for reply in answered for part in parts_of(reply) if not board.is_removed(part.message_id)]
         known = {part.message_id for part in stored}
         found = [*stored, *(live for live in board.messages if live.message_id not in known)]
         found += [
@@ -282,7 +292,7 @@ class Talk:
         found: list[tuple[datetime, dict[str, Any]]] = [(each.at, posted_json(each.message)) for each in said]
         known = set()
         for reply in answered:
-            for part in _parts(reply):
+            for part in parts_of(reply):
                 known.add(part.message_id)
                 if not board.is_removed(part.message_id):
                     found.append((reply.at, (board.get(part.message_id) or part).as_json()))
@@ -334,6 +344,38 @@ class Talk:
         attachment = await self.attachment(caller, upload_id)
         return self._users / attachment.ref, attachment
 
+    async def uploads(self, caller: Caller, most: int) -> list[tuple[Attachment, datetime]]:
+        """The newest files that the caller has uploaded, each with its time, newest first; in messages or not."""
+        return await asyncio.to_thread(self._uploads, caller, most)
+
+    def _uploads(self, caller: Caller, most: int) -> list[tuple[Attachment, datetime]]:
+        folder = self._users / uploads_folder(caller.person)
+        found = []
+        try:
+            with os.scandir(folder) as entries:
+                kept = [(each.name, each.stat()) for each in entries if UPLOAD_ID.fullmatch(each.name)]
+        except FileNotFoundError:
+            return []
+        for name, facts in sorted(kept, key=lambda each: each[1].st_mtime, reverse=True)[:most]:
+            try:
+                mime_type, declared, mark = _about(folder, name)
+            except OSError:
+                continue  # it was deleted meanwhile
+            at = datetime.fromtimestamp(facts.st_mtime, UTC)
+            found.append((self._attachment(caller, name, declared, mime_type, facts.st_size, mark), at))
+        return found
+
+    async def remove_upload(self, caller: Caller, upload_id: str) -> None:
+        """Delete a file that the caller has uploaded; messages that brought it keep its name. Raises HttpProblem."""
+        path, _ = await self.uploaded(caller, upload_id)
+        await asyncio.to_thread(path.unlink, missing_ok=True)
+        await asyncio.to_thread(path.with_name(f"{upload_id}.name").unlink, missing_ok=True)
+
+    async def remove_file(self, caller: Caller, chat: str, message_id: str) -> None:
+        """Delete the file that a message of the bot is; the message stays and keeps its name. Raises HttpProblem."""
+        file = await self.file(caller, chat, message_id)
+        await asyncio.to_thread(file.path.unlink, missing_ok=True)
+
     def _channel(self) -> HttpChannel:
         channel = self._channel_of(self.account)
         if not isinstance(channel, HttpChannel):
@@ -341,7 +383,7 @@ class Talk:
         return channel
 
 
-def _parts(reply: Answered) -> list[Shown]:
+def parts_of(reply: Answered) -> list[Shown]:
     """The messages that a reply consists of, by what is stored of it."""
     if reply.message is None:
         return [_growing(reply, message_id) for message_id in reply.message_ids]
@@ -375,6 +417,13 @@ def _unstored() -> HttpProblem:
 
 def _created(path: Path) -> Any:
     return open(path, "wb", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, 0o600))
+
+
+def _about(folder: Path, upload_id: str) -> tuple[str, str, str]:
+    """The MIME type, the name and the mark of an upload. Raises OSError."""
+    told = (folder / f"{upload_id}.name").read_text("utf-8")
+    mime_type, name, mark = (*told.split("\n", 2), "", "")[:3]
+    return mime_type, name, mark
 
 
 def _described(path: Path, text: str) -> None:

@@ -41,17 +41,19 @@ class WhyPage:
         self._platforms = platforms
         self._zone = zone
 
-    async def of(self, subject: str, texts: Texts) -> str:
-        """Markdown. subject: an event's number, a run's id, or the link to a message."""
+    async def of(self, subject: str, texts: Texts, *, to_admins: bool = True) -> str:
+        """Markdown. subject: an event's number, a run's id, or the link to a message. to_admins: as in `of_message`."""
         find = self._finding(subject.strip())
         if find is None:
             return texts.why["usage"]
-        return await self._store.read(lambda tx: self._page(tx, find(tx), texts))
+        return await self._store.read(lambda tx: self._page(tx, find(tx), texts, to_admins=to_admins))
 
-    async def of_message(self, account: str, chat: str, message_id: str, texts: Texts) -> str:
-        """Markdown on a platform's message, a person's or the bot's."""
+    async def of_message(
+        self, account: str, chat: str, message_id: str, texts: Texts, *, to_admins: bool = True
+    ) -> str:
+        """Markdown on a platform's message, a person's or the bot's. to_admins: it names who let the person in."""
         return await self._store.read(
-            lambda tx: self._page(tx, decisions.event_of(tx, account, chat, message_id), texts)
+            lambda tx: self._page(tx, decisions.event_of(tx, account, chat, message_id), texts, to_admins=to_admins)
         )
 
     async def of_quote(self, account: str, chat: str, quoted: str, texts: Texts) -> str:
@@ -88,20 +90,20 @@ class WhyPage:
                 return found
         return None
 
-    def _page(self, tx: Connection, event_id: int | None, texts: Texts) -> str:
+    def _page(self, tx: Connection, event_id: int | None, texts: Texts, *, to_admins: bool = True) -> str:
         event = decisions.event(tx, event_id) if event_id is not None else None
         if event is None:
             return texts.why["unknown"]
         run = decisions.run(tx, event.run_id) if event.run_id is not None else None
         place = f"{event.account}:{event.chat}" if event.chat is not None else event.account
         title = texts.why["event"].format(event=event.event_id, place=inline(place), time=self._time(event.received_at))
-        lines = list(_without_run(event, texts)) if run is None else list(self._with_run(tx, run, texts))
+        lines = _without_run(event, texts) if run is None else self._with_run(tx, run, texts, to_admins=to_admins)
         return "\n".join([title, "", *(f"- {line}" for line in lines)])
 
-    def _with_run(self, tx: Connection, run: RunFacts, texts: Texts) -> Iterator[str]:
+    def _with_run(self, tx: Connection, run: RunFacts, texts: Texts, *, to_admins: bool) -> Iterator[str]:
         say = texts.why
         if run.rule:
-            yield say["rule"].format(rule=inline(run.rule)) + self._by(tx, run, texts)
+            yield say["rule"].format(rule=inline(run.rule)) + (self._by(tx, run, texts) if to_admins else "")
         detail = say["detail"].format(detail=plain(run.detail)) if run.detail else ""
         yield say["run"].format(run=run.run_id, person=inline(run.speaker), state=run.state) + detail
         if run.place is not None:

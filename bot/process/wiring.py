@@ -51,7 +51,7 @@ from bot.schedule.service import ScheduleService, scheduling
 from bot.schedule.timer import Timer
 from bot.skills.folders import editing_of
 from bot.skills.service import SkillService
-from bot.store import access
+from bot.store import access, personal
 from bot.store.forgetting import DeletionKind
 from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
@@ -70,6 +70,7 @@ from harness.models.health import ModelHealth
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from bot.conversations.actor import Conversation
     from bot.inbound.connections import Load
     from bot.process.agent import MakeHarness
     from bot.process.tracing import OtlpTracing
@@ -85,6 +86,10 @@ if TYPE_CHECKING:
     from channels.base import Clock
     from harness.memory.store import MemoryStore
     from sandbox.files.skills import SkillsOf
+
+
+async def _read_again(actor: Conversation) -> None:
+    actor.forget_row()
 
 
 def _make_sandboxes(settings: Settings, skills: SkillsOf) -> Sandboxes:
@@ -388,6 +393,8 @@ class Wiring:
         """Words are gone from the store: they go from what the page shows, and who is forgotten is signed out of it."""
         from channels.http.channel import HttpChannel  # not loaded where there is no page
 
+        if (key := await self._store.write(lambda tx: personal.clear_chat(tx, row))) is not None:
+            self.manager.in_order(key, _read_again)
         for channel in self.connections.channels.values():
             if isinstance(channel, HttpChannel):
                 channel.clear()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.ports import AnyRunEvent
 
 KEPT_EVENTS = 2_000
-"""Of one run; older ones are read from the store, where deltas are folded."""
+"""Of one run. Of older ones readers are told what is stored of them, and the texts as they are by then."""
 
 KEPT_ENDED = 32
 """Streams of runs that have ended, for readers that come a moment too late."""

@@ -31,14 +31,19 @@ class TlsSettings(Section):
     key: Path
 
 
+USUAL_HEADER = "Authorization"
 HookName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,40}$")]
 
 
 class HookSettings(Section):
-    """A webhook. secret: with which its calls are signed. chat: the chat `account:chat` that it speaks in. run: what
-    the agent is asked to do with what was sent; false: that is said in the chat as it is."""
+    """A webhook. secret: with which its calls are signed. signature: how they are: as the Standard Webhooks
+    specification says, as GitHub does it, or not at all: the secret itself is in `header`. chat: the chat
+    `account:chat` that it speaks in. run: what the agent is asked to do with what was sent; false: that is said in the
+    chat as it is."""
 
     secret: SecretStr
+    signature: Literal["standard", "github", "header"] = "standard"
+    header: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,60}$")] = USUAL_HEADER
     chat: NamedIdentity
     run: Literal[False] | str = False
 
@@ -48,6 +53,12 @@ class HookSettings(Section):
         if len(value.get_secret_value()) < 16:
             raise ValueError("is shorter than 16 characters; `openssl rand -hex 32` makes one")
         return value
+
+    @model_validator(mode="after")
+    def _names_a_header_that_counts(self) -> Self:
+        if self.header != USUAL_HEADER and self.signature != "header":
+            raise ValueError("header counts with signature: header alone")
+        return self
 
     @field_validator("run")
     @classmethod

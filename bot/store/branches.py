@@ -6,10 +6,12 @@ What such a chat began with is kept with it as it was shown: it is a chat of its
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 
 from bot.store.forgetting import deletes_since
 from bot.store.rows import value_of
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 MARK = ","
 """Between the words of `lacks`."""
+MOST_OF_CHAT, MOST_A_DAY, MOST_UNMADE = 50, 100, 3
+"""Branches of one chat, and of one person within a day and in the making."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +100,31 @@ class BeingDeleted(Exception):
     """What a branch was to begin with is being deleted, or was while it was read."""
 
 
+class Bound(StrEnum):
+    """What there are too many branches of."""
+
+    CHAT = "chat"
+    DAY = "day"
+    UNMADE = "unmade"
+
+
+class TooManyBranches(Exception):
+    """One more would be too many."""
+
+    def __init__(self, bound: Bound) -> None:
+        super().__init__(bound)
+        self.bound = bound
+
+
 def begin(tx: Connection, row: BranchRow, title: str) -> None:
     """Record a branch that is to be made: its thread, and its conversation with what was chosen in the other one.
-    created_at of the row: before anything of the other one was read. Raises BeingDeleted."""
+    created_at of the row: before anything of the other one was read. Raises BeingDeleted, TooManyBranches."""
     source = tx.execute(select(conversations).where(conversations.c.key == row.source_key)).first()
     # A deletion lists what it concerns when it begins: what were recorded after that would outlive it.
     if source is None or deletes_since(tx, source.owner, _threads_of(tx, row), row.created_at):
         raise BeingDeleted
+    if (bound := _bound(tx, row, source.owner)) is not None:
+        raise TooManyBranches(bound)
     thread = {"thread_id": row.thread_id, "conversation": row.key, "owner": source.owner, "title": title}
     tx.execute(insert(tx, threads), thread | {"created_at": row.created_at})
     own = {"key": row.key, "thread_id": row.thread_id, "created_at": row.created_at}
@@ -120,6 +142,20 @@ def begin(tx: Connection, row: BranchRow, title: str) -> None:
         "lacks": "",
     }
     tx.execute(insert(tx, branches), values)
+
+
+def _bound(tx: Connection, row: BranchRow, owner: str) -> Bound | None:
+    """What there are as many branches of as there may be."""
+    of_chat = select(func.count()).where(branches.c.source_key == row.source_key)
+    if (tx.scalar(of_chat) or 0) >= MOST_OF_CHAT:
+        return Bound.CHAT
+    joined = branches.join(threads, threads.c.thread_id == branches.c.thread_id)
+    own = select(func.count()).select_from(joined).where(threads.c.owner == owner)
+    if (tx.scalar(own.where(branches.c.made_at.is_(None))) or 0) >= MOST_UNMADE:
+        return Bound.UNMADE
+    if (tx.scalar(own.where(branches.c.created_at > row.created_at - timedelta(days=1))) or 0) >= MOST_A_DAY:
+        return Bound.DAY
+    return None
 
 
 def _threads_of(tx: Connection, row: BranchRow) -> set[str]:

@@ -127,6 +127,12 @@ def _thread(tx: Connection, row: Row[*tuple[Any, ...]], speaker: str = "") -> Th
     )
 
 
+def owner_of_run(tx: Connection, run_id: str) -> str | None:
+    """Whose the thread is that a run continues, None for one that is not known or is to be deleted."""
+    there = (threads.c.thread_id == runs.c.thread_id) & (threads.c.conversation != "")
+    return tx.scalar(select(threads.c.owner).join(runs, there).where(runs.c.run_id == run_id))
+
+
 # Runs of a thread.
 
 

@@ -1,4 +1,5 @@
-"""Takes the words of one person out of the tables: from events, others' runs, replies, reminders.
+"""Takes the words of one person out of the tables: from events, others' runs, replies, reminders; and what is left of a
+chat that they delete.
 
 Each function may run again after a crash; what is long is done in portions.
 """
@@ -13,7 +14,10 @@ from bot.store.forgetting import (
     PORTION,
     SETTLED,
     SHOWN,
+    DeletionKind,
+    DeletionRow,
     Whose,
+    ask_deletion,
     blank_input,
     blank_replies,
     is_of,
@@ -22,12 +26,14 @@ from bot.store.forgetting import (
     without_quote_of,
     without_words,
 )
-from bot.store.identity import direct_address
+from bot.store.identity import OWN_ACCOUNTS, direct_address
+from bot.store.shown import WHOLE_CHAT, attached
 from bot.store.sql import chunks, from_json
 from bot.store.tables import (
     access,
     approval_grants,
     approvals,
+    branches,
     conversations,
     inbox,
     outbox,
@@ -43,6 +49,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sqlalchemy import Connection
+
+    from channels.message import Address
+
+
+ALL = 10_000
+"""Messages with files that are looked at, of one person on one account: the newest."""
 
 
 def names_of(tx: Connection, whose: Whose) -> frozenset[str]:
@@ -187,3 +199,58 @@ def drop_grants(tx: Connection, whose: Whose, keys: Iterable[str], until: dateti
     tx.execute(reasons.values(reason=""))
     for part in chunks(keys):
         tx.execute(delete(approval_grants).where(approval_grants.c.conversation.in_(part), before))
+
+
+# A chat of the gateway's own accounts.
+
+
+def ask_deletion_of_chat(tx: Connection, address: Address, by: str, now: datetime) -> list[DeletionRow]:
+    """Ask for the deletion of a whole conversation; it is not listed any more from now on. Returns what is to be begun,
+    nothing where there is no such conversation."""
+    there = threads.c.conversation == f"{address.account}:{address.chat}"
+    rows = [
+        DeletionRow(
+            id=f"{WHOLE_CHAT}{thread_id}",
+            kind=DeletionKind.THREAD,
+            subject=thread_id,
+            account=address.account,
+            asked_by=by,
+            asked_at=now,
+            address=address,
+        )
+        for thread_id in tx.scalars(select(threads.c.thread_id).where(there).order_by(threads.c.created_at))
+    ]
+    for row in rows:
+        ask_deletion(tx, row)
+    return rows
+
+
+def uploads_of_chat(tx: Connection, address: Address, owner: str) -> list[str]:
+    """References of the files that an owner brought into this chat of theirs, and into no other that there is now."""
+    here = {file.ref for chat, file, _ in attached(tx, address.account, owner, ALL) if chat == address.chat}
+    others = [each for account in sorted(OWN_ACCOUNTS) for each in attached(tx, account, owner, ALL)]
+    here -= {file.ref for chat, file, _ in others if chat != address.chat}
+    key = f"{address.account}:{address.chat}"
+    own = select(branches.c.messages).join(threads, threads.c.thread_id == branches.c.thread_id)
+    for messages in tx.scalars(own.where(threads.c.owner == owner, branches.c.key != key)) if here else ():
+        here = {ref for ref in here if ref not in messages}
+    return sorted(here)
+
+
+def clear_chat(tx: Connection, row: DeletionRow) -> str | None:
+    """Delete what is left of a conversation whose threads were deleted, what was no turn too, unless it is used again.
+    Returns its key where it is gone, None for any other deletion too."""
+    if row.address is None or not row.id.startswith(WHOLE_CHAT):
+        return None
+    chat = row.address.chat
+    key, here = f"{row.account}:{chat}", (inbox.c.account == row.account) & (inbox.c.chat == chat)
+    used = select(threads.c.thread_id).where(threads.c.conversation == key, threads.c.touched_at.is_not(None))
+    again = select(inbox.c.id).where(here, inbox.c.received_at > row.asked_at)
+    if any(tx.execute(each.limit(1)).first() is not None for each in (used, again)):
+        return None
+    for event_row in tx.execute(select(inbox.c.id, inbox.c.event).where(here, SETTLED)).all():
+        event = from_json(INBOUND_EVENT, event_row.event)
+        store_event(tx, event_row.id, None if event is None else without_words(event))
+    tx.execute(delete(conversations).where(conversations.c.key == key))
+    tx.execute(delete(threads).where(threads.c.conversation == key))
+    return key

@@ -132,6 +132,12 @@ def sent(tx: Connection, account: str, chat: str, message_id: str) -> Sent | Non
     return None if row is None else Sent(row.id, InboxState(row.state), row.reason, row.run_id)
 
 
+def arrives(tx: Connection, account: str, chat: str) -> bool:
+    """Whether something was sent there of which nothing is decided yet."""
+    there = (inbox.c.account == account) & (inbox.c.chat == chat) & (inbox.c.state == InboxState.NEW)
+    return tx.execute(select(inbox.c.id).where(there).limit(1)).first() is not None
+
+
 def notes(tx: Connection, inbox_ids: list[int]) -> dict[int, str]:
     """What the programs noted with these messages, as far as it is still kept."""
     found = {}

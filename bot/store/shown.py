@@ -13,16 +13,16 @@ from sqlalchemy import func, select
 
 from bot.store.identity import OWN_ACCOUNTS
 from bot.store.sql import from_json
-from bot.store.tables import branches, conversations, inbox, outbox, runs, threads
+from bot.store.tables import branches, conversations, deletions, inbox, outbox, runs, threads
 from channels.message import INBOUND_EVENT, OUTBOUND_MESSAGE, Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from sqlalchemy import ColumnElement, Connection, Table
+    from sqlalchemy import ColumnElement, Connection, Row, Select, Table
 
-    from channels.message import OutboundMessage
+    from channels.message import Attachment, OutboundMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,27 +69,46 @@ def is_shown(table: Table) -> ColumnElement[bool]:
 def listed(tx: Connection, account: str, owner: str, limit: int, before: datetime | None) -> list[Listed]:
     """An owner's conversations on an account, the one that was used last first. before: only those used earlier. A
     branch is among them once it is whole."""
-    touched = func.coalesce(threads.c.touched_at, threads.c.created_at)
     unmade = select(branches.c.key).where(branches.c.key == conversations.c.key, branches.c.made_at.is_(None))
-    query = (
-        select(conversations.c.key, conversations.c.thread_id, threads.c.title, conversations.c.created_at, touched)
-        .join(threads, threads.c.thread_id == conversations.c.thread_id)
-        .where(conversations.c.account == account, conversations.c.owner == owner, ~unmade.exists())
-    )
+    query = _conversations().where(conversations.c.account == account, conversations.c.owner == owner, ~unmade.exists())
     if before is not None:
-        query = query.where(touched < before)
-    rows = tx.execute(query.order_by(touched.desc()).limit(limit))
-    return [
-        Listed(
-            chat=key.partition(":")[2],
-            key=key,
-            thread_id=thread_id,
-            title=title,
-            created_at=created_at,
-            touched_at=at if at is not None else created_at,
-        )
-        for key, thread_id, title, created_at, at in rows
-    ]
+        query = query.where(before > LAST_USED)
+    return [_listed(row) for row in tx.execute(query.order_by(LAST_USED.desc()).limit(limit))]
+
+
+WHOLE_CHAT = "chat:"
+"""What the ids of deletions begin with that take a whole conversation, thread by thread."""
+
+
+def one(tx: Connection, key: str) -> Listed | None:
+    """One conversation, None before its first message."""
+    row = tx.execute(_conversations().where(conversations.c.key == key)).first()
+    return None if row is None else _listed(row)
+
+
+LAST_USED = func.coalesce(threads.c.touched_at, threads.c.created_at)
+
+
+def _conversations() -> Select[Any]:
+    there = threads.c.thread_id == conversations.c.thread_id
+    leaving = select(deletions.c.id).where(
+        deletions.c.done_at.is_(None),
+        deletions.c.id.startswith(WHOLE_CHAT),
+        deletions.c.account + ":" + deletions.c.chat == conversations.c.key,
+    )
+    columns = (conversations.c.key, conversations.c.thread_id, threads.c.title, conversations.c.created_at)
+    return select(*columns, LAST_USED.label("touched_at")).join(threads, there).where(~leaving.exists())
+
+
+def _listed(row: Row[Any]) -> Listed:
+    return Listed(
+        chat=row.key.partition(":")[2],
+        key=row.key,
+        thread_id=row.thread_id,
+        title=row.title,
+        created_at=row.created_at,
+        touched_at=row.touched_at if row.touched_at is not None else row.created_at,
+    )
 
 
 def said(tx: Connection, account: str, chat: str, limit: int, before: datetime | None) -> list[Said]:
@@ -150,6 +169,34 @@ def _answered(reply_key: str, rows: Sequence[Any]) -> Answered:
         reply_to=first.reply_to,
         at=first.created_at,
     )
+
+
+def attached(tx: Connection, account: str, owner: str, limit: int) -> list[tuple[str, Attachment, datetime]]:
+    """(chat, file, time) of what an owner brought into their conversations on an account; of the newest messages with
+    files, newest first."""
+    own = select(conversations.c.key).where(conversations.c.account == account, conversations.c.owner == owner)
+    there = (inbox.c.account == account) & (account + ":" + inbox.c.chat).in_(own)
+    query = select(inbox.c.chat, inbox.c.event, inbox.c.received_at).where(
+        there, inbox.c.platform_message_id.is_not(None), inbox.c.event.contains('"attachments":[{')
+    )
+    found = []
+    for chat, body, at in tx.execute(query.order_by(inbox.c.id.desc()).limit(limit)):
+        event = from_json(INBOUND_EVENT, body)
+        if isinstance(event, Message):
+            found += [(chat, file, at) for file in event.attachments]
+    return found
+
+
+def presented(tx: Connection, account: str, owner: str, limit: int) -> list[tuple[str, Answered]]:
+    """(chat, reply) of the newest replies with files in an owner's conversations on an account, newest first."""
+    own = select(conversations.c.key).where(conversations.c.account == account, conversations.c.owner == owner)
+    first = (outbox.c.account == account) & (account + ":" + outbox.c.chat).in_(own) & (outbox.c.part == 0)
+    query = select(outbox.c.reply_key, outbox.c.chat).where(first, outbox.c.body.contains('"files":[{'))
+    keys = {key: chat for key, chat in tx.execute(query.order_by(outbox.c.created_at.desc()).limit(limit))}
+    parts: dict[str, list[Any]] = {key: [] for key in keys}
+    for row in tx.execute(select(outbox).where(outbox.c.reply_key.in_(keys)).order_by(outbox.c.part)):
+        parts[row.reply_key].append(row)
+    return [(keys[key], _answered(key, rows)) for key, rows in parts.items()]
 
 
 def kept_files(tx: Connection) -> set[str]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TourTexts:
-    """steps: one line each; their numbers are what people type. Sentences with braces are formatted by tour.py.
+    """steps: one line each; their numbers are what people type, or their names, which tell what a thread is about.
+    Sentences with braces are formatted by tour.py.
 
     antlers, kept: (title, sentence) of the parts of the two answers that grow slowly.
     """
@@ -20,6 +21,7 @@ class TourTexts:
     unknown: str
     due: str
     hooked: str
+    names: tuple[str, ...]
     steps: tuple[str, ...]
 
     chart_begin: str
@@ -97,6 +99,16 @@ stretch`. For a real model: `{how_to}`.""",
     "what I have.",
     due="It is time: {text}",
     hooked="A webhook asked for this: {text}",
+    names=(
+        "A chart",
+        "A plan",
+        "An approval",
+        "A question",
+        "A reminder",
+        "Memory",
+        "Steering",
+        "Kill me",
+    ),
     steps=(
         "a chart from a CSV file, made by pandas in the sandbox",
         "a plan, worked through by three subagents",
@@ -241,6 +253,7 @@ stretch`。要用真正的模型：`{how_to}`。""",
     unknown="你写的是：“{said}”。我是按脚本回答的演示模型，对此没有答案。问“你能做什么？”可以看到我会的内容。",
     due="时间到了：{text}",
     hooked="Webhook 请求：{text}",
+    names=("图表", "计划", "授权", "提问", "提醒", "记忆", "插话", "杀掉我"),
     steps=(
         "图表：用沙箱里的 pandas 读取 CSV 文件并画图",
         "计划：由三个子助手完成",

@@ -268,6 +268,7 @@ class HarnessRunner:
             await self.forget(thread_id)
         else:
             await threads.rewind(self._any_graph(), self._parts.effects, thread_id, checkpoint_id)
+            await self._finished.changed(thread_id, checkpoint_id)
 
     async def compact(self, thread_id: str, model: str) -> Usage | None:
         """Summarise the history now; it stays as it is when the model gives no summary (ModelFailure)."""
@@ -299,6 +300,7 @@ class HarnessRunner:
     async def change(self, thread_id: str, changes: Sequence[HistoryEntry | Removal], *, at: str | None = None) -> None:
         """Add, replace and take out messages of a thread in which nothing runs."""
         await threads.change(self._any_graph(), self._parts.effects, thread_id, changes, at)
+        await self._finished.changed(thread_id, at)
 
     async def fork(
         self, thread_id: str, fork_id: str, *, before: str = "", through: str = "", checkpoint_id: str | None = None

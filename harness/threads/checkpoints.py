@@ -43,6 +43,8 @@ Run = Callable[[str, tuple[Any, ...]], Awaitable[list[Any]]]
 
 PRUNE_EVERY = 60
 """Steps of the graph between two prunings of a thread: about twenty turns."""
+WRITES_BETWEEN = 30
+"""Changes of a thread between turns after which it is pruned."""
 MAX_KNOWN_THREADS = 4096
 
 
@@ -168,10 +170,13 @@ def _uuid6_time(text: str) -> int:
 
 @dataclass(slots=True)
 class Known:
-    """What this process saw of a thread. finished: the run that ended its newest turn. era: of its last pruning."""
+    """What this process saw of a thread. finished: the run that ended its newest turn. base: the checkpoint before
+    that. era: of its last pruning. written: how often it was changed between turns since it was pruned for that."""
 
     finished: str = ""
+    base: str = ""
     era: int = 0
+    written: int = 0
 
 
 class FinishedTurns:
@@ -195,11 +200,26 @@ class FinishedTurns:
         rollback."""
         known = self._known.setdefault(ctx.thread_id, Known())
         known.finished = ctx.run_id
-        if base is not None and (era := int(base.metadata.get("step", 0)) // PRUNE_EVERY) != known.era:
-            try:
-                await self._checkpoints.prune(ctx.thread_id, keep=(base.checkpoint["id"],))
-            except Exception as error:
-                # A full disk, a lost server, a defect: the answer is there, and the next turn clears away as well.
-                log.warning("old checkpoints of a thread stay for now: %s: %s", type(error).__name__, error)
-            else:
-                known.era = era
+        known.base = base.checkpoint["id"] if base is not None else ""
+        if base is None or (era := int(base.metadata.get("step", 0)) // PRUNE_EVERY) == known.era:
+            return
+        if await self._prune(ctx.thread_id, known.base):
+            known.era = era
+
+    async def changed(self, thread_id: str, at: str | None) -> None:
+        """Now and then drop old checkpoints of a thread that is changed between turns: its steps need not grow by
+        that. at: the checkpoint that it was set back to, which stays; so does the one before its last turn, where that
+        turn was seen."""
+        known = self._known.setdefault(thread_id, Known())
+        known.written += 1
+        if known.written >= WRITES_BETWEEN and await self._prune(thread_id, known.base, at):
+            known.written = 0
+
+    async def _prune(self, thread_id: str, *keep: str | None) -> bool:
+        try:
+            await self._checkpoints.prune(thread_id, keep=tuple(filter(None, keep)))
+        except Exception as error:
+            # A full disk, a lost server, a defect: what was asked for is done, and the next time clears away as well.
+            log.warning("old checkpoints of a thread stay for now: %s: %s", type(error).__name__, error)
+            return False
+        return True

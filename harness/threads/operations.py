@@ -12,7 +12,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import StateUpdate
 
 from harness.context import HistoryEntry, ThreadView
-from harness.errors import UnfitChange
+from harness.errors import ThreadTooLarge, UnfitChange
 from harness.graph.calls import effect_key, open_calls, recorded_result
 from harness.graph.messages import INTERRUPTED_TURN, MARK, TEXT_LENGTH, answer_text, is_users, round_of, users_text
 from harness.graph.state import PROMOTED, RESEARCH, TODOS, merge_research, reduce_messages
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from harness.ports import EffectLog
 
 NOT_FINISHED = "[This turn was interrupted before it was finished. I will not go on with it unless asked to.]"
+MOST_MESSAGES, MOST_CHARACTERS = 5_000, 2_000_000
+"""Of a thread that is written into. One that runs have made larger stays as large."""
 CUT_OFF = "[My answer was interrupted here; the person has read it so far. I will not go on with it unless asked to.]"
 
 
@@ -193,11 +195,25 @@ async def change(
         raise UnfitChange("this checkpoint is in the middle of a turn: take one with nothing next")
     known: list[AnyMessage] = state.values.get("messages", [])
     writes = _writes(known, changes)
-    if _unpaired(reduce_messages(known, writes)) - _unpaired(known):
+    changed = reduce_messages(known, writes)
+    _check_size(known, changed)
+    if _unpaired(changed) - _unpaired(known):
         raise UnfitChange("a message that calls tools and the results of its calls stay or go together")
     if at is not None:
         await rewind(graph, effects, thread_id, at)
     await _put(graph, thread_id, {"messages": writes})
+
+
+def _check_size(known: Sequence[AnyMessage], changed: Sequence[AnyMessage]) -> None:
+    """Raises ThreadTooLarge."""
+    if len(changed) > max(MOST_MESSAGES, len(known)):
+        raise ThreadTooLarge(f"a thread holds at most {MOST_MESSAGES} messages")
+    if (size := _characters(changed)) > MOST_CHARACTERS and size > _characters(known):
+        raise ThreadTooLarge(f"a thread holds at most {MOST_CHARACTERS} characters")
+
+
+def _characters(messages: Sequence[AnyMessage]) -> int:
+    return sum(len(message.text) for message in messages)
 
 
 def _writes(known: Sequence[AnyMessage], changes: Sequence[HistoryEntry | Removal]) -> list[AnyMessage | RemoveMessage]:

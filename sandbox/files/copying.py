@@ -26,8 +26,8 @@ class TooMuch(Exception):
 
 @dataclass(slots=True)
 class Copying:
-    """What may still be copied. free: how many bytes of the disk may be taken now, None: all. complete: nothing was
-    left out: what is closed to its owner, several names of one file, pipes and the like, and what lies too deep.
+    """What may still be copied. free: bytes of the disk that may be taken now, None: all. complete: nothing was left
+    out, such as what is closed to its owner, several names of one file, pipes and the like, and what lies too deep.
     unseen: bytes since the disk was looked at."""
 
     bytes: int

@@ -1,9 +1,13 @@
-"""Scenario `page`: what the page costs where nobody looks, once it was opened, and while 200 readers follow answers."""
+"""Scenario `page`: what the page costs where nobody looks, once it was opened, and while 200 readers follow answers.
+
+Scenario `first-paint`: how soon a browser shows it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 import socket
 import time
@@ -36,7 +40,7 @@ SESSIONS = 4
 FIRST_PAGE_CHAT = 9_000_001
 """Numbers in the questions of the page's chats, which no chat of Telegram has."""
 LOOK_SECONDS = 0.2
-MOST_MEMORY, MOST_START, SLOWER = Target(25), Target(0.3), Target(1.05)
+MOST_MEMORY, MOST_START, SLOWER, FIRST_PAINT = Target(25), Target(0.3), Target(1.05), Target(1)
 _LOADED = re.compile(r'(?:href|src)="(/static/[^"]+)"')
 FINAL = b'"final":true'
 
@@ -129,6 +133,60 @@ async def _visitor(scene: Stage) -> AsyncIterator[httpx.AsyncClient]:
         assert answer.status_code == 303, answer.text
         client.headers[CSRF_HEADER] = (await client.get("/api/me")).json()["csrf"]
         yield client
+
+
+# Seen in a browser.
+
+PAINTED = """async () => {
+    let [painted] = performance.getEntriesByName("first-contentful-paint");
+    painted ??= await new Promise((resolve) => new PerformanceObserver((list) => {
+        const [found] = list.getEntriesByName("first-contentful-paint");
+        if (found) resolve(found);
+    }).observe({ type: "paint", buffered: true }));
+    return painted.startTime;
+}"""
+"""Milliseconds from the beginning of the navigation to the first text or picture, by the browser's own clock."""
+
+
+async def first_paint(loads: int) -> Outcome:
+    """Of a gateway that runs, each page in a fresh browser profile, so that nothing of it is kept; the start page once
+    more in the same profile."""
+    from tests.browser.conftest import CHROMIUM, missing
+
+    if reason := missing():
+        return Outcome([Figure("chat_p50", None, "s", FIRST_PAINT, reason=reason)])
+    from playwright.async_api import async_playwright
+
+    found: dict[str, list[float]] = {"chat": [], "chat_again": [], "answer": [], "now": []}
+    async with stage(1, _http()) as scene, scene.world, _visitor(scene) as client, async_playwright() as driver:
+        chat = (await client.post("/api/conversations")).json()["chat"]
+        path = f"/api/conversations/{chat}/messages"
+        assert (await client.post(path, json={"text": LONG.text, "client_id": "1"})).status_code == 202
+        async with asyncio.timeout(ROUND_SECONDS):
+            while True:
+                if LONG.answer in (await client.get(path)).text:
+                    break
+                await asyncio.sleep(LOOK_SECONDS)
+        root = str(client.base_url).rstrip("/")
+        browser = await driver.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=os.getuid() != 0)
+        for _ in range(loads):
+            for name, place in (("chat", "/"), ("answer", f"/c/{chat}"), ("now", "/now")):
+                profile = await browser.new_context(base_url=root)
+                await profile.add_cookies([{"name": COOKIE, "value": client.cookies[COOKIE], "url": root}])
+                page = await profile.new_page()
+                for seen in (name, "chat_again") if name == "chat" else (name,):
+                    shown = await page.goto(place)
+                    assert shown is not None
+                    assert shown.status == 200, place
+                    found[seen].append(await page.evaluate(PAINTED) / 1000)
+                await profile.close()
+        version = browser.version
+        await browser.close()
+    figures = [
+        Figure(f"{name}_p50", percentile(seconds, 50), "s", FIRST_PAINT if name == "chat" else None)
+        for name, seconds in found.items()
+    ]
+    return Outcome([*figures, Figure("chat_slowest", max(found["chat"]), "s")], {"loads": loads, "chromium": version})
 
 
 # Read by many.

@@ -19,6 +19,7 @@ SINGLE = (
     "start",
     "thread-300",
     "page",
+    "first-paint",
     "memory",
     "chain",
     "floor",

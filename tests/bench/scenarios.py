@@ -11,7 +11,7 @@ from tests.bench.everywhere import Size, four_platforms
 from tests.bench.fairness import fairness
 from tests.bench.floors import floors
 from tests.bench.mcp import many_tools
-from tests.bench.page import Looks, page_cost
+from tests.bench.page import Looks, first_paint, page_cost
 from tests.bench.remembering import memory_cost
 from tests.bench.sandboxes import FULL, QUICK, sandboxes
 from tests.bench.split import split
@@ -49,6 +49,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Outcome]]] = {
     "fairness": lambda quick: fairness(5 if quick else 30),
     "mcp-200": lambda quick: many_tools(200, 5 if quick else 20),
     "page": lambda quick: page_cost(Looks(1, 2.0) if quick else Looks(6, 10.0)),
+    "first-paint": lambda quick: first_paint(2 if quick else 5),
     "memory": lambda quick: memory_cost(10 if quick else 50),
     "chain": lambda quick: chain_cost(50 if quick else 300),
     "floor": lambda quick: floors(50 if quick else 300),

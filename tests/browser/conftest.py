@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import shutil
+import signal
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from playwright.async_api import Browser, BrowserContext, Page, Response
+    from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Response
 
 CHROMIUM = shutil.which("chromium")
-ORDER = {"tool": "write_file", "arguments": {"path": r"order\.txt$"}, "decision": "ask", "reason": "It is an order."}
+ORDER = {"tool": "write_file", "arguments": {"path": r"order\.txt$"}, "decision": "ask"}
 MILLISECONDS = 40_000
+COUNT_VIOLATIONS = """addEventListener("securitypolicyviolation", (event) =>
+    antlerViolated(`${event.violatedDirective} stopped ${event.blockedURI} in ${event.sourceFile || document.URL}`))"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,19 +50,55 @@ def missing() -> str:
     return ""
 
 
+async def watched(context: BrowserContext, root: str, faults: list[str]) -> None:
+    """Collect in `faults` whatever a page of this browser complains of: errors and warnings of its console, exceptions,
+    what the content security policy stopped, and loads that do not come from below `root`."""
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            faults.append(message.text)
+
+    def loaded(response: Response) -> None:
+        if not response.url.startswith((f"{root}/", "blob:", "data:")):
+            faults.append(f"it loads from elsewhere: {response.url}")
+
+    context.on("console", said)
+    context.on("weberror", lambda found: faults.append(str(found.error)))
+    context.on("response", loaded)
+    await context.expose_function("antlerViolated", lambda text: faults.append(f"content security policy: {text}"))
+    await context.add_init_script(COUNT_VIOLATIONS)
+
+
 @dataclass
 class Site:
     """A gateway and a browser that is signed in to it. faults: what pages complained of; there must be none."""
 
     browser: Browser
-    running: Process
+    client: httpx.AsyncClient
     folder: Path
+    running: Process = field(init=False)
     state: Any = None
     faults: list[str] = field(default_factory=list)
 
     @property
     def root(self) -> str:
-        return str(self.running.client.base_url).rstrip("/")
+        return str(self.client.base_url).rstrip("/")
+
+    async def start(self) -> None:
+        """Start the gateway, also once more after `end`."""
+        with (self.folder / "log").open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "bot", "run", "--config", str(self.folder / "config.yaml")),
+                cwd=REPO_ROOT, env=child_environment(),
+                stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log,
+            )  # fmt: skip
+        self.running = Process(process, self.client, [])
+        await self.running.ready()
+
+    async def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        if self.running.process.returncode is None:
+            self.running.process.send_signal(number)
+        await self.running.process.wait()
 
     async def link(self) -> str:
         return await link_of(self.folder)
@@ -71,6 +110,7 @@ class Site:
             base_url=self.root, storage_state=self.state if signed_in else None, **context
         )
         one.set_default_timeout(MILLISECONDS)
+        await watched(one, self.root, self.faults)
         page = await self.tab(one, path)
         try:
             yield page
@@ -79,19 +119,8 @@ class Site:
 
     async def tab(self, context: BrowserContext, path: str) -> Page:
         page = await context.new_page()
-        page.on("console", lambda said: self._complained(said.type, said.text))
-        page.on("pageerror", lambda error: self._complained("error", str(error)))
-        page.on("response", self._answered)
         await page.goto(path)
         return page
-
-    def _complained(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning"):
-            self.faults.append(text)
-
-    def _answered(self, response: Response) -> None:
-        if not response.url.startswith(self.root) and not response.url.startswith(("blob:", "data:")):
-            self.faults.append(f"it loads from elsewhere: {response.url}")
 
 
 async def answered(page: Page, count: int = 1) -> None:
@@ -109,8 +138,9 @@ async def say(page: Page, text: str) -> None:
 
 
 @asynccontextmanager
-async def started(folder: Path, sandbox: str) -> AsyncIterator[Site]:
-    """A gateway with the demo model whose data lies in `folder`, and a browser that is signed in."""
+async def started(folder: Path, sandbox: str, reason: str = "It is an order.") -> AsyncIterator[Site]:
+    """A gateway with the demo model whose data lies in `folder`, and a browser that is signed in. reason: why it asks
+    before it writes an order."""
     from playwright.async_api import async_playwright
 
     port = free_port()
@@ -119,36 +149,26 @@ async def started(folder: Path, sandbox: str) -> AsyncIterator[Site]:
         "channels": {"console": {}},
         "sandbox": {"use": sandbox},
         "http": {"listen": f"127.0.0.1:{port}"},
-        "guardrails": {"rules": [ORDER]},
+        "guardrails": {"rules": [ORDER | {"reason": reason}]},
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    with (folder / "log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "bot", "run", "--config", str(folder / "config.yaml")),
-            cwd=REPO_ROOT, env=child_environment(),
-            stdin=asyncio.subprocess.PIPE, stdout=log, stderr=log,
-        )  # fmt: skip
-    try:
-        async with (
-            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
-            async_playwright() as driver,
-        ):
-            running = Process(process, client, [])
-            await running.ready()
-            # Chromium's own sandbox does not work for root, in whose containers these tests run too.
-            browser = await driver.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=os.getuid() != 0)
-            site = Site(browser, running, folder)
-            async with site.open(signed_in=False) as page:
-                await page.goto(await site.link())
+    async with (
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+        async_playwright() as driver,
+    ):
+        # Chromium's own sandbox does not work for root, in whose containers these tests run too.
+        browser = await driver.chromium.launch(executable_path=CHROMIUM, chromium_sandbox=os.getuid() != 0)
+        site = Site(browser, client, folder)
+        try:
+            await site.start()
+            async with site.open(await site.link(), signed_in=False) as page:
                 await page.get_by_role("button").first.click()
                 await page.wait_for_url(re.compile(r"/$"))
                 site.state = await page.context.storage_state()
             yield site
+        finally:
+            await site.end()
             await browser.close()
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.store.identity import harmless_name
-from tests.browser.conftest import Site, answered, say
+from tests.browser.conftest import MILLISECONDS, Site, answered, say
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -18,13 +19,23 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 780}, "is_mobile": True, "has_touch": True}
 SERIOUS = ("serious", "critical")
+STILL = """async () => {
+    const ends = (each) => each.effect.getComputedTiming().endTime !== Infinity;
+    const moving = () => document.getAnimations().filter(ends);
+    for (let quiet = 0; quiet < 10; quiet += 1) {  // frames: what the pointer is over is found out a little later
+        await new Promise(requestAnimationFrame);
+        if (moving().length) quiet = 0;
+        await Promise.allSettled(moving().map((each) => each.finished));
+    }
+}"""
 
 
 async def accessible(page: Page) -> list[dict[str, Any]]:
-    """What axe finds that keeps people out."""
+    """What axe finds that keeps people out, once nothing moves: half faded out a text has little contrast."""
     import axe_playwright_python
 
     script = Path(axe_playwright_python.__file__).with_name("axe.min.js")
+    await page.evaluate(STILL)
     await page.evaluate(script.read_text("utf-8"))
     found = await page.evaluate("async () => (await axe.run()).violations")
     return [
@@ -63,6 +74,7 @@ async def test_a_reload_and_a_second_tab_show_the_same_and_stop_ends_it(site: Si
         await page.reload()
         await page.wait_for_selector('.message.bot[data-final="no"] .prose p')
         assert await page.locator(".message.person").count() == 1
+        assert await page.locator(".message.bot").count() == 1
         before = await page.locator(".message.bot .prose").last.inner_text()
         await page.wait_for_function(
             "length => [...document.querySelectorAll('.message.bot .prose')].at(-1).innerText.length > length + 40",
@@ -125,6 +137,23 @@ async def test_a_phone_in_chinese_has_all_of_it(site: Site) -> None:
         await page.wait_for_function("() => !document.documentElement.classList.contains('sidebar-open')")
         assert await accessible(page) == []
     assert site.faults == []
+
+
+async def test_what_breaks_the_security_policy_is_stopped_and_counted(site: Site) -> None:
+    """Or the zero of the other tests would say nothing."""
+    async with site.open() as page:
+        await page.evaluate("""() => {
+            const script = document.createElement("script");
+            script.textContent = "window.ran = true";
+            document.body.append(script);
+            document.getElementById("title").setAttribute("style", "color: red");
+        }""")
+        async with asyncio.timeout(MILLISECONDS / 1000):
+            while sum("security policy: " in fault for fault in site.faults) < 2:
+                assert await page.evaluate("window.ran") is None
+    told, site.faults[:] = list(site.faults), []
+    stopped = sorted(fault.split()[3] for fault in told if fault.startswith("content security policy"))
+    assert stopped == ["script-src-elem", "style-src-attr"]
 
 
 async def test_the_keyboard_alone_is_enough(site: Site) -> None:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.http.auth import COOKIE
+from bot.http.page.navigation import GROUPS
 from harness.memory.config import MemorySettings
 from tests.bot.core import BOB, RULES
 from tests.bot.http.served import ADMIN, ServedCore, served
 from tests.bot.http.test_admin_actions import WAITS, archive, skills_in
-from tests.browser.conftest import CHROMIUM, MILLISECONDS, missing
+from tests.browser.conftest import CHROMIUM, MILLISECONDS, missing, watched
 from tests.browser.test_chat import PHONE, accessible
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from playwright.async_api import Page
 
-PAGES = ("/now", "/threads", "/people", "/usage", "/memory", "/schedules", "/skills", "/mcp", "/configuration")
+PAGES = [entry.path for group in GROUPS for entry in group.entries]
 WIDER = "document.documentElement.scrollWidth - innerWidth"
 
 
@@ -56,11 +57,9 @@ async def signed_in(root: str, session: str, faults: list[str], *arguments: str,
         )
         one = await browser.new_context(base_url=root, **context)
         one.set_default_timeout(MILLISECONDS)
+        await watched(one, root, faults)
         await one.add_cookies([{"name": COOKIE, "value": session, "url": root}])
-        page = await one.new_page()
-        page.on("console", lambda said: faults.append(said.text) if said.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        yield page
+        yield await one.new_page()
         await browser.close()
 
 
@@ -155,17 +154,45 @@ async def test_a_skill_is_uploaded_agreed_to_turned_off_and_removed(tmp_path: Pa
     assert all("422" in fault for fault in faults), "the browser notes the answer itself"
 
 
-@pytest.mark.parametrize(
-    "context", [{"color_scheme": "light"}, {"color_scheme": "dark", "locale": "zh-CN", **PHONE}], ids=["wide", "phone"]
-)
-async def test_every_page_is_fit_for_everybody(tmp_path: Path, context: dict[str, Any]) -> None:
+LOOKS = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "light Chinese": {"color_scheme": "light", "locale": "zh-CN"},
+    "dark Chinese on a phone": {"color_scheme": "dark", "locale": "zh-CN", **PHONE},
+}
+
+
+async def test_pages_without_anything_are_fit_for_everybody(tmp_path: Path) -> None:
     faults: list[str] = []
-    async with busy(tmp_path) as world, looking(world, ADMIN, faults, **context) as page:
-        await page.goto("/threads")
-        thread = await page.locator("a.cover").first.get_attribute("href")
-        assert thread is not None
-        for path in (*PAGES, thread, "/why/1"):
+    async with (
+        served(tmp_path) as world,
+        looking(world, ADMIN, faults, viewport={"width": 1000, "height": 400}) as page,
+    ):
+        for path in PAGES:
             await page.goto(path)
             assert await accessible(page) == [], path
-            assert await page.evaluate(WIDER) <= 0, f"{path} is wider than the screen"
+        await page.goto("/")
+        chats = await page.locator("#chats").bounding_box()
+        assert chats is not None
+        assert chats["height"] >= 140, "a low window has room for the list of chats too"
     assert faults == []
+
+
+async def test_every_page_is_fit_for_everybody(tmp_path: Path) -> None:
+    """All that the menu leads to, a thread, and why a turn went as it did; in all languages and colours."""
+    faults: list[str] = []
+    wrong: dict[str, Any] = {}
+    async with busy(tmp_path) as world:
+        for name, context in LOOKS.items():
+            async with looking(world, ADMIN, faults, **context) as page:
+                await page.goto("/threads")
+                thread = await page.locator("a.cover").first.get_attribute("href")
+                assert thread is not None
+                for path in (*PAGES, thread, "/why/1", "/nowhere"):
+                    await page.goto(path)
+                    if found := await accessible(page):
+                        wrong[f"{path} ({name})"] = found
+                    if await page.evaluate(WIDER) > 0:
+                        wrong[f"{path} ({name})"] = "wider than the screen"
+    assert wrong == {}
+    assert all("404" in fault for fault in faults), "the browser notes that /nowhere is not there"

@@ -16,7 +16,7 @@ from openai import AsyncOpenAI
 from tests.flow.gateway import merged
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from langgraph_sdk.client import LangGraphClient
 
@@ -102,3 +102,9 @@ def said(text: str) -> dict[str, Any]:
 def contents(values: Any, kind: str = "ai") -> list[str]:
     """What the messages of that type say."""
     return [message["content"] for message in values["messages"] if message["type"] == kind]
+
+
+def words(parts: Iterable[Any]) -> str:
+    """What the assistant says in the messages of a stream."""
+    messages = [part.data[0] for part in parts if part.event == "messages"]
+    return "".join(message["content"] for message in messages if message["type"] == "AIMessageChunk")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pytest
 import pytest_asyncio
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 
-from tests.flow.api_world import AGENT, Api, contents, said, serving
+from tests.flow.api_world import AGENT, Api, contents, said, serving, words
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -103,9 +104,15 @@ async def test_a_stream_tells_the_run_in_every_mode(client: LangGraphClient) -> 
     ]
     assert parts[0].event == "metadata"
     assert parts[-1].event == "end"
-    chunks = [part.data[0] for part in parts if part.event == "messages"]
-    assert "".join(chunk["content"] for chunk in chunks) == "All done."
-    assert {chunk["type"] for chunk in chunks} == {"AIMessageChunk"}
+    assert words(parts) == "All done."
+    called, result, *_, last = [part.data for part in parts if part.event == "messages"]
+    (call,) = called[0]["tool_call_chunks"]
+    assert (called[0]["type"], call["name"], call["index"]) == ("AIMessageChunk", "write_todos", 0)
+    assert json.loads(call["args"]) == {"todos": [{"content": "look", "status": "in_progress"}]}
+    assert called[0]["tool_calls"][0]["id"] == call["id"] == result[0]["tool_call_id"]
+    assert (result[0]["type"], result[1]["langgraph_node"]) == ("tool", "tools")
+    assert last[0]["usage_metadata"]["output_tokens"] > 0
+    assert called[0]["usage_metadata"]["input_tokens"] > 0
     nodes = [node for part in parts if part.event == "updates" for node in part.data]
     assert nodes[:2] == ["model", "tools"]
     assert nodes[-1] == "model"
@@ -224,7 +231,9 @@ async def test_what_a_second_run_does_to_the_first(api: Api, client: LangGraphCl
     await api.world.model.release(pause)
     assert contents(values)[-1] == "Second."
     expected = {"enqueue": "success", "interrupt": "interrupted", "rollback": "interrupted"}[strategy]
-    assert (await client.runs.get(thread_id, first["run_id"]))["status"] == expected
+    ended: Any = await client.runs.get(thread_id, first["run_id"])
+    assert ended["status"] == expected
+    assert (ended["cancel_reason"] == "rollback") == (strategy == "rollback")
     asked = contents(values, "human")
     assert asked == (["!say Second."] if strategy == "rollback" else [f"!pause {pause}", "!say Second."])
 
@@ -268,8 +277,10 @@ async def test_what_cannot_be_done_is_refused_by_name(client: LangGraphClient) -
     thread = await client.threads.create()
     with pytest.raises(UnprocessableEntityError):
         await client.runs.create(thread["thread_id"], AGENT, input=said("hello"), interrupt_before=["tools"])
-    with pytest.raises(UnprocessableEntityError):
-        await client.runs.create(thread["thread_id"], AGENT, input=said("hello"), stream_mode="debug")
+    unknown: tuple[Any, ...] = ("debug", "events", "messages", "tasks", "checkpoints")
+    for mode in unknown:
+        with pytest.raises(UnprocessableEntityError):
+            await client.runs.create(thread["thread_id"], AGENT, input=said("hello"), stream_mode=mode)
     with pytest.raises(NotFoundError):
         await client.runs.create(str(uuid.uuid4()), AGENT, input=said("hello"))
     with pytest.raises(ConflictError):
@@ -316,4 +327,45 @@ async def test_what_becomes_of_a_run_whose_client_goes(
         await api.world.model.release(pause)
     await client.runs.join(thread["thread_id"], run_id)
     assert (await client.runs.get(thread["thread_id"], run_id))["status"] == status
+    await api.world.model.release(pause)
+
+
+@pytest.mark.parametrize(("on_disconnect", "status"), [("cancel", "interrupted"), ("continue", "success")])
+async def test_what_becomes_of_a_run_for_which_nobody_waits_any_more(
+    api: Api, client: LangGraphClient, on_disconnect: Any, status: str
+) -> None:
+    thread, pause = await client.threads.create(), f"waits-{on_disconnect}"
+    asked = client.runs.wait(thread["thread_id"], AGENT, input=said(f"!pause {pause}"), on_disconnect=on_disconnect)
+    waiting = asyncio.create_task(asked)
+    await api.world.model.wait_for_pause(pause)
+    (run,) = await client.runs.list(thread["thread_id"])
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    if on_disconnect == "continue":
+        await api.world.model.release(pause)
+    await client.runs.join(thread["thread_id"], run["run_id"])
+    assert (await client.runs.get(thread["thread_id"], run["run_id"]))["status"] == status
+    await api.world.model.release(pause)
+
+
+@pytest.mark.parametrize(("cancels", "status"), [(True, "interrupted"), (False, "success")])
+async def test_what_becomes_of_a_run_whose_follower_goes(
+    api: Api, client: LangGraphClient, cancels: bool, status: str
+) -> None:
+    thread, pause = await client.threads.create(), f"follows-{cancels}"
+    run = await client.runs.create(thread["thread_id"], AGENT, input=said(f"!pause {pause}"))
+    stream: Any = client.runs.join_stream(
+        *(thread["thread_id"], run["run_id"]),
+        cancel_on_disconnect=cancels,
+        stream_mode="messages-tuple",
+        last_event_id="-1",
+    )
+    async for part in stream:
+        if part.event == "messages":
+            break
+    await stream.aclose()
+    if not cancels:
+        await api.world.model.release(pause)
+    await client.runs.join(thread["thread_id"], run["run_id"])
+    assert (await client.runs.get(thread["thread_id"], run["run_id"]))["status"] == status
     await api.world.model.release(pause)

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from langgraph_sdk.errors import ConflictError, PermissionDeniedError, UnprocessableEntityError
 
-from tests.flow.api_world import AGENT, Api, contents, said, serving
+from tests.flow.api_world import AGENT, Api, contents, said, serving, words
 from tests.flow.letters import Letters
 
 if TYPE_CHECKING:
@@ -87,7 +87,9 @@ async def test_an_approval_is_an_interrupt_and_its_answer_goes_on_with_the_run(a
         )
     ]
     assert went_on[0].data["run_id"] == run_id
-    assert "".join(part.data[0]["content"] for part in went_on if part.event == "messages") == "Sent."
+    assert words(went_on) == "Sent."
+    (result,) = [part.data[0] for part in went_on if part.event == "messages" and part.data[0]["type"] == "tool"]
+    assert (result["name"], result["status"]) == ("send_letter", "success")
     assert letters.sent == ["ann"]
     assert (await client.threads.get(thread_id))["status"] == "idle"
     with pytest.raises(ConflictError):

@@ -9,18 +9,26 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import httpx
+import pytest
 
-from bot.http.auth import CSRF_HEADER
+from bot.http.auth import COOKIE, CSRF_HEADER
 from tests.bot.http.test_http import free_port
 from tests.bot.http.test_signing import followed, until_final
+from tests.browser.conftest import answered
+from tests.browser.conftest import missing as incomplete
+from tests.browser.conftest import say as say_there
+from tests.browser.test_panel import signed_in
 from tests.flow.test_forgetting import CANARY, forget, holding
 from tests.flow.test_life_of_a_message import FIRST_HALF, WHOLE
+from tests.parts import missing
 from tests.simulators.telegram.seen import ALICE, TEAM
 from tests.simulators.transcription import client as transcription_client
 from tests.simulators.transcription import speech
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from playwright.async_api import Page
 
     from tests.flow.gateway import World
     from tests.simulators.process import SimulatorProcess
@@ -151,6 +159,48 @@ async def test_a_branch_knows_the_chat_up_to_there_and_the_chat_goes_on_without_
         await forget(world)
         await sign_in(world, client)
         assert await told(client, branch) == []
+
+
+@pytest.mark.browser
+async def test_an_answer_is_made_again_and_an_exchange_undone_from_the_menu_of_a_chat(world: World) -> None:
+    """What the chat shows, and what the model hears of it afterwards."""
+    if reason := incomplete():
+        missing(reason)
+    listening(world)
+    faults: list[str] = []
+    async with world, browser(world) as client:
+        await sign_in(world, client)
+        root = world.settings["http"]["url"]
+        async with signed_in(root, client.cookies[COOKIE], faults) as page:
+            await page.goto("/")
+            for number, text in enumerate(("the zebra", "the walrus"), 1):
+                await say_there(page, text)
+                await answered(page, number)
+            before = len(await world.model.completions())
+            await choose(page, "Answer again")
+            await page.locator(".prose", has_text="You said: the walrus").nth(1).wait_for()
+            await answered(page, 3)
+            asked = str((await world.model.completions())[-1].body["messages"])
+            assert len(await world.model.completions()) == before + 1
+            assert (asked.count("the zebra"), asked.count("the walrus")) == (2, 1), "its first answer is not heard of"
+
+            await choose(page, "Undo the last exchange")
+            forgotten = page.locator("#messages").get_by_text("I have forgotten the last exchange (the walrus)")
+            await forgotten.wait_for()
+            await page.reload()
+            await forgotten.wait_for()
+            await say_there(page, "what now?")
+            await page.locator(".prose", has_text="You said: what now?").wait_for()
+            asked = str((await world.model.completions())[-1].body["messages"])
+            assert ("the zebra" in asked, "the walrus" in asked) == (True, False)
+    assert faults == []
+
+
+async def choose(page: Page, name: str) -> None:
+    """An entry of the chat's menu, by the keyboard."""
+    await page.focus("summary[aria-label='More actions']")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("button", name=name).press("Enter")
 
 
 async def is_heard(world: World, client: httpx.AsyncClient) -> None:

@@ -26,6 +26,8 @@ from tests.simulators.telegram.seen import ALICE, BOB, TEAM
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from playwright.async_api import Page
+
     from tests.flow.gateway import World
     from tests.simulators.telegram.seen import RecordedCall
 
@@ -108,8 +110,9 @@ async def test_now_shows_a_channel_that_dies_and_that_it_lives_again(world: Worl
         await shows(client, "/now/live", lambda text: "All is well" in text and "reconnecting" not in text)
 
 
-@pytest.mark.browser
-async def test_who_looks_at_now_sees_a_channel_die_and_come_back_without_a_reload(world: World) -> None:
+@asynccontextmanager
+async def operating(world: World) -> AsyncIterator[Page]:
+    """An operator's browser, whose pages complain of nothing."""
     if reason := missing():
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
@@ -120,9 +123,34 @@ async def test_who_looks_at_now_sees_a_channel_die_and_come_back_without_a_reloa
         browser(world) as client,
         signed_in(str(client.base_url).rstrip("/"), client.cookies[COOKIE], faults) as page,
     ):
+        yield page
+    assert faults == []
+
+
+@pytest.mark.browser
+async def test_who_looks_at_now_lets_in_stops_and_sees_a_channel_die_and_come_back(world: World) -> None:
+    """All of it without a reload."""
+    async with operating(world) as page:
         await page.goto("/now")
         await page.evaluate("window.stays = true")
         await page.get_by_role("heading", name="All is well").wait_for()
+
+        await world.telegram.user_says("hello?", user=BOB)
+        await page.get_by_text("Bob asks to be let in").wait_for()
+        await page.get_by_role("button", name="Let in").click()
+        await page.get_by_text("Bob has access now").wait_for()
+        await world.telegram.wait_for_text(BOB, "An administrator let you in")
+        await page.get_by_text("Bob asks to be let in").wait_for(state="detached")
+        await world.telegram.user_says("thank you", user=BOB)
+        await world.telegram.wait_for_text(BOB, "You said: thank you")
+
+        await world.telegram.user_says("!pause half", user=BOB)
+        await world.telegram.wait_for_text(BOB, HALF)
+        await page.get_by_role("button", name="Stop").click()
+        await world.telegram.wait_for_text(BOB, EN.stopped_by["stopped"])
+        await page.get_by_text("Nothing to do at the moment.").wait_for()
+        assert await page.get_by_text("!pause half").count() == 0, "it is his to read"
+
         async with another_poller(world):
             await page.get_by_role("heading", name="Needs attention").wait_for()
             await page.get_by_text("another program receives this bot's messages").first.wait_for()
@@ -130,7 +158,6 @@ async def test_who_looks_at_now_sees_a_channel_die_and_come_back_without_a_reloa
         await world.telegram.wait_for_text(ALICE, "are you back?", timeout=SECONDS)
         await page.get_by_role("heading", name="All is well").wait_for()
         assert await page.evaluate("window.stays") is True, "it was not loaded again"
-    assert faults == []
 
 
 async def test_administrators_are_offered_the_page_where_there_is_one(world: World) -> None:

@@ -164,6 +164,8 @@ class Reading:
                     if frame.event != "messages":
                         continue
                     message, message_id = frame.data[0], frame.data[0]["id"]
+                    if message["type"] == "tool":
+                        continue
                     if message["type"] == "remove":
                         answer.texts.pop(message_id, None)
                         paragraph = ""

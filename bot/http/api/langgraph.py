@@ -14,7 +14,7 @@ from bot.http.api.assistants import assistants_router
 from bot.http.api.content import read_messages
 from bot.http.api.models import (
     CancelMany,
-    Modes,
+    ModesAsked,
     RunCreate,
     RunStatus,
     RunTold,
@@ -434,7 +434,7 @@ def _running(router: APIRouter, the: Protocol) -> None:
         caller: SignedIn,
         thread_id: str,
         run_id: str,
-        stream_mode: Annotated[Modes | None, Query()] = None,
+        stream_mode: Annotated[ModesAsked, Query()] = None,
         last_event_id: LastEventId = None,
         cancel_on_disconnect: bool = False,
     ) -> Response:

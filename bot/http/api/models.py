@@ -22,6 +22,11 @@ def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _said_modes(value: Any) -> Any:
+    """LangGraph's client sends an empty mode where it is told none."""
+    return value if value is None else [each for each in value if each != ""] or None
+
+
 def _is_small(value: dict[str, Any]) -> dict[str, Any]:
     # Python reads NaN and halves of characters, which nobody else could read again: these are errors here.
     if len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode()) > MOST_METADATA:
@@ -40,6 +45,7 @@ def _not_here(value: Any) -> Any:
 
 
 Modes = Annotated[list[StreamMode], BeforeValidator(_as_list)]
+ModesAsked = Annotated[list[StreamMode] | None, BeforeValidator(_said_modes)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_is_small)]
 ThreadId = Annotated[str, AfterValidator(_as_uuid)]
 Refused = Annotated[Any, AfterValidator(_not_here)]
@@ -86,9 +92,9 @@ class Command(Body):
     @field_validator("update", "goto")
     @classmethod
     def _not_here(cls, value: Any) -> Any:
-        if value is not None:
+        if value:  # LangGraph's RemoteGraph sends empty ones along
             raise ValueError("cannot be done here; resume can")
-        return value
+        return None
 
 
 class RunCreate(AtCheckpoint):

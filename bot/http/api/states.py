@@ -61,6 +61,8 @@ def states_router(the: Protocol) -> APIRouter:
 
     @router.post("/state/checkpoint", dependencies=[READ], response_model=StateTold)
     async def state_of(caller: SignedIn, thread_id: str, body: CheckpointRequest) -> Response:
+        if body.checkpoint.checkpoint_id is None:  # LangGraph's RemoteGraph asks so for the newest one
+            return await state(caller, thread_id, body.select)
         return await at(caller, thread_id, body.checkpoint.checkpoint_id, body.select)
 
     @router.get("/history", dependencies=[READ], response_model=list[StateTold])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from bot.http.api.runs import LOOK_AGAIN_SECONDS, file_json
+from bot.http.api.telling import CALLS, ToldMessages, chunk, removed
 from bot.http.api.threads import values_of, within
 from bot.store.rows import RunState
 from harness.events import (
@@ -21,6 +22,7 @@ from harness.events import (
     FileReady,
     Finished,
     ReasoningDelta,
+    Resumed,
     TextDelta,
     TextReset,
     TodosChanged,
@@ -41,8 +43,8 @@ if TYPE_CHECKING:
     from harness.context import ThreadView
     from harness.ports import AnyRunEvent
 
-UPDATES, VALUES, MESSAGES, CUSTOM, INTERRUPT, ERROR, END = range(1, 8)
-"""Places of what is told of one event, in their order."""
+KEPT, UPDATES, VALUES, MESSAGES, CUSTOM, INTERRUPT, ERROR, END = range(1, 9)
+"""Places of what is told of one event, in their order. KEPT: messages that are whole; MESSAGES: what grows."""
 BEGINNING = "-1"
 """The Last-Event-ID that asks for all that is kept."""
 Node = Literal["model", "tools"]
@@ -83,46 +85,6 @@ class Frame:
     more: bool = False
 
 
-class ToldText:
-    """The text of one message, as far as a client has it. Nothing is told that may be the beginning of a secret, and a
-    text that is told once more only where it differs.
-
-    redact: replaces secrets. told: what the client has; whole: nothing will be added.
-    """
-
-    def __init__(self, redact: Redactor, text: str = "") -> None:
-        self._redact = redact
-        self._text = text
-        self._again = False
-        self.told = redact(redact.without_beginning(text))
-        self.whole = False
-
-    def feed(self, more: str) -> Iterator[str | None]:
-        """What is to be added to what the client has; None: that is void."""
-        self._text, self.whole = self._text + more, False
-        return self._tell(self._redact(self._redact.without_beginning(self._text)), ended=False)
-
-    def end(self) -> Iterator[str | None]:
-        """What is to be added or is void, as from `feed`, once the message is whole."""
-        self.whole = True
-        return self._tell(self._redact(self._text), ended=True)
-
-    def again(self) -> None:
-        """It is told once more, if there is such a message at all."""
-        self._text, self._again = "", True
-
-    def _tell(self, text: str, *, ended: bool) -> Iterator[str | None]:
-        if self._again and self.told.startswith(text) and not (ended and text != self.told):
-            return  # the client has it already
-        if not text.startswith(self.told):
-            yield None
-            self.told = ""
-        self._again = False
-        if more := text[len(self.told) :]:
-            self.told = text
-            yield more
-
-
 class RunReader:
     """Follows one run for one client.
 
@@ -148,13 +110,12 @@ class RunReader:
         self._thread = thread
         self._row = row
         self._modes = frozenset(modes)
-        self._redact = redact
         self._after = Position.read(after)
         self._returns = bool(after) and after != BEGINNING
         self._whole = whole or after == BEGINNING
         self._resumed = resumed
         self._seq = 0
-        self._texts: dict[str, ToldText] = {}
+        self._told = ToldMessages(redact)
         self._seen: dict[str, Any] | None = None
         self._changed = True
 
@@ -201,7 +162,7 @@ class RunReader:
     # While it works.
 
     async def _live(self, stream: RunStream) -> AsyncGenerator[Frame, None]:
-        self._texts = {message_id: ToldText(self._redact, text) for message_id, text in stream.before.items()}
+        self._told.begin(stream.before)
         async for frame in self._started(stream):
             yield frame
         while True:
@@ -233,109 +194,125 @@ class RunReader:
         after, kept = self._after, stream.kept()
         newest = kept[-1].seq if kept else stream.floor
         if self._returns and (after is None or after.epoch != self._runs.epoch or after.seq < stream.floor):
-            self._pass(kept, newest)
-            self._after = None
+            await self._pass(kept, newest)
             async for frame in self._missed(stream):
                 yield frame
         elif after is not None:
-            self._pass(kept, after.seq - 1)
+            await self._pass(kept, after.seq - 1)
         elif self._whole and not stream.floor:
             self._seq = 0
         else:
-            self._pass(kept, newest)
+            await self._pass(kept, newest)
             async for frame in self._state(newest):
                 yield frame
             for frame in self._so_far(newest):
                 yield frame
 
-    def _pass(self, kept: Collection[AnyRunEvent], seq: int) -> None:
+    async def _pass(self, kept: Collection[AnyRunEvent], seq: int) -> None:
         """Take notice of the events up to that number without telling them."""
-        for event in kept:
-            if event.seq <= seq:
-                for _ in self._said(event):
-                    pass
+        passed = [event for event in kept if event.seq <= seq]
+        if self._tells_messages and any(isinstance(event, CALLS) for event in passed):
+            self._told.know(await self._view())
+        for event in passed:
+            self._told.take(event)
         self._seq = max(seq, 0)
 
     async def _missed(self, stream: RunStream | None) -> AsyncGenerator[Frame, None]:
-        """Events are not kept any more: what the run's messages are now takes their place."""
-        if stream is not None and self._seq < stream.floor:
-            self._texts = {message_id: ToldText(self._redact, text) for message_id, text in stream.before.items()}
-            self._pass(stream.kept(), stream.kept()[-1].seq if stream.kept() else stream.floor)
+        """Events are not kept any more: what the messages of the turn are now takes their place."""
+        after, self._after = self._after, None
+        kept = () if stream is None else stream.kept()
         if stream is None:
-            stored = [RUN_EVENT.validate_json(body) for _, _, body in await self._runs.events(self._row)]
-            self._seq, after = max((event.seq for event in stored), default=0), self._after
+            stored = await self._stored()
+            self._seq = max((event.seq for event in stored), default=0)
             if self._whole and not self._returns:
+                self._told.know(await self._view() if self._tells_messages else None)
                 for event in stored:
                     async for frame in self._of(event):
                         yield frame
                 return
             if after is not None and after.epoch == self._runs.epoch and after.seq >= self._seq:
-                self._seq = after.seq
+                self._seq, self._after = after.seq, after
                 return
+        elif self._seq < stream.floor:
+            after = Position(self._runs.epoch, self._seq, END)
+            self._told.begin(stream.before)
+            await self._pass(kept, kept[-1].seq if kept else stream.floor)
+        # Only the last one has an id: a client that has a part of them is told all of them once more.
+        place, held = str(Position(self._runs.epoch, self._seq, CUSTOM)), None
+        async for frame in self._instead(after, kept):
+            if held is not None:
+                yield replace(held, more=True)
+            held = replace(frame, id=place)
+        if held is not None:
+            yield held
+
+    async def _instead(self, after: Position | None, kept: tuple[AnyRunEvent, ...]) -> AsyncGenerator[Frame, None]:
+        """What takes the place of events that are not kept: those that are stored, and the turn as it is."""
         view = await self._view()
         told = [] if view is None else _messages_of(self._row, view)
         if self._returns:
+            known = {event.seq: event for event in (*(await self._stored()), *kept)}
+            for event in _behind([known[seq] for seq in sorted(known)], after, self._runs.epoch):
+                if "custom" in self._modes and not isinstance(event, TOLD_OTHERWISE):
+                    yield self._frame("custom", _custom(event), event.seq, CUSTOM)
             data = {"run_id": self._run_id, "reason": "events before this are not kept any more", "messages": told}
-            yield Frame("gap", data, str(Position(self._runs.epoch, self._seq, 0)))
-        elif stream is None and "messages-tuple" in self._modes:
+            yield self._frame("gap", data, self._seq, CUSTOM)
+        elif self._tells_messages and not kept:
             for message in told:
-                if message["type"] == "ai":
-                    yield self._messages(message, self._seq)
+                yield self._messages(message, self._seq)
         async for frame in self._state(self._seq, always=True):
             yield frame
         for frame in self._so_far(self._seq):
             yield frame
 
+    async def _stored(self) -> list[AnyRunEvent]:
+        return [RUN_EVENT.validate_json(body) for _, _, body in await self._runs.events(self._row)]
+
     def _so_far(self, seq: int) -> Iterator[Frame]:
         """The text of the message in the making, for who comes in the middle of it."""
-        if "messages-tuple" not in self._modes or not self._texts:
+        if not self._tells_messages or (making := self._told.in_the_making()) is None:
             return
-        message_id, text = next(reversed(self._texts.items()))
-        if text.told and not text.whole:
-            if self._returns:
-                yield self._messages(_removed(message_id), seq, more=True)
-            yield self._messages(_chunk(message_id, text.told), seq)
+        message_id, text = making
+        if self._returns:
+            yield self._messages(removed(message_id), seq, more=True)
+        yield self._messages(chunk(message_id, text), seq)
 
     # One event.
 
     async def _of(self, event: AnyRunEvent) -> AsyncGenerator[Frame, None]:
+        if self._tells_messages:
+            if self._told.needs_thread(event):
+                self._told.know(await self._view())
+            for frame in self._all_of(self._told.kept(event), event.seq, KEPT):
+                yield frame
         if isinstance(event, STATE_CHANGES) and (self._changed or isinstance(event, ToolStarted)):
             async for frame in self._state(event.seq):
                 yield frame
         self._changed = isinstance(event, CHANGES) or (self._changed and not isinstance(event, STATE_CHANGES))
-        messages = list(self._said(event)) if "messages-tuple" in self._modes else []
-        for number, message in enumerate(messages, 1):
-            yield self._messages(message, event.seq, more=number < len(messages))
+        if self._tells_messages:
+            for frame in self._all_of(self._told.growing(event), event.seq, MESSAGES):
+                yield frame
         if "custom" in self._modes and not isinstance(event, TOLD_OTHERWISE):
             yield self._frame("custom", _custom(event), event.seq, CUSTOM)
 
-    def _said(self, event: AnyRunEvent) -> Iterator[dict[str, Any]]:
-        """What an event tells of messages. A message that is whole is told to its end."""
-        match event:
-            case TextDelta():
-                if event.message_id not in self._texts:
-                    self._texts[event.message_id] = ToldText(self._redact)
-                yield from _told(event.message_id, self._texts[event.message_id].feed(event.text))
-            case TextReset() if event.message_id in self._texts:
-                self._texts[event.message_id].again()
-            case ReasoningDelta():
-                yield _chunk(event.message_id, "", reasoning=self._redact(event.text))
-            case ToolStarted() | Finished() | Failed():
-                for message_id, text in self._texts.items():
-                    if not text.whole:
-                        yield from _told(message_id, text.end())
-            case _:
-                pass
+    @property
+    def _tells_messages(self) -> bool:
+        return "messages-tuple" in self._modes
 
-    def _messages(self, message: Mapping[str, Any], seq: int, *, more: bool = False) -> Frame:
+    def _all_of(self, messages: Iterable[Mapping[str, Any]], seq: int, place: int) -> Iterator[Frame]:
+        every = list(messages)
+        for number, message in enumerate(every, 1):
+            yield self._messages(message, seq, place, more=number < len(every))
+
+    def _messages(self, message: Mapping[str, Any], seq: int, place: int = MESSAGES, *, more: bool = False) -> Frame:
         about = {
             "run_id": self._run_id,
             "thread_id": self._thread.name,
             "assistant_id": self._row.context.agent,
             "graph_id": self._row.context.agent,
-            "langgraph_node": "model",
+            "langgraph_node": "tools" if message["type"] == "tool" else "model",
         }
-        return replace(self._frame("messages", [dict(message), about], seq, MESSAGES), more=more)
+        return replace(self._frame("messages", [dict(message), about], seq, place), more=more)
 
     def _frame(self, event: str, data: Any, seq: int, place: int) -> Frame:
         return Frame(event, data, str(Position(self._runs.epoch, seq, place)))
@@ -388,29 +365,13 @@ class RunReader:
         return await self._threads.question(row)
 
 
-def _told(message_id: str, pieces: Iterable[str | None]) -> Iterator[dict[str, Any]]:
-    for piece in pieces:
-        yield _removed(message_id) if piece is None else _chunk(message_id, piece)
-
-
-def _removed(message_id: str) -> dict[str, Any]:
-    """LangChain's RemoveMessage as JSON: what was told of that message is void."""
-    return {"type": "remove", "id": message_id, "content": ""}
-
-
-def _chunk(message_id: str, text: str, *, reasoning: str = "") -> dict[str, Any]:
-    """LangChain's AIMessageChunk as JSON."""
-    return {
-        "type": "AIMessageChunk",
-        "id": message_id,
-        "content": text,
-        "name": None,
-        "additional_kwargs": {"reasoning_content": reasoning} if reasoning else {},
-        "response_metadata": {},
-        "tool_calls": [],
-        "tool_call_chunks": [],
-        "usage_metadata": None,
-    }
+def _behind(events: list[AnyRunEvent], after: Position | None, epoch: int) -> list[AnyRunEvent]:
+    """The events that a client has not which has all up to `after`. What an earlier process told was not all stored
+    when it died, and the next one began behind that with the same numbers."""
+    last = 0 if after is None else after.seq
+    if after is not None and after.epoch != epoch:
+        last = min(last, max((event.seq for event in events if isinstance(event, Resumed)), default=last + 1) - 1)
+    return [event for event in events if event.seq > last]
 
 
 def _custom(event: AnyRunEvent) -> dict[str, Any]:

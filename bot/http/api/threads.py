@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bot.access.admission import FloodGate
 from bot.http.api.content import invalid
 from bot.http.errors import HttpProblem, not_found
 from bot.store import conversations, forgetting, programs, prompts, run_events, runs
@@ -19,7 +20,7 @@ from bot.store.identity import chat_of
 from bot.store.programs import ProgramThread
 from bot.store.retrying import every
 from bot.store.rows import RunState
-from harness.errors import UnfitChange
+from harness.errors import ThreadTooLarge, UnfitChange
 from harness.events import RUN_EVENT, Question
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ ACCOUNT = "api"
 KEPT = timedelta(minutes=2)
 """For which a thread that was made for one run stays after its end, for clients that come back for the answer."""
 TIDY_SECONDS = 30.0
+WRITES_PER_MINUTE, WRITES_AT_ONCE = 120.0, 60
+COPIES_PER_MINUTE, COPIES_AT_ONCE = 10.0, 10
+"""Of one person's threads: both read and write a whole history."""
 
 LOOK_SECONDS = 0.5
 """Between two looks at the store while a message is decided on: what turns it away is not told of."""
@@ -51,6 +55,8 @@ class Threads:
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
         self._store = parts.store
+        self._writes = FloodGate(parts.clock, WRITES_PER_MINUTE, WRITES_AT_ONCE)
+        self._copies = FloodGate(parts.clock, COPIES_PER_MINUTE, COPIES_AT_ONCE)
 
     async def create(
         self,
@@ -171,11 +177,14 @@ class Threads:
                     await harness.change(thread_id, changes, at=at)
                 else:
                     await harness.rewind(thread_id, at)
+            except ThreadTooLarge as error:
+                raise HttpProblem(413, "too_long", f"values.messages: {error}") from None
             except UnfitChange as error:
                 raise invalid(str(error), "values.messages") from None
             except LookupError:
                 raise not_found(NO_CHECKPOINT) from None
 
+        _check(self._writes, thread.person)
         if at is not None and not await self.views(thread, at=at):
             raise not_found(NO_CHECKPOINT)
         await self._at_rest(thread, write)
@@ -184,6 +193,7 @@ class Threads:
 
     async def copy(self, caller: Caller, thread: ProgramThread) -> ProgramThread:
         """Another thread with the same history and metadata, without the files. Raises HttpProblem."""
+        _check(self._copies, caller.person)
         harness = await self._parts.harness()
 
         async def copy() -> ProgramThread:
@@ -276,6 +286,13 @@ class Threads:
         await every(TIDY_SECONDS, self._parts.clock, "deleting threads that were for one run", delete)
 
 
+def _check(gate: FloodGate, person: str) -> None:
+    """Raises HttpProblem."""
+    if not gate.passes(person):
+        text = "too many changes or copies of threads; wait a little"
+        raise HttpProblem(429, "too_many_requests", text, {"Retry-After": "10"})
+
+
 def _approval(row: ApprovalRow) -> dict[str, Any]:
     options = ["once", "deny"] if row.is_exact else ["once", "chat", "deny"]
     about = {"tool": row.tool, "arguments": row.shown, "reason": row.why, "call_id": row.call_id}
@@ -314,7 +331,7 @@ def state_json(thread_id: str, view: ThreadView | None, interrupts: Interrupts =
             "parent_checkpoint": None,
         }
     parent = view.parent_id
-    node = "tools" if interrupts else "model"
+    node = "tools" if interrupts or _calls(view) else "model"
     task = {"id": view.run_id, "name": node, "error": None, "interrupts": list(interrupts), "checkpoint": None}
     waits = view.open or bool(interrupts)
     return {
@@ -327,6 +344,12 @@ def state_json(thread_id: str, view: ThreadView | None, interrupts: Interrupts =
         "checkpoint": checkpoint_json(thread_id, view.checkpoint_id),
         "parent_checkpoint": None if parent is None else checkpoint_json(thread_id, parent),
     }
+
+
+def _calls(view: ThreadView) -> bool:
+    """Whether the model has called tools whose results are not there yet."""
+    asked = [call["id"] for message in view.messages if message["type"] == "ai" for call in message["tool_calls"]]
+    return bool(asked) and asked[-1] not in [each.get("tool_call_id") for each in view.messages]
 
 
 async def within(event: asyncio.Event, seconds: float) -> None:

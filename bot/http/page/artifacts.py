@@ -153,14 +153,14 @@ def _cell(text: str) -> tuple[str, bool]:
 def _told(message_id: str, file: OutboundFile) -> dict[str, str]:
     """What templates say of a file; it may block. size: "" where it is not kept any more."""
     try:
-        size = _told_size(file.path.stat().st_size)
+        size = told_size(file.path.stat().st_size)
     except OSError:
         size = ""
     icon, kind = icon_of(file.name, file.mime_type), type_of(file.name)
     return {"id": message_id, "name": file.name, "icon": icon, "type": kind, "size": size}
 
 
-def _told_size(size: int) -> str:
+def told_size(size: int) -> str:
     """Return a size as people read it, in units of 1000."""
     amount = float(size)
     for unit in ("B", "kB", "MB"):

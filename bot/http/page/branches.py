@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import Form, Request
 from fastapi.responses import JSONResponse
 
+from bot.access.admission import FloodGate
 from bot.http.auth import Caller, SignedIn, requires
 from bot.http.errors import HttpProblem, not_found
 from bot.store import branches, conversations
-from bot.store.branches import BeingDeleted, BranchRow, Inherited, Place
+from bot.store.branches import (
+    MOST_A_DAY,
+    MOST_OF_CHAT,
+    BeingDeleted,
+    Bound,
+    BranchRow,
+    Inherited,
+    Place,
+    TooManyBranches,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +35,10 @@ if TYPE_CHECKING:
 
 MOST_TAKEN = 1000
 """Messages before the one that was chosen; older ones are not found any more."""
+MOST_CHARACTERS = 2_000_000
+"""Of what a branch begins with: it is a copy."""
+PER_MINUTE, AT_ONCE = 6.0, 6
+"""Branches of one person that are asked for."""
 PORTION = 200
 _COUNTED = " ("
 
@@ -57,9 +71,12 @@ class _Making:
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
         self._talk = parts.web
+        self._asked = FloodGate(parts.clock, PER_MINUTE, AT_ONCE)
 
     async def make(self, caller: Caller, chat: str, message_id: str) -> str:
         """The id of the new chat. Raises HttpProblem."""
+        if not self._asked.passes(caller.person):
+            raise _too_many(Bound.UNMADE)
         talk, store, now = self._talk, self._parts.store, self._parts.clock.now()
         key = talk.key(talk.require(caller, chat))
         source = await store.read(lambda tx: conversations.load(tx, key))
@@ -68,6 +85,9 @@ class _Making:
             raise not_found("there is no such message")
         turns = await self._turns(key, chat, entries)
         cut = cut_at(entries, turns, message_id)
+        if sum(len(entry["text"]) for entry in cut.entries) > MOST_CHARACTERS:
+            text = f"a branch begins with at most {MOST_CHARACTERS} characters: choose an earlier message"
+            raise HttpProblem(413, "branch_too_long", text)
         known = await store.read(lambda tx: branches.relations(tx, key))
         thread_id, made = uuid.uuid4().hex, talk.new_chat(caller)
         row = BranchRow(
@@ -86,6 +106,8 @@ class _Making:
         except BeingDeleted:
             text = "what is in this chat is being deleted: try again when that has ended"
             raise HttpProblem(409, "being_deleted", text) from None
+        except TooManyBranches as error:
+            raise _too_many(error.bound) from None
         except Exception as error:  # of the history's database, the disk or a sandbox; it is logged where it arose
             raise HttpProblem(503, "not_branched", "the branch could not be made; try again") from error
         return made
@@ -166,6 +188,16 @@ def _complete(entries: Sequence[Entry]) -> Sequence[Entry]:
     if any(entry["author"] == "bot" and not entry["final"] for entry in entries):
         raise HttpProblem(409, "growing", "wait until the answer is complete")
     return entries
+
+
+def _too_many(bound: Bound) -> HttpProblem:
+    if bound is Bound.CHAT:
+        text = f"this chat has {MOST_OF_CHAT} branches, the most that there may be: branch from one of them"
+        return HttpProblem(409, "too_many_branches", text)
+    if bound is Bound.DAY:
+        text = f"at most {MOST_A_DAY} branches of one person within a day: try again tomorrow"
+        return HttpProblem(429, "branches_used_up", text, {"Retry-After": "3600"})
+    return HttpProblem(429, "too_many_requests", "too many branches at once; wait a little", {"Retry-After": "10"})
 
 
 def _title(title: str, number: int) -> str:

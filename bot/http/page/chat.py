@@ -15,14 +15,17 @@ from fastapi import Form, Header, Query, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response, StreamingResponse
 
 from bot.http.auth import Caller, SignedIn, requires
+from bot.http.chats import delete_chat
 from bot.http.errors import HttpProblem, not_found
 from bot.http.guard import PERMISSIONS
 from bot.http.page.artifacts import add_artifacts
 from bot.http.page.branches import add_branches
+from bot.http.page.markup import pieces
 from bot.http.page.messages import INLINE_PICTURES, INLINE_SOUNDS, Reader, seen
 from bot.http.page.view import language_of, page_router
 from bot.http.sse import event
 from bot.store import branches, conversations
+from bot.texts import texts_for
 from bot.texts.page import Words, words
 from channels.text.sanitize import seen_line
 from harness.models.tour_texts import texts_in
@@ -52,6 +55,8 @@ def chat_router(parts: HttpParts, pages: Pages) -> APIRouter:
     router.add_api_route("/chats", chat.listed, methods=["GET"], dependencies=read)
     router.add_api_route("/c/{chat}/earlier", chat.earlier, methods=["GET"], dependencies=read)
     router.add_api_route("/c/{chat}/title", chat.rename, methods=["POST"], dependencies=threads)
+    router.add_api_route("/c/{chat}/delete", chat.delete, methods=["POST"], dependencies=threads)
+    router.add_api_route("/c/{chat}/why/{message_id}", chat.why, methods=["GET"], dependencies=read)
     router.add_api_route("/c/{chat}/events", chat.events, methods=["GET"], dependencies=read)
     router.add_api_route("/uploads/{upload_id}", chat.uploaded, methods=["GET"], dependencies=read)
     add_artifacts(router, parts, pages)
@@ -79,6 +84,7 @@ class ChatPages:
         after = self._talk.cursor()
         messages, more = ([], "") if fresh else await self._history(caller, chat, t)
         mine = await self._talk.conversations(caller, limit=LISTED)
+        known = None if fresh else await self._talk.conversation(caller, chat)
         demo = self._parts.settings().models[0].use == "demo"
         transcription = self._parts.settings().transcription
         records = 0.0 if transcription is None else transcription.max_minutes
@@ -89,11 +95,12 @@ class ChatPages:
             headers={"Permissions-Policy": f"{PERMISSIONS}, microphone=(self)"} if records else None,
             active="chat",
             chat=chat,
-            title=next((each.title for each in mine if each.chat == chat), ""),
+            title="" if known is None else known.title,
             fresh=not messages,
-            tour=texts_in(t.language).steps if demo else (),
+            tour=texts_in(t.language) if demo else None,
             days=self._days(mine),
             q="",
+            excerpts={},
             messages=messages,
             more=more,
             after=after,
@@ -126,8 +133,8 @@ class ChatPages:
         """The messages to show, and the time before which there are more, "" where these are all."""
         entries = await self._talk.history(caller, chat, limit=SHOWN, before=before)
         # In a thread, as code gets its colours there.
-        shown = await asyncio.to_thread(lambda: [seen(entry, t) for entry in entries])
-        return shown, entries[0]["at"] if len(entries) >= SHOWN else ""
+        messages = await asyncio.to_thread(lambda: [seen(entry, t) for entry in entries])
+        return messages, entries[0]["at"] if len(entries) >= SHOWN else ""
 
     async def listed(
         self,
@@ -136,11 +143,15 @@ class ChatPages:
         q: Annotated[str, Query(max_length=100)] = "",
         chat: Annotated[str, Query(max_length=100)] = "",
     ) -> HTMLResponse:
-        """The list of chats. q: words of their titles. chat: the one that is open."""
-        wanted = q.casefold().split()
-        mine = await self._talk.conversations(caller, limit=LISTED)
-        found = [each for each in mine if all(word in each.title.casefold() for word in wanted)]
-        return self._pages.html(request, "chats.html", caller, days=self._days(found), chat=chat, q=q)
+        """The list of chats. q: words of their titles or of one message. chat: the one that is open."""
+        excerpts: dict[str, str] = {}
+        if q.strip():
+            with_words = await self._talk.search(caller, q, limit=LISTED)
+            found, excerpts = [each for each, _ in with_words], {each.chat: told for each, told in with_words}
+        else:
+            found = await self._talk.conversations(caller, limit=LISTED)
+        days = self._days(found)
+        return self._pages.html(request, "chats.html", caller, days=days, chat=chat, q=q, excerpts=excerpts)
 
     async def earlier(self, request: Request, caller: SignedIn, chat: str, before: datetime) -> HTMLResponse:
         t = words(language_of(request))
@@ -154,15 +165,32 @@ class ChatPages:
         self, request: Request, caller: SignedIn, chat: str, title: Annotated[str, Form(max_length=LONGEST_TITLE)]
     ) -> Response:
         line = seen_line(title)
-        key = self._talk.key(self._talk.require(caller, chat))
+        self._talk.require(caller, chat)
         if not line:
             raise HttpProblem(422, "empty", "the title is empty")
-        mine = await self._talk.conversations(caller, limit=LISTED)
-        thread = next((each.thread_id for each in mine if each.key == key), None)
-        if thread is None:
+        known = await self._talk.conversation(caller, chat)
+        if known is None:
             raise not_found("this conversation has not begun")
-        await self._parts.store.write(lambda tx: conversations.rename_thread(tx, thread, line))
+        await self._parts.store.write(lambda tx: conversations.rename_thread(tx, known.thread_id, line))
         return self._pages.done(request)
+
+    async def delete(self, request: Request, caller: SignedIn, chat: str) -> Response:
+        """Delete a chat with its history and files; what is being answered in it is stopped."""
+        if not await delete_chat(self._parts, self._talk, caller, chat):
+            raise not_found("this conversation has not begun")
+        return self._pages.done(request, toast=words(language_of(request))("chat.deleted"), to="/")
+
+    async def why(self, request: Request, caller: SignedIn, chat: str, message_id: str) -> HTMLResponse:
+        """Why a message was answered as it was."""
+        t, language = words(language_of(request)), language_of(request)
+        told = await self._parts.why.of_message(
+            self._talk.account,
+            self._talk.require(caller, chat),
+            message_id,
+            texts_for(language),
+            to_admins=caller.may("operate"),
+        )
+        return self._pages.html(request, "why.html", caller, told=pieces(told, t))
 
     async def events(
         self,
@@ -188,8 +216,8 @@ class ChatPages:
         async for number, change in self._talk.changes(caller, chat, since):
             if change.type == "snapshot":
                 messages, more = await self._history(caller, chat, t)
-                shown = {"messages": messages, "chat": chat, "more": more, "branch": await self._relations(chat)}
-                whole = text(request, "messages.html", caller, **shown)
+                more_of_it = {"chat": chat, "more": more, "branch": await self._relations(chat)}
+                whole = text(request, "messages.html", caller, messages=messages, **more_of_it)
                 yield event("state", {"html": whole, "working": self._works(chat)}, number)
                 reader.sent.clear()
             elif (found := reader.event(change.type, change.data)) is not None:
@@ -198,12 +226,12 @@ class ChatPages:
     async def uploaded(self, caller: SignedIn, upload_id: str) -> FileResponse:
         """A file that the caller has attached: pictures are shown, sounds played, anything else only saved."""
         path, attachment = await self._talk.uploaded(caller, upload_id)
-        shown = attachment.mime_type in INLINE_PICTURES | INLINE_SOUNDS
+        inline = attachment.mime_type in INLINE_PICTURES | INLINE_SOUNDS
         return FileResponse(
             path,
-            media_type=attachment.mime_type if shown else "application/octet-stream",
+            media_type=attachment.mime_type if inline else "application/octet-stream",
             headers={
-                "Content-Disposition": f"{'inline' if shown else 'attachment'}; "
+                "Content-Disposition": f"{'inline' if inline else 'attachment'}; "
                 f"filename*=UTF-8''{quote(attachment.name or 'file')}",
                 "Content-Security-Policy": "default-src 'none'; sandbox",
                 "Cache-Control": "private, max-age=3600",

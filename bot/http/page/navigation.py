@@ -33,8 +33,10 @@ GROUPS: Sequence[Group] = (
         name="yours",
         entries=(
             Entry(name="threads", path="/threads", icon="messages-square"),
+            Entry(name="files", path="/files", icon="files"),
             Entry(name="memory", path="/memory", icon="brain"),
             Entry(name="schedules", path="/schedules", icon="calendar-clock"),
+            Entry(name="agents", path="/agents", icon="bot"),
             Entry(name="skills", path="/skills", icon="sparkles"),
             Entry(name="usage", path="/usage", icon="chart-column"),
         ),

@@ -174,6 +174,11 @@ def is_visit(request: Request) -> bool:
     return request.headers.get("accept", "").startswith("text/html")
 
 
+def is_piece(request: Request) -> bool:
+    """Whether a script of a page asks for a part of it."""
+    return request.headers.get("accept", "").startswith("application/json")
+
+
 def page_router(pages: Pages) -> APIRouter:
     """A router whose failures are pages for people who open them, and the usual JSON for scripts; who is not signed in
     is led to the page that says how."""

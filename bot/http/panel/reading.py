@@ -1,4 +1,6 @@
-"""Pages for everybody: threads, usage, memory, schedules, skills. Those who operate see figures of the others' too."""
+"""Pages for everybody: threads, files, usage, agents, memory, schedules, skills. Those who operate see figures of the
+others' too.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,19 @@ from fastapi import APIRouter, Request, Response
 
 from bot.http.auth import MaybeSignedIn, SignedIn, requires
 from bot.http.errors import HttpProblem
+from bot.http.page.artifacts import told_size
 from bot.http.page.markup import pieces
+from bot.http.page.messages import icon_of
+from bot.http.page.view import is_piece
 from bot.http.panel.charts import bars
 from bot.http.panel.room import Room, fields
 from bot.http.resources.accounting import MOST_DAYS, Accounting
+from bot.http.resources.agents import Agents, models_of
 from bot.http.resources.belongings import Memories, Schedules
-from bot.http.resources.capabilities import Skills, agents_of, models_of
+from bot.http.resources.capabilities import Skills
+from bot.http.resources.files import MOST_FILES, Files
 from bot.http.resources.transcripts import SHOWN_THREADS, Transcripts
+from bot.store import overview
 from bot.texts import texts_for
 
 if TYPE_CHECKING:
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
 WAYS = ("model", "chat", "person")
 PERIODS = (7, 30, MOST_DAYS)
 SHOWN_INSTALLS = 3
+LONGEST_SEARCH = 100
 
 
 def threads_router(parts: HttpParts, pages: Pages) -> APIRouter:
@@ -33,15 +42,18 @@ def threads_router(parts: HttpParts, pages: Pages) -> APIRouter:
     router, room, transcripts = APIRouter(include_in_schema=False), Room(pages), Transcripts(parts)
 
     @router.get("/threads")
-    async def threads(request: Request, caller: MaybeSignedIn, all: str = "", skip: int = 0) -> Response:
+    async def threads(request: Request, caller: MaybeSignedIn, all: str = "", skip: int = 0, q: str = "") -> Response:
         refused = room.refused(request, caller)
         if refused is not None or caller is None:
             return refused or pages.sign_in(request)
-        everybody, skip = bool(all) and caller.may("operate"), max(0, min(skip, 100_000))
-        found = await transcripts.list(caller, everybody=everybody, skip=skip)
-        return room.show(
-            request, "threads", caller, "threads", found=found, everybody=everybody, skip=skip, step=SHOWN_THREADS
-        )
+        everybody, skip, q = bool(all) and caller.may("operate"), max(0, min(skip, 100_000)), q[:LONGEST_SEARCH].strip()
+        if q:
+            found = await transcripts.search(caller, q, everybody=everybody)
+        else:
+            found = await transcripts.list(caller, everybody=everybody, skip=skip)
+        shown = {"found": found, "everybody": everybody, "skip": skip, "step": SHOWN_THREADS, "q": q}
+        # While somebody types only the list is asked for.
+        return room.show(request, "threads_list" if is_piece(request) else "threads", caller, "threads", **shown)
 
     @router.get("/threads/{thread_id}")
     async def thread(request: Request, caller: MaybeSignedIn, thread_id: str) -> Response:
@@ -57,12 +69,44 @@ def threads_router(parts: HttpParts, pages: Pages) -> APIRouter:
 
     @router.get("/why/{subject}")
     async def why(request: Request, caller: MaybeSignedIn, subject: str) -> Response:
-        refused = room.refused(request, caller, "operate")
-        if refused is not None:
-            return refused
-        language = room.language(request)
-        told = await parts.why.of(subject[:200], texts_for(language))
+        refused = room.refused(request, caller)
+        if refused is not None or caller is None:
+            return refused or pages.sign_in(request)
+        if not caller.may("operate"):
+            owner = await parts.store.read(lambda tx: overview.owner_of_run(tx, subject[:200]))
+            if owner != caller.person:  # the same for others' as for what there is not
+                return pages.problem(request, caller, 404)
+        texts = texts_for(room.language(request))
+        told = await parts.why.of(subject[:200], texts, to_admins=caller.may("operate"))
         return room.show(request, "why", caller, "threads", told=pieces(told, room.words(request)))
+
+    return router
+
+
+def files_router(parts: HttpParts, pages: Pages) -> APIRouter:
+    """Files of one's chats on the page."""
+    router, room, files = APIRouter(include_in_schema=False), Room(pages), Files(parts)
+
+    @router.get("/files")
+    async def listed(request: Request, caller: MaybeSignedIn) -> Response:
+        refused = room.refused(request, caller)
+        if refused is not None or caller is None:
+            return refused or pages.sign_in(request)
+        return room.show(request, "files", caller, "files", **await _shown(caller))
+
+    @router.get("/files/list", dependencies=[requires("read")])
+    async def piece(request: Request, caller: SignedIn) -> Response:
+        return room.show(request, "files_list", caller, **await _shown(caller))
+
+    async def _shown(caller: Caller) -> dict[str, Any]:
+        found = await files.list(caller)
+        return {"files": found, "most": MOST_FILES, "icon_of": icon_of, "told_size": told_size}
+
+    @router.post("/files/delete", dependencies=[requires("threads")])
+    async def delete(request: Request, caller: SignedIn) -> Response:
+        given = await fields(request)
+        await files.delete(caller, given.get("kind", ""), given.get("chat", ""), given.get("id", ""))
+        return room.done(request, "file_deleted", "/files")
 
     return router
 
@@ -100,7 +144,25 @@ def usage_router(parts: HttpParts, pages: Pages) -> APIRouter:
             periods=PERIODS,
             days=days,
             models=models_of(parts),
-            agents=agents_of(parts),
+        )
+
+    return router
+
+
+def agents_router(parts: HttpParts, pages: Pages) -> APIRouter:
+    """Agents: what each has and may."""
+    router, room, agents = APIRouter(include_in_schema=False), Room(pages), Agents(parts)
+
+    @router.get("/agents")
+    async def listed(request: Request, caller: MaybeSignedIn) -> Response:
+        refused = room.refused(request, caller)
+        if refused is not None or caller is None:
+            return refused or pages.sign_in(request)
+        found = await agents.list(caller)
+        subagents = {each.name: each for agent in found for each in agent.subagents}
+        currency = parts.spending.budgets.currency or ""
+        return room.show(
+            request, "agents", caller, "agents", found=found, subagents=list(subagents.values()), currency=currency
         )
 
     return router

@@ -8,18 +8,18 @@ from urllib.parse import parse_qs
 
 from bot.http.auth import CSRF_HEADER
 from bot.http.page.view import language_of
+from bot.store.identity import OWN_ACCOUNTS
 from bot.texts import texts_for
 from bot.texts.page import words
 from bot.usage.report import short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fastapi import Request, Response
 
     from bot.http.auth import Caller
     from bot.http.page.view import Pages
     from bot.http.resources.transcripts import Cost
+    from bot.texts.catalogue import Texts
     from bot.texts.page import Words
 
 MOST_FIELDS = 20
@@ -39,13 +39,14 @@ class Room:
 
     def show(self, request: Request, template: str, caller: Caller | None, active: str = "", **values: Any) -> Response:
         """A page or a piece of one. Templates have beside the values: span (seconds as people say them), age, short
-        (numbers), money, price."""
+        (numbers), price, place (an account or a conversation)."""
         texts = texts_for(language_of(request))
         more: dict[str, Any] = {
-            "span": partial(span, texts.duration),
+            "span": partial(span, texts),
             "age": texts.age,
             "short": short,
             "price": price,
+            "place": partial(place, self.words(request)),
         }
         return self._pages.html(request, f"panel/{template}.html", caller, active=active, **more, **values)
 
@@ -63,11 +64,18 @@ class Room:
         return language_of(request)
 
 
-def span(duration: Callable[[float], str], seconds: float | None) -> str:
+def span(texts: Texts, seconds: float | None) -> str:
     """A length of time: short ones with a digit behind the point, "–" where none is known."""
     if seconds is None:
         return "–"
-    return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
+    return texts.second.format(n=f"{seconds:.1f}") if seconds < 10 else texts.duration(seconds)
+
+
+def place(t: Words, key: str) -> str:
+    """What people call an account, or a conversation by its key: those of the page and the API have no names of their
+    own that say anything."""
+    account = key.partition(":")[0]
+    return t(f"panel.place_{account}") if account in OWN_ACCOUNTS else key
 
 
 def price(cost: Cost) -> str:

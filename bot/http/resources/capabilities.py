@@ -1,4 +1,4 @@
-"""What the agent has: skills, agents and models. Skills are changed as `antler skills` changes them."""
+"""The skills of the agent, changed as `antler skills` changes them."""
 
 from __future__ import annotations
 
@@ -203,56 +203,3 @@ class Skills:
 def _refused(error: SkillError | OSError) -> HttpProblem:
     problems = [str(each) for each in error.problems] if isinstance(error, SkillError) else [error.strerror or "failed"]
     return HttpProblem(422, "skill_refused", "; ".join(problems), problems=problems)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
-    """model: its own, None: the chat's. accounts: where it answers unless a chat has chosen another."""
-
-    name: str
-    description: str
-    model: str | None
-    accounts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """detail: what it is called elsewhere. works: None: it was not asked yet; default: where nothing else is chosen."""
-
-    name: str
-    detail: str
-    thinks: bool
-    default: bool
-    works: bool | None
-
-
-def agents_of(parts: HttpParts) -> tuple[Agent, ...]:
-    """The agents that may be chosen in a chat."""
-    settings, choices = parts.settings(), parts.agents
-    return tuple(
-        Agent(
-            name=name,
-            description=choices.descriptions[name],
-            model=each.settings.model,
-            accounts=tuple(account for account in settings.channels if settings.agent_for(account) == name),
-        )
-        for name, each in choices.definitions.items()
-    )
-
-
-def models_of(parts: HttpParts) -> tuple[Model, ...]:
-    """The models that may be chosen in a chat, the default one first."""
-    known = parts.models.known()
-    found = []
-    for place, each in enumerate(parts.agents.models):
-        state = known.get(each.name)
-        found.append(
-            Model(
-                name=each.name,
-                detail=each.detail,
-                thinks=each.thinks,
-                default=place == 0,
-                works=None if state is None else state.works,
-            )
-        )
-    return tuple(found)

@@ -16,17 +16,9 @@ from bot.http.auth import SignedIn, requires
 from bot.http.errors import HttpProblem
 from bot.http.resources.accounting import MOST_DAYS, Accounting, Usage
 from bot.http.resources.acting import LONGEST_REASON, Access, Acting, Done
+from bot.http.resources.agents import Agent, Agents, Model, models_of
 from bot.http.resources.belongings import Memories, MemoryFigures, OwnMemory, Schedule, Schedules
-from bot.http.resources.capabilities import (
-    Agent,
-    Installation,
-    Installed,
-    Model,
-    SkillList,
-    Skills,
-    agents_of,
-    models_of,
-)
+from bot.http.resources.capabilities import Installation, Installed, SkillList, Skills
 from bot.http.resources.configuration import LONGEST, Applied, Checked, ConfigFile, Configuration
 from bot.http.resources.live import Health, Live, Now, Server, Turn
 from bot.http.resources.requests import Answer, Approval, Pairing, Requests
@@ -214,10 +206,16 @@ def threads_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/transcripts", dependencies=[requires("read")])
     async def threads(
-        caller: SignedIn, everybody: bool = False, skip: Annotated[int, Query(ge=0, le=100_000)] = 0
+        caller: SignedIn,
+        everybody: bool = False,
+        skip: Annotated[int, Query(ge=0, le=100_000)] = 0,
+        q: Annotated[str, Query(max_length=100)] = "",
     ) -> Threads:
-        """One's threads, who was asked last first; `everybody` only where http.admins_read_threads says so."""
+        """One's threads, who was asked last first; `everybody` only where http.admins_read_threads says so. q: only
+        those whose title, or one message, has all of these words, and of them the newest."""
         _check_everybody(caller, everybody)
+        if q.strip():
+            return await transcripts.search(caller, q, everybody=everybody)
         return await transcripts.list(caller, everybody=everybody, skip=skip)
 
     @router.get("/transcripts/{thread_id}", dependencies=[requires("read")])
@@ -301,7 +299,7 @@ def own_router(parts: HttpParts) -> APIRouter:
 def skills_router(parts: HttpParts) -> APIRouter:
     """What the agent has."""
     router = APIRouter(prefix="/api", tags=["skills"])
-    skills = Skills(parts)
+    skills, agents_had = Skills(parts), Agents(parts)
 
     @router.get("/skills", dependencies=[requires("read")])
     async def listed(caller: SignedIn) -> SkillList:
@@ -343,12 +341,12 @@ def skills_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/agents", dependencies=[requires("read")])
     async def agents(caller: SignedIn) -> tuple[Agent, ...]:
-        """Agents to choose among."""
-        return agents_of(parts)
+        """Agents to choose among, with what each has."""
+        return await agents_had.list(caller)
 
     @router.get("/models", dependencies=[requires("read")])
     async def models(caller: SignedIn) -> tuple[Model, ...]:
-        """Models to choose among."""
+        """Models to choose among, with what they can and cost."""
         return models_of(parts)
 
     return router

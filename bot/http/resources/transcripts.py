@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from bot.http.resources.sight import Sight, unknown
-from bot.store import overview
+from bot.store import overview, search
 from bot.store.usage import NANO
 from harness.events import (
     RUN_EVENT,
@@ -63,7 +63,8 @@ class Cost:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """A thread in a list. title: where it has none, how it begins. runs: exchanges that are still known. part: it is a
-    group's, and only what the caller said to the agent there and its answers to that are meant, in all of this."""
+    group's, and only what the caller said to the agent there and its answers to that are meant, in all of this.
+    excerpt: of the message that has the words that were looked for, "" where the title does."""
 
     thread_id: str
     conversation: str
@@ -76,6 +77,7 @@ class Listed:
     own: bool
     part: bool
     cost: Cost
+    excerpt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +183,22 @@ class Transcripts:
             threads=tuple(_listed(row, caller, spent.get(row.thread_id)) for row in found[:SHOWN_THREADS]),
             more=len(found) > SHOWN_THREADS,
             others=None if others is None else Others(**others._asdict(), readable=self._sight.all_is_read),
+        )
+
+    async def search(self, caller: Caller, text: str, *, everybody: bool = False) -> Threads:
+        """Those of these threads whose title, or one message, has all of the words; the newest SHOWN_THREADS."""
+        everybody = everybody and self._sight.all_is_read and self._sight.operates(caller)
+        wanted, person = search.words_of(text), None if everybody else caller.person
+        found = await self._parts.store.read(lambda tx: search.threads_with(tx, person, wanted, SHOWN_THREADS + 1))
+        threads = [row for row, _ in found]
+        spent = await self._parts.store.read(lambda tx: overview.spent_by_threads(tx, threads))
+        return Threads(
+            threads=tuple(
+                replace(_listed(row, caller, spent.get(row.thread_id)), excerpt=excerpt)
+                for row, excerpt in found[:SHOWN_THREADS]
+            ),
+            more=len(found) > SHOWN_THREADS,
+            others=None,
         )
 
     async def read(self, caller: Caller, thread_id: str) -> Transcript:

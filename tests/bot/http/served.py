@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import uuid
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,9 @@ from bot.settings.model import ChannelSettings
 from bot.store.identity import OWN_ACCOUNTS
 from channels.http.config import HttpConfig
 from channels.registry import channel_class
+from harness.context import ThreadView
 from tests.bot.core import ANN, BOB, RULES, Core
+from tests.bot.scripted_harness import ScriptedHarness
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -106,3 +110,38 @@ async def served(folder: Path, rules: AccessRules = RULES, **more: Any) -> Async
         yield made
     finally:
         await made.crash()
+
+
+CALL = {"id": "c", "name": "look", "args": {}, "type": "tool_call"}
+MESSAGES: tuple[dict[str, Any], ...] = (
+    {"type": "human", "id": "m1", "content": "Hello"},
+    {"type": "ai", "id": "m2", "content": "", "tool_calls": [CALL], "usage_metadata": None},
+    {"type": "tool", "id": "m3", "content": "seen", "tool_call_id": "c", "status": "success"},
+)
+
+
+class Remembering(ScriptedHarness):
+    """Each of its threads has one state."""
+
+    async def views(
+        self, thread_id: str, *, at: str | None = None, before: str | None = None, limit: int = 1
+    ) -> list[ThreadView]:
+        if at not in (None, "now"):
+            return []
+        common: Any = {"parent_id": "before", "created_at": "2026-01-01T00:00:00+00:00", "run_id": uuid.uuid4().hex}
+        return [ThreadView(checkpoint_id="now", step=3, open=True, messages=MESSAGES, todos=({"a": 1},), **common)]
+
+
+@asynccontextmanager
+async def time_goes_on(world: ServedCore) -> AsyncIterator[None]:
+    async def turn() -> None:
+        while True:
+            await world.clock.advance(0.5)
+            await asyncio.sleep(0.02)
+
+    turning = asyncio.create_task(turn())
+    try:
+        yield
+    finally:
+        turning.cancel()
+        await asyncio.wait({turning})

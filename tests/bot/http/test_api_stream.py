@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.http.api.stream import Position, RunReader, ToldText, _updates
+from bot.http.api.stream import Position, RunReader, _updates
+from bot.http.api.telling import ToldText
+from bot.http.api.threads import state_json
 from bot.redaction import Redactor
 from bot.runs import following
 from bot.runs.following import Following
@@ -19,7 +21,7 @@ from bot.store.programs import ProgramThread
 from bot.store.rows import RunRow, RunState
 from channels.message import Address
 from harness.context import RunContext, RunInput, Speaker, ThreadView
-from harness.events import RUN_EVENT, Finished, Outcome, TextDelta, TextReset, ToolStarted
+from harness.events import RUN_EVENT, Finished, Outcome, Resumed, TextDelta, TextReset, ToolEnded, ToolStarted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,6 +93,17 @@ def test_updates_name_the_node_of_each_message_in_order() -> None:
     assert found[1][1] == {"messages": added[1:3], "todos": now["todos"]}
 
 
+@pytest.mark.parametrize(
+    ("kept", "open_", "following"),
+    [(1, True, ["model"]), (2, True, ["tools"]), (3, True, ["tools"]), (4, True, ["model"]), (7, False, [])],
+)
+def test_a_state_says_which_node_is_next(kept: int, open_: bool, following: list[str]) -> None:
+    view = ThreadView(
+        checkpoint_id="c", parent_id=None, created_at="", run_id=RUN, step=1, open=open_, messages=LOOKED[:kept]
+    )
+    assert state_json("t", view)["next"] == following
+
+
 @dataclass
 class Runs:
     """The store and the runs, as far as a reader asks them."""
@@ -117,7 +130,20 @@ def message(message_id: str | None, kind: str, content: str, **more: Any) -> dic
     return {"id": message_id, "type": kind, "content": content} | more
 
 
-ANSWERED = (message("m1", "human", "Q"), message(f"{RUN}-1", "ai", "A"))
+def ai(number: int, text: str, *calls: str) -> dict[str, Any]:
+    """A message of the assistant, with calls by their ids."""
+    made = [{"id": each, "name": "look", "args": {"at": each}, "type": "tool_call"} for each in calls]
+    usage = {"input_tokens": number, "output_tokens": 1, "total_tokens": number + 1}
+    return message(f"{RUN}-{number}", "ai", text, tool_calls=made, usage_metadata=usage)
+
+
+def result(call: str) -> dict[str, Any]:
+    return message(f"r-{call}", "tool", f"seen {call}", tool_call_id=call)
+
+
+ASKED = message("m1", "human", "Q")
+ANSWERED = (ASKED, ai(1, "A"))
+LOOKED = (ASKED, ai(1, "AB", "a", "b"), result("a"), result("b"), ai(2, "", "c"), result("c"), ai(3, "C"))
 
 
 @dataclass
@@ -188,14 +214,33 @@ def finished(seq: int, text: str = "A") -> Finished:
     return Finished(run_id=RUN, seq=seq, outcome=Outcome.SUCCESS, text=text, message_id=f"{RUN}-1")
 
 
-async def read(runs: Runs, *modes: str, threads: Threads | None = None, **options: Any) -> list[Frame]:
-    reader = RunReader(runs, threads or Threads(), THREAD, runs.row, modes, Redactor([SECRET]), **options)  # type: ignore[arg-type]  # stand-ins with what it asks for
+async def read(
+    runs: Runs, *modes: str, messages: tuple[dict[str, Any], ...] = ANSWERED, run_id: str = RUN, **options: Any
+) -> list[Frame]:
+    threads = Threads(run_id, messages)
+    reader = RunReader(runs, threads, THREAD, runs.row, modes, Redactor([SECRET]), **options)  # type: ignore[arg-type]  # stand-ins with what it asks for
     async with aclosing(reader.frames()) as frames:
         return [frame async for frame in frames]
 
 
 def text_of(frames: Sequence[Frame]) -> str:
     return "".join(frame.data[0]["content"] for frame in frames if frame.event == "messages")
+
+
+def started(seq: int, call: str) -> ToolStarted:
+    return ToolStarted(run_id=RUN, seq=seq, call_id=call, tool="look", summary="")
+
+
+def ended(seq: int, call: str) -> ToolEnded:
+    return ToolEnded(run_id=RUN, seq=seq, call_id=call, tool="look", ok=True)
+
+
+LOOKING = (
+    *(delta(1, "A"), delta(2, "B"), started(3, "a"), ended(4, "a"), started(5, "b"), ended(6, "b")),
+    *(started(7, "c"), ended(8, "c"), delta(9, "C", 3)),
+    Finished(run_id=RUN, seq=10, outcome=Outcome.SUCCESS, text="C", message_id=f"{RUN}-3"),
+)
+"""Two calls one after the other, another round without words, and the answer."""
 
 
 def tell(runs: Runs, *events: AnyRunEvent) -> None:
@@ -224,8 +269,34 @@ async def test_whoever_comes_back_gets_the_rest_once(runs: Runs, cut: int) -> No
     known = [frame for frame in whole if frame.id and not frame.more][:cut]
     rest = await read(runs, "messages-tuple", "custom", "values", after=known[-1].id)
     later = whole[whole.index(known[-1]) + 1 :]
-    assert later == rest[1:]
+    # The state may come once more: nothing tells whether it was told with the event before.
+    assert later == [frame for frame in rest[1:] if frame.event != "values" or frame in later]
     assert "gap" not in {frame.event for frame in rest}
+
+
+async def test_calls_results_and_tokens_are_told_when_the_thread_holds_them(runs: Runs) -> None:
+    tell(runs, *LOOKING)
+    frames = await read(runs, "messages-tuple", messages=LOOKED, whole=True)
+    found = [frame.data for frame in frames if frame.event == "messages"]
+    assert [about["langgraph_node"] == "tools" for _, about in found] == [each["type"] == "tool" for each, _ in found]
+    told: list[str] = []
+    for message, _ in found:
+        calls = [f"{part['index']} {part['name']} {part['args']}" for part in message.get("tool_call_chunks", ())]
+        tokens = [f"{message['usage_metadata']['input_tokens']} in"] if message.get("usage_metadata") else []
+        told.append(" ".join([message["content"], *calls, *tokens]).strip())
+    assert told == [
+        *("A", "B", '0 look {"at": "a"} 1 in', '1 look {"at": "b"}', "seen a", "seen b"),
+        *('0 look {"at": "c"} 2 in', "seen c", "C", "3 in"),
+    ]
+
+
+@pytest.mark.parametrize("cut", range(1, 16))
+async def test_who_comes_back_between_calls_gets_the_rest_once(runs: Runs, cut: int) -> None:
+    tell(runs, *LOOKING)
+    whole = await read(runs, "messages-tuple", "custom", messages=LOOKED, whole=True)
+    known = [frame for frame in whole if frame.id and not frame.more][:cut]
+    rest = await read(runs, "messages-tuple", "custom", messages=LOOKED, after=known[-1].id)
+    assert whole[whole.index(known[-1]) + 1 :] == rest[1:]
 
 
 async def test_an_id_of_another_process_is_a_gap_with_the_turn_as_it_is(runs: Runs) -> None:
@@ -253,14 +324,13 @@ NOTED = message("note", "ai", "Written by a program.")
 async def test_what_programs_wrote_afterwards_is_not_told_as_the_runs_words(
     runs: Runs, written: tuple[dict[str, Any], ...], own: list[str]
 ) -> None:
-    threads = Threads(run_id="", messages=written)
     tell(runs, delta(1, "A"), finished(2))
-    frames = await read(runs, "updates", "values", after="6-40-3", threads=threads)
+    frames = await read(runs, "updates", "values", after="6-40-3", messages=written, run_id="")
     (gap,) = [frame.data for frame in frames if frame.event == "gap"]
     assert [each["content"] for each in gap["messages"]] == own
     assert frames[-2].data["messages"] == list(written), "the thread's values are told as they are"
 
-    frames = await read(runs, "updates", whole=True, threads=threads)
+    frames = await read(runs, "updates", whole=True, messages=written, run_id="")
     updates = [update["messages"] for frame in frames if frame.event == "updates" for update in frame.data.values()]
     assert [each["content"] for messages in updates for each in messages] == own
 
@@ -274,6 +344,29 @@ async def test_what_is_not_kept_any_more_is_a_gap(runs: Runs, monkeypatch: pytes
     assert text_of(frames) == "12345678"
 
 
+async def test_stored_events_take_the_place_of_those_that_are_not_kept(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "KEPT_EVENTS", 3)
+    tell(runs, *LOOKING)
+    runs.stored = [*LOOKING[1:]]
+    frames = await read(runs, "custom", after="7-3-5")
+    assert [(frame.event, (frame.data or {}).get("call_id")) for frame in frames][1:] == [
+        *[("custom", call) for call in ("a", "b", "b", "c", "c")],
+        *[("custom", None), ("gap", None), ("end", None)],
+    ]
+    assert [bool(frame.id and not frame.more) for frame in frames][1:] == [False] * 6 + [True, True]
+
+
+async def test_of_a_run_that_was_taken_up_again_the_new_events_are_told(runs: Runs) -> None:
+    runs.stored = [started(3, "a"), Resumed(run_id=RUN, seq=4, attempt=2), started(5, "b"), finished(6)]
+    frames = await read(runs, "custom", after="6-40-5")
+    told = [frame.data["type"] for frame in frames if frame.event == "custom"]
+    assert told == ["resumed", "tool_started", "finished"]
+    frames = await read(runs, "custom", after="7-5-5")
+    assert [frame.data["type"] for frame in frames if frame.event == "custom"] == ["finished"]
+
+
 async def test_a_run_of_an_earlier_process_is_told_from_the_store(runs: Runs) -> None:
     runs.stored = [delta(3, "A"), ToolStarted(run_id=RUN, seq=4, call_id="c", tool="ls", summary=""), finished(5)]
     frames = await read(runs, "messages-tuple", "custom", whole=True)
@@ -285,7 +378,7 @@ async def test_a_message_that_is_asked_for_once_more_takes_the_place_of_what_was
     tell(runs, delta(1, "Wrong"), TextReset(run_id=RUN, seq=2, message_id=f"{RUN}-1"), delta(3, "Right"), finished(4))
     frames = await read(runs, "messages-tuple", whole=True)
     kinds = [(frame.data[0]["type"], frame.data[0]["content"]) for frame in frames if frame.event == "messages"]
-    assert kinds == [("AIMessageChunk", "Wrong"), ("remove", ""), ("AIMessageChunk", "Right")]
+    assert kinds[:3] == [("AIMessageChunk", "Wrong"), ("remove", ""), ("AIMessageChunk", "Right")]
 
 
 async def test_a_process_that_stops_ends_the_stream_without_an_end(runs: Runs) -> None:

@@ -1,157 +1,149 @@
-"""The authorization table: every resource, who may ask for it, and that other people's ids lead nowhere."""
+"""Who may ask what: every route with every kind of session and token, and with other people's ids."""
 
 from __future__ import annotations
 
+import json
+import re
+import uuid
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import pytest
+from fastapi.routing import iter_route_contexts
 from sqlalchemy import select
 
-from bot.http.panel.operating import now_router, people_router, system_router
-from bot.http.panel.reading import own_router, skills_router, threads_router, usage_router
-from bot.http.resources.routes import resource_routers
-from bot.store import conversations, runs, tables
+from bot.access.signin import SCOPES
+from bot.http.auth import CSRF_HEADER, SAFE
+from bot.http.parts import routers
+from bot.http.server import make_app
+from bot.store import conversations, prompts, runs, schedules, tables
 from channels.message import Quote
 from harness.events import Usage
 from harness.memory.config import MemorySettings
-from tests.bot.core import ANN, BOB
-from tests.bot.http.served import ADMIN, PERSON, ServedCore, served
+from tests.bot.core import ANN, BOB, RULES
+from tests.bot.http.routes import ASK, GRAPH, OPEN, SIGNED_IN, TABLE, Route, filled
+from tests.bot.http.served import ADMIN, PERSON, Remembering, ServedCore, served, time_goes_on
+from tests.bot.http.test_admin_actions import reminder
+from tests.bot.http.test_artifacts import makes_a_file
 from tests.bot.runs.test_approvals import asks
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import httpx
     from sqlalchemy import Connection
 
-NONE: dict[str, Any] = {}
-TABLE: dict[tuple[str, str], tuple[str, Any]] = {
-    ("GET", "/api/health"): ("read", None),
-    ("GET", "/api/now"): ("operate", None),
-    ("GET", "/api/turns"): ("read", None),
-    ("POST", "/api/turns/{run_id}/stop"): ("runs", None),
-    ("POST", "/api/turns/{run_id}/run-now"): ("runs", None),
-    ("POST", "/api/turns/{run_id}/drop"): ("runs", None),
-    ("GET", "/api/approvals"): ("read", None),
-    ("POST", "/api/approvals/{approval}"): ("runs", {"decision": "deny"}),
-    ("GET", "/api/mcp"): ("operate", None),
-    ("GET", "/api/pairings"): ("operate", None),
-    ("POST", "/api/pairings/{request}"): ("admin", {"let_in": False}),
-    ("POST", "/api/pairings"): ("admin", {"code": "ABCD-EFGH"}),
-    ("GET", "/api/access"): ("operate", None),
-    ("POST", "/api/access"): ("admin", {"subject": "memory:55"}),
-    ("DELETE", "/api/access/{subject}"): ("admin", None),
-    ("GET", "/api/transcripts"): ("read", None),
-    ("GET", "/api/transcripts/{thread_id}"): ("read", None),
-    ("GET", "/api/usage"): ("read", None),
-    ("GET", "/api/schedules"): ("read", None),
-    ("DELETE", "/api/schedules/{schedule_id}"): ("threads", None),
-    ("GET", "/api/memory"): ("read", None),
-    ("POST", "/api/memory"): ("threads", {"text": "I like tea."}),
-    ("PUT", "/api/memory/{fact}"): ("threads", {"text": "I like coffee."}),
-    ("DELETE", "/api/memory/{item}"): ("threads", None),
-    ("DELETE", "/api/memory"): ("threads", None),
-    ("PUT", "/api/memory"): ("threads", {"on": True}),
-    ("GET", "/api/memories"): ("operate", None),
-    ("GET", "/api/skills"): ("read", None),
-    ("POST", "/api/skills"): ("admin", {"address": "http://127.0.0.1/x.zip"}),
-    ("GET", "/api/skills/installs"): ("admin", None),
-    ("PUT", "/api/skills/{name}"): ("admin", {"on": False}),
-    ("POST", "/api/skills/{name}/on"): ("admin", {"digest": "0" * 64}),
-    ("PUT", "/api/uploads/skills/{file_name}"): ("admin", NONE),
-    ("DELETE", "/api/skills/{name}"): ("admin", None),
-    ("GET", "/api/agents"): ("read", None),
-    ("GET", "/api/models"): ("read", None),
-    ("GET", "/api/configuration"): ("admin", None),
-    ("POST", "/api/configuration/check"): ("admin", {"text": "", "base": ""}),
-    ("POST", "/api/configuration/apply"): ("admin", {"text": "", "base": ""}),
-}
-"""(method, path) -> the scope that it needs, and a body that is understood."""
-PAGES = {
-    "/now": "operate",
-    "/people": "operate",
-    "/mcp": "operate",
-    "/configuration": "admin",
-    "/threads": "read",
-    "/threads/{thread_id}": "read",
-    "/why/{subject}": "operate",
-    "/usage": "read",
-    "/memory": "read",
-    "/schedules": "read",
-    "/skills": "read",
-}
-ALL = ("read", "threads", "runs", "operate", "admin")
-FILLED = {
-    **dict.fromkeys(("run_id", "approval", "request", "thread_id", "schedule_id", "fact", "item", "name"), "nosuch"),
-    "subject": "memory:nosuch",
+NAMED = re.compile(r"\{(\w+)")
+OWN, ALL = frozenset({"read", "threads", "runs"}), frozenset(SCOPES)
+NOWHERE = {
     "file_name": "nosuch.zip",
+    "path": "nosuch/at/all",
+    "subject": "memory:nosuch",
+    "thread_id": "00000000-0000-4000-8000-000000000000",
 }
+"""What there is not, where its name has to look like one; else it is called nosuch."""
 
 
-async def sent(client: httpx.AsyncClient, method: str, path: str, body: Any) -> httpx.Response:
-    return await client.request(method, path.format(**FILLED), json=body)
+@dataclass(frozen=True)
+class Asker:
+    """scopes: what they may do. client: None for nobody."""
+
+    name: str
+    scopes: frozenset[str]
+    client: httpx.AsyncClient
+    is_session: bool = False
+    is_somebody: bool = True
 
 
-async def test_every_resource_is_in_the_table(tmp_path: Path) -> None:
+async def askers(world: ServedCore) -> list[Asker]:
+    async def token(name: str, person: str, scopes: frozenset[str], given: Sequence[str]) -> Asker:
+        return Asker(name, scopes, await world.program(person, *given))
+
+    return [
+        Asker("nobody", frozenset(), world.client(), is_somebody=False),
+        Asker("a member's session", OWN, await world.browser(PERSON), is_session=True),
+        Asker("an administrator's session", ALL, await world.browser(ADMIN), is_session=True),
+        *[await token(f"a token for {each}", ADMIN, frozenset({each}), [each]) for each in SCOPES],
+        await token("a member's token for all", PERSON, OWN, SCOPES),
+        await token("a token that is good for nothing", PERSON, frozenset(), ("operate", "admin")),
+        await token("a program of its own", "api:own", ALL, SCOPES),
+    ]
+
+
+async def ask(
+    world: ServedCore, client: httpx.AsyncClient, method: str, path: str, ids: Mapping[str, str] = NOWHERE
+) -> tuple[int, dict[str, Any], str]:
+    """What a route of the table answers: the status, the error and the text; of a stream its beginning alone."""
+    route = TABLE[method, path]
+    known = (
+        {name: "nosuch" for name in NAMED.findall(f"{path} {route.body} {route.form}")} | dict(ids) | dict(route.place)
+    )
+    address = filled(path.replace(":path}", "}"), known)
+    about: dict[str, Any] = {"headers": {"Accept": "text/html"}} if route.page else {}
+    if route.form is not None:
+        about["data"] = filled(route.form, known)
+    elif route.body is not None:
+        about["json"] = filled(route.body, known)
+    # What waits for an answer needs the clock to go on, which takes time.
+    clock = time_goes_on(world) if route.scope == "runs" else nullcontext()
+    async with clock, client.stream(method, address + route.query, **about) as answer:
+        if answer.headers.get("content-type", "").startswith("text/event-stream"):
+            return answer.status_code, {}, ""
+        text = (await answer.aread()).decode()
+    error = json.loads(text)["error"] if answer.status_code >= 400 and text.startswith('{"error"') else {}
+    return answer.status_code, error, text
+
+
+def expected(route: Route, asker: Asker) -> tuple[int, str]:
+    """The status and, where it is the answer to who asks, the error's code."""
+    if route.scope == OPEN:
+        return route.answer, ""
+    if not asker.is_somebody:
+        return (303, "") if route.page else (401, "not_signed_in")
+    if route.scope not in (SIGNED_IN, *asker.scopes):
+        return 403, "" if route.page else f"missing_scope {route.scope}"
+    if route.sessions and not asker.is_session:
+        return 403, "not_a_session"
+    if route.form is not None and route.answer == 204 and not asker.is_session:
+        return 303, ""  # who does not send what the pages' scripts send is led on
+    return route.answer, ""
+
+
+def told(status: int, error: dict[str, Any]) -> tuple[int, str]:
+    code = error.get("code", "")
+    refused = code in ("not_signed_in", "missing_scope", "not_a_session")
+    return status, " ".join([code, *error.get("scopes", ())]) if refused else ""
+
+
+async def test_every_route_is_in_the_table(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
-        found = {
-            (method, route.path)  # type: ignore[attr-defined]
-            for router in resource_routers(world.served)
-            for route in router.routes
-            for method in route.methods  # type: ignore[attr-defined]
-        }
+        app = make_app(world.parts.settings.http, routers(world.served))
+        found = {(method, each.path) for each in iter_route_contexts(app.routes) for method in each.methods or ()}
         assert found == TABLE.keys()
-        pages = [now_router, people_router, system_router, threads_router, usage_router, own_router, skills_router]
-        shown = {
-            route.path  # type: ignore[attr-defined]
-            for page in pages
-            for route in page(world.served, None).routes  # type: ignore[arg-type]  # nothing is shown
-            if route.methods == {"GET"}  # type: ignore[attr-defined]
-        }
-        pieces = {"/now/live", "/people/list", "/memory/list", "/skills/list"}
-        assert shown - pieces == PAGES.keys()
 
 
-async def test_nobody_gets_anything_without_signing_in(tmp_path: Path) -> None:
+async def test_every_route_answers_everybody_as_the_table_says(tmp_path: Path) -> None:
+    async with served(tmp_path, memory_settings=MemorySettings(enabled=True)) as world:
+        wrong = []
+        for asker in await askers(world):
+            await world.clock.advance(10)  # signing in has a rate
+            for (method, path), route in TABLE.items():
+                status, error, _ = await ask(world, asker.client, method, path)
+                wanted = expected(route, asker)
+                if told(status, error) != wanted:
+                    wrong.append((asker.name, method, path, told(status, error), error, wanted))
+        assert not wrong, "\n".join(map(str, wrong))
+
+
+async def test_what_a_browser_was_led_to_send_is_refused(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
-        nobody = world.client()
-        for (method, path), (_, body) in TABLE.items():
-            answer = await sent(nobody, method, path, body)
-            assert (answer.status_code, answer.json()["error"]["code"]) == (401, "not_signed_in"), path
-        for path in PAGES:
-            answer = await nobody.get(path.format(**FILLED))
-            assert (answer.status_code, answer.headers["location"]) == (303, "/signin"), path
-        for path in ("/now/live", "/people/list", "/memory/list", "/skills/list"):
-            assert (await nobody.get(path)).status_code == 401
-
-
-@pytest.mark.parametrize("scope", ALL)
-async def test_a_token_is_good_for_its_scope_alone(tmp_path: Path, scope: str) -> None:
-    async with served(tmp_path) as world:
-        program = await world.program(ADMIN, scope)
-        for (method, path), (needed, body) in TABLE.items():
-            answer = await sent(program, method, path, body)
-            refused = answer.status_code == 403 and answer.json()["error"]["code"] == "missing_scope"
-            assert refused == (needed != scope), (method, path, answer.status_code, answer.text)
-            assert answer.status_code != 401
-            assert answer.status_code < 500, (method, path, answer.text)
-
-
-async def test_who_is_no_administrator_operates_nothing_whatever_their_token_says(tmp_path: Path) -> None:
-    async with served(tmp_path) as world:
-        person = await world.program(PERSON, *ALL)
-        browser = await world.browser(PERSON)
-        for (method, path), (needed, body) in TABLE.items():
-            for client in (person, browser):
-                answer = await sent(client, method, path, body)
-                refused = answer.status_code == 403 and answer.json()["error"]["code"] == "missing_scope"
-                assert refused == (needed in ("operate", "admin")), (method, path, answer.text)
-        for path, needed in PAGES.items():
-            answer = await browser.get(path.format(**FILLED))
-            assert (answer.status_code == 403) == (needed in ("operate", "admin")), path
-        for path in ("/api/turns", "/api/transcripts", "/api/usage", "/api/schedules"):
-            answer = await person.get(path, params={"everybody": "true"})
-            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "missing_scope")
+        browser = await world.browser(ADMIN)
+        del browser.headers[CSRF_HEADER]
+        for (method, path), route in TABLE.items():
+            if method not in SAFE and route.scope != OPEN:
+                status, error, _ = await ask(world, browser, method, path)
+                assert (status, error.get("code")) == (403, "csrf"), (method, path)
 
 
 async def test_a_revoked_person_is_shut_out_at_once(tmp_path: Path) -> None:
@@ -166,32 +158,102 @@ async def test_a_revoked_person_is_shut_out_at_once(tmp_path: Path) -> None:
         assert (await seven.get("/api/memory")).status_code == 401
 
 
+@dataclass
+class Belongings:
+    """Makes what a member has, new for each route that names something of it."""
+
+    world: ServedCore
+    session: httpx.AsyncClient
+    made: int = 0
+
+    async def of(self, path: str) -> dict[str, str]:
+        """The ids that a route names."""
+        self.made += 1
+        if path.startswith((GRAPH, "/v1")):
+            async with time_goes_on(self.world):
+                return await self._of_program()
+        if "{chat}" in path or "{upload_id}" in path:
+            return await self._of_chat()
+        if "memory" in path:
+            fact = await self.world.memory.add(PERSON, f"k{self.made}", f"I like tea {self.made}, a secret.", PERSON)
+            return {"fact": fact.id, "item": fact.id}
+        if "schedule" in path:
+            row = replace(reminder(self.world, f"s{self.made}"), person=PERSON)
+            await self.world.store.write(lambda tx: schedules.create(tx, row))
+            return {"schedule_id": row.id}
+        return await self._of_turn(queued=path.endswith(("/run-now", "/drop")))
+
+    async def _of_program(self) -> dict[str, str]:
+        thread_id = (await self.session.post(f"{GRAPH}/threads", json={})).json()["thread_id"]
+        run_id = (await self.session.post(f"{GRAPH}/threads/{thread_id}/runs", json=ASK)).json()["run_id"]
+        await self.session.get(f"{GRAPH}/threads/{thread_id}/runs/{run_id}/join")
+        ids = {"thread_id": thread_id, "run_id": run_id, "checkpoint_id": "now"}
+        return ids | {"response_id": f"resp_{uuid.UUID(run_id).hex}"}
+
+    async def _of_chat(self) -> dict[str, str]:
+        text = f"a secret file {self.made}"
+        await makes_a_file(self.world, text, "secret.txt", "secret")
+        chat = (await self.session.post("/api/conversations")).json()["chat"]
+        upload = (await self.session.post("/api/uploads", params={"name": "a.txt"}, content=b"secret")).json()["id"]
+        body = {"text": text, "client_id": "1", "attachments": [upload]}
+        await self.session.post(f"/api/conversations/{chat}/messages", json=body)
+        await self.world.clock.advance(1)
+        await self.world.answered()
+        await self.world.clock.until(self.world.delivery.drained())
+        messages = (await self.session.get(f"/api/conversations/{chat}/messages")).json()["messages"]
+        (file,) = [each["message_id"] for each in messages if each["author"] == "bot" and each["file"]]
+        return {"chat": chat, "message_id": file, "upload_id": upload}
+
+    async def _of_turn(self, *, queued: bool) -> dict[str, str]:
+        group, known = f"g{self.made}", await self.world.store.read(runs.unended)
+        await self.world.say("a secret letter", BOB, group, name="Bob")
+        await self.world.clock.advance(2)
+        await self.world.say("another secret", BOB, group, name="Bob")
+        await self.world.clock.advance(2)
+        found = await self.world.store.read(runs.unended)
+        working, waiting = [each for each in found if each.run_id not in {old.run_id for old in known}]
+        open_ = await self.world.store.read(lambda tx: prompts.open_approvals(tx, working.run_id))
+        ids = {"run_id": (waiting if queued else working).run_id, "thread_id": working.thread_id}
+        return ids | {"approval": open_[0].prompt_id}
+
+
 async def test_other_peoples_ids_lead_nowhere(tmp_path: Path) -> None:
-    async with served(tmp_path, memory_settings=MemorySettings(enabled=True)) as world:
-        ids = await _of_ann(world)
-        bob = await world.program(PERSON, "read", "threads", "runs")
-        for method, path, body in (
-            ("POST", f"/api/turns/{ids['run']}/stop", None),
-            ("POST", f"/api/turns/{ids['run']}/run-now", None),
-            ("POST", f"/api/turns/{ids['queued']}/drop", None),
-            ("POST", f"/api/approvals/{ids['approval']}", {"decision": "once"}),
-            ("GET", f"/api/transcripts/{ids['thread']}", None),
-            ("PUT", f"/api/memory/{ids['fact']}", {"text": "I like coffee."}),
-            ("DELETE", f"/api/memory/{ids['fact']}", None),
-        ):
-            theirs = await bob.request(method, path, json=body)
-            none = await bob.request(method, path.replace(path.split("/")[3], "nosuch"), json=body)
-            assert (theirs.status_code, theirs.json()) == (404, none.json()), path
-        assert (await bob.get("/api/turns")).json()["turns"] == []
-        assert (await bob.get("/api/approvals")).json() == []
-        assert (await bob.get("/api/transcripts")).json()["threads"] == []
-        assert (await bob.get("/api/memory")).json()["items"] == []
-        page = await (await world.browser(PERSON)).get(f"/threads/{ids['thread']}")
-        assert page.status_code == 404
-        assert "secret" not in page.text
-        ann = await world.program(ADMIN, "read", "threads", "runs")
-        assert len((await ann.get("/api/turns")).json()["turns"]) == 2
-        assert (await ann.get(f"/api/transcripts/{ids['thread']}")).status_code == 200
+    about: dict[str, Any] = {"harness": Remembering(), "memory_settings": MemorySettings(enabled=True)}
+    rules = replace(RULES, groups=frozenset(f"memory:g{number}" for number in range(len(TABLE))))
+    async with served(tmp_path, rules, **about) as world:
+        asks(world, "a secret letter")
+        change = world.editor.allow("memory:7", "test")
+        await world.store.write(change.write)
+        change.committed()
+        bob = await world.browser(PERSON)
+        others = [
+            await world.browser("memory:7"),
+            await world.program("memory:7"),
+            await world.program("api:own", *OWN),
+        ]
+        admins = [await world.browser(ADMIN), await world.program(ADMIN)]
+        belongings = Belongings(world, bob)
+        wrong: list[tuple[object, ...]] = []
+        for (method, path), route in TABLE.items():
+            if route.own is None:
+                continue
+            ids = await belongings.of(path)
+            for client in others if route.admins is not None else [*others, *admins]:
+                none, theirs = await ask(world, client, method, path), await ask(world, client, method, path, ids)
+                if none[:2] != theirs[:2] or none[0] != route.answer or "secret" in theirs[2]:
+                    wrong.append(("another's", method, path, none[:2], theirs[:2]))
+            own = await ask(world, bob, method, path, ids)
+            if own[0] != route.own:
+                wrong.append(("own", method, path, own[:2], route.own))
+            if route.admins is not None:
+                by_admin = await ask(world, admins[0], method, path, await belongings.of(path))
+                if by_admin[0] != route.admins or "secret" in by_admin[2]:
+                    wrong.append(("an administrator", method, path, by_admin[:2], route.admins))
+        assert not wrong, "\n".join(map(str, wrong))
+        for client in (*others, *admins):
+            for path in ("/api/turns", "/api/approvals", "/api/transcripts", "/api/memory", "/api/conversations"):
+                assert "secret" not in (await client.get(path)).text, path
+            assert (await client.post(f"{GRAPH}/threads/search", json={})).json() == []
 
 
 async def test_of_a_group_a_member_reads_their_own_exchanges_alone(tmp_path: Path) -> None:
@@ -253,24 +315,6 @@ async def test_of_anothers_private_chat_nobody_has_a_part(tmp_path: Path) -> Non
 
 def runs_known(tx: Connection) -> list[Any]:
     return list(tx.execute(select(tables.runs)).all())
-
-
-async def _of_ann(world: ServedCore) -> dict[str, str]:
-    """Something of everything that ANN has."""
-    asks(world, "a secret letter")
-    await world.say("a secret letter", ANN)
-    await world.say("another secret", ANN)
-    await world.clock.advance(2)
-    fact = await world.memory.add(ADMIN, "k", "I like tea.", ADMIN)
-    working, queued = await world.store.read(runs.unended)
-    (approval,) = (await (await world.program(ADMIN)).get("/api/approvals")).json()
-    return {
-        "run": working.run_id,
-        "queued": queued.run_id,
-        "approval": approval["id"],
-        "thread": working.thread_id,
-        "fact": fact.id,
-    }
 
 
 async def test_administrators_see_figures_of_others_and_no_words(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import TYPE_CHECKING, Any
 
 from bot.files.uploads import UploadLimits
+from bot.http.api import threads
 from bot.http.api.runs import MOST_BEFORE
 from bot.http.auth import Gatekeeper
 from bot.http.listener import listening
@@ -13,6 +15,7 @@ from bot.http.parts import routers
 from bot.http.server import HttpServer
 from bot.process.http import http_parts
 from bot.store.identity import chat_of
+from harness.errors import ThreadTooLarge
 from harness.guardrails.approvals import ADMINS
 from tests.bot.core import BOB
 from tests.bot.http.served import ADMIN, PERSON, ServedCore, served
@@ -194,3 +197,41 @@ async def test_a_program_is_shut_out_by_the_end_of_its_token_and_that_is_said(tm
         assert (await program.get("/api/me")).status_code == 200
         assert await world.parts.signins.revoke("ci")
         assert (await program.get("/api/me")).status_code == 401
+
+
+async def test_the_body_of_an_answer_does_not_wait_until_its_head_has_arrived(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        assert (await world.client().get("/healthz")).status_code == 200
+        (connection,) = world.server._server.server_state.connections
+        asked = connection.transport.get_extra_info("socket")
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
+
+async def test_changes_and_copies_of_threads_have_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "WRITES_AT_ONCE", 2)
+    monkeypatch.setattr(threads, "COPIES_AT_ONCE", 1)
+
+    async def too_large(*_: object, **__: object) -> None:
+        raise ThreadTooLarge("a thread holds at most 2 messages")
+
+    async with served(tmp_path) as world:
+        program, other = await world.program(PERSON), await world.program(ADMIN)
+        thread = f"{GRAPH}/threads/{(await program.post(f'{GRAPH}/threads', json={})).json()['thread_id']}"
+        body = {"values": {"messages": [{"role": "user", "content": "Noted."}]}}
+
+        async def told(answer: httpx.Response) -> tuple[int, str]:
+            return answer.status_code, answer.json()["error"]["code"]
+
+        assert (await program.post(f"{thread}/state", json=body)).status_code == 200
+        with monkeypatch.context() as full:
+            full.setattr(world.harness, "change", too_large)
+            assert await told(await program.post(f"{thread}/state", json=body)) == (413, "too_long")
+        refused = await program.post(f"{thread}/state", json=body)
+        assert await told(refused) == (429, "too_many_requests")
+        assert refused.headers["retry-after"] == "10"
+        assert (await program.post(f"{thread}/copy")).status_code == 200
+        assert await told(await program.post(f"{thread}/copy")) == (429, "too_many_requests")
+        others = f"{GRAPH}/threads/{(await other.post(f'{GRAPH}/threads', json={})).json()['thread_id']}"
+        assert (await other.post(f"{others}/copy")).status_code == 200, "each person has their own"
+        await world.clock.advance(10)
+        assert (await program.post(f"{thread}/state", json=body)).status_code == 200

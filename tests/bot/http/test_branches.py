@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.http.errors import HttpProblem
-from bot.http.page.branches import _title, cut_at
+from bot.http.page import branches as making
+from bot.http.page.branches import AT_ONCE, _title, cut_at
 from bot.store import branches, forgetting
 from bot.store.branches import Place
 from bot.store.forgetting import DeletionKind, DeletionRow
@@ -263,3 +264,60 @@ async def test_none_is_made_of_what_is_being_deleted(tmp_path: Path) -> None:
         assert (refused.status_code, refused.json()["error"]["code"]) == (409, "being_deleted")
         listed = (await bob.get("/api/conversations")).json()["conversations"]
         assert [each["chat"] for each in listed] == [chat]
+
+
+async def test_too_many_and_too_long_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with served(tmp_path) as world:
+        bob = await world.browser(PERSON)
+        chat = (await bob.post("/api/conversations")).json()["chat"]
+        messages = await said(world, bob, chat, "first")
+
+        async def refused() -> tuple[int, str]:
+            answer = await bob.post(f"/c/{chat}/branch", data={"message": messages[1]["message_id"]})
+            return answer.status_code, answer.json()["error"]["code"]
+
+        with monkeypatch.context() as bounds:
+            bounds.setattr(making, "MOST_CHARACTERS", len("firstecho: first") - 1)
+            assert await refused() == (413, "branch_too_long")
+            bounds.setattr(making, "MOST_CHARACTERS", len("firstecho: first"))
+            await branched(bob, chat, messages[1])
+            bounds.setattr(branches, "MOST_OF_CHAT", 1)
+            assert await refused() == (409, "too_many_branches")
+            bounds.setattr(branches, "MOST_OF_CHAT", 2)
+            bounds.setattr(branches, "MOST_A_DAY", 1)
+            assert await refused() == (429, "branches_used_up")
+        for _ in range(AT_ONCE - 4):
+            await branched(bob, chat, messages[1])
+        assert await refused() == (429, "too_many_requests")
+        listed = (await bob.get("/api/conversations")).json()["conversations"]
+        assert len(listed) == AT_ONCE - 2, "nothing is left of those"
+        await world.clock.advance(10)
+        await branched(bob, chat, messages[1])
+
+
+async def test_the_files_of_one_branch_are_copied_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with served(tmp_path) as world:
+        bob = await world.browser(PERSON)
+        chat = (await bob.post("/api/conversations")).json()["chat"]
+        messages = await said(world, bob, chat, "first")
+        at_once: list[int] = []
+        working = 0
+
+        async def copy(*_: object) -> bool:
+            nonlocal working
+            working += 1
+            at_once.append(working)
+            await all_forked.wait()
+            working -= 1
+            return True
+
+        async def forked(*args: Any, **about: Any) -> bool:
+            if len(world.harness.forks) == 2:
+                all_forked.set()
+            return await fork(*args, **about)
+
+        all_forked, fork = asyncio.Event(), world.harness.fork
+        monkeypatch.setattr(world.harness, "fork", forked)
+        monkeypatch.setattr(world.parts.sandboxes, "copy", copy)
+        await asyncio.gather(*(branched(bob, chat, messages[1]) for _ in range(3)))
+        assert at_once == [1, 1, 1]

@@ -6,7 +6,6 @@ import asyncio
 import json
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import requests
@@ -25,16 +24,11 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from bot.access.signin import SCOPES
-from harness.context import ThreadView
 from harness.memory.config import MemorySettings
-from tests.bot.http.served import ADMIN, ServedCore, served
-from tests.bot.http.test_authorization import TABLE as RESOURCES
-from tests.bot.scripted_harness import ScriptedHarness
-from tests.flow.test_api_access import ASK
-from tests.flow.test_api_access import TABLE as PROGRAMS
+from tests.bot.http.routes import ASK, GRAPH, TABLE, filled
+from tests.bot.http.served import ADMIN, Remembering, ServedCore, served, time_goes_on
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     import httpx
@@ -42,7 +36,6 @@ if TYPE_CHECKING:
 
     Operation = APIOperation[Any, Any, Any, Any]
 
-GRAPH = "/api/langgraph"
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -79,59 +72,24 @@ NEVER = {
     ),
 }
 """Routes that refuse all that they are asked here, and why; their other tests do better."""
-CONVERSATIONS: dict[tuple[str, str], tuple[str, Any]] = {
-    ("POST", "/api/conversations/{chat}/messages"): ("runs", {"text": "Hello again", "client_id": "2"}),
-    ("POST", "/api/conversations/{chat}/presses"): ("runs", {"message_id": "m", "data": "d", "client_id": "3"}),
-}
 STREAMED = ("/v1/chat/completions", "/v1/responses")
 """Routes whose body says whether the answer is a stream."""
-CALL = {"id": "c", "name": "look", "args": {}, "type": "tool_call"}
-MESSAGES: tuple[dict[str, Any], ...] = (
-    {"type": "human", "id": "m1", "content": "Hello"},
-    {"type": "ai", "id": "m2", "content": "", "tool_calls": [CALL], "usage_metadata": None},
-    {"type": "tool", "id": "m3", "content": "seen", "tool_call_id": "c", "status": "success"},
-)
-
-
-class Remembering(ScriptedHarness):
-    """Each of its threads has one state."""
-
-    async def views(
-        self, thread_id: str, *, at: str | None = None, before: str | None = None, limit: int = 1
-    ) -> list[ThreadView]:
-        if at not in (None, "now"):
-            return []
-        common: Any = {"parent_id": "before", "created_at": "2026-01-01T00:00:00+00:00", "run_id": uuid.uuid4().hex}
-        return [ThreadView(checkpoint_id="now", step=3, open=True, messages=MESSAGES, todos=({"a": 1},), **common)]
-
-
-@asynccontextmanager
-async def time_goes_on(world: ServedCore) -> AsyncIterator[None]:
-    async def turn() -> None:
-        while True:
-            await world.clock.advance(0.5)
-            await asyncio.sleep(0.02)
-
-    turning = asyncio.create_task(turn())
-    try:
-        yield
-    finally:
-        turning.cancel()
-        await asyncio.wait({turning})
 
 
 async def known(client: httpx.AsyncClient, path: str) -> dict[str, str]:
     """Ids of what the one who asks has, made for one route."""
-    ids = {"assistant_id": "default", "name": "default", "checkpoint_id": "now"}
+    ids = {"assistant_id": "default", "name": "default", "checkpoint_id": "now", "subject": "memory:55"}
     if path.startswith((GRAPH, "/v1")):
         thread_id = (await client.post(f"{GRAPH}/threads", json={})).json()["thread_id"]
         run_id = (await client.post(f"{GRAPH}/threads/{thread_id}/runs", json=ASK)).json()["run_id"]
         await client.get(f"{GRAPH}/threads/{thread_id}/runs/{run_id}/join")
         plain = uuid.UUID(run_id).hex
-        ids |= {"thread_id": thread_id, "run_id": run_id, "plain_run_id": plain, "response_id": f"resp_{plain}"}
+        ids |= {"thread_id": thread_id, "run_id": run_id, "response_id": f"resp_{plain}"}
     if "{chat}" in path:
         ids["chat"] = (await client.post("/api/conversations")).json()["chat"]
         await client.post(f"/api/conversations/{ids['chat']}/messages", json={"text": "Hello", "client_id": "1"})
+    if "{upload_id}" in path:
+        ids["upload_id"] = (await client.post("/api/uploads", params={"name": "a.txt"}, content=b"x")).json()["id"]
     if path.startswith("/api/memory/"):
         fact = {"text": f"My number is {uuid.uuid4()}."}
         ids["fact"] = ids["item"] = (await client.post("/api/memory", json=fact)).json()["items"][-1]["id"]
@@ -144,12 +102,6 @@ async def program(world: ServedCore) -> httpx.AsyncClient:
     return world.client(Authorization=f"Bearer {secret}")
 
 
-def filled(value: Any, ids: dict[str, str]) -> Any:
-    if isinstance(value, dict):
-        return {key: filled(each, ids) for key, each in value.items()}
-    return value.format(**ids) if isinstance(value, str) and value.startswith(("{", "resp_{")) else value
-
-
 def kinds(operation: Operation, ids: dict[str, str]) -> list[dict[str, Any]]:
     """How requests of a route are made: anything valid, anything invalid, and what finds what there is."""
     found: list[dict[str, Any]] = [{}]
@@ -158,7 +110,7 @@ def kinds(operation: Operation, ids: dict[str, str]) -> list[dict[str, Any]]:
     if operation.path in UNKNOWN_ONLY:
         return found
     place = {each.name: ids[each.name] for each in operation.path_parameters if each.name in ids}
-    _, body = {**RESOURCES, **PROGRAMS, **CONVERSATIONS}.get((operation.method.upper(), operation.path), ("", None))
+    body = TABLE[operation.method.upper(), operation.path].body
     found.append({"path_parameters": place})
     bodies = [filled(body, ids)] if body else []
     if body and operation.path in STREAMED:

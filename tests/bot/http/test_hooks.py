@@ -35,6 +35,9 @@ HOOKS: dict[str, Any] = {
         "alerts": {"secret": SECRET, "chat": f"memory:{ANN}"},
         "triage": {"secret": SECRET, "chat": f"memory:{ANN}", "run": PROMPT},
         "team": {"secret": SECRET, "chat": "memory:g", "run": PROMPT},
+        "repository": {"secret": SECRET, "chat": f"memory:{ANN}", "signature": "github"},
+        "monitor": {"secret": SECRET, "chat": f"memory:{ANN}", "signature": "header"},
+        "builds": {"secret": SECRET, "chat": f"memory:{ANN}", "signature": "header", "header": "X-Gitlab-Token"},
         "stranger": {"secret": SECRET, "chat": "memory:404", "run": PROMPT},
     }
 }
@@ -175,6 +178,67 @@ async def test_nothing_forged_replayed_or_oversized_comes_in(tmp_path: Path) -> 
         assert stored == []
 
 
+def of_github(body: bytes, secret: str = SECRET) -> dict[str, str]:
+    return {"X-Hub-Signature-256": f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"}
+
+
+async def test_github_signs_the_body_and_the_same_one_is_taken_once(tmp_path: Path) -> None:
+    async with served(tmp_path, http=HOOKS) as world:
+        body, client = b'{"text": "Somebody pushed."}', world.client()
+        kind = {"Content-Type": "application/json", "X-GitHub-Delivery": "first"}
+        told = [
+            (await client.post("/hooks/repository", content=body, headers=kind | of_github(body) | more)).json()
+            for more in ({}, {"X-GitHub-Delivery": "replayed"})
+        ]
+        assert told == [{"accepted": True, "duplicate": False}, {"accepted": True, "duplicate": True}]
+        wrong: tuple[dict[str, str], ...] = (
+            {},
+            of_github(b"another body"),
+            of_github(body, "another secret of that hook"),
+            {"X-Hub-Signature-256": of_github(body)["X-Hub-Signature-256"].removeprefix("sha256=")},
+            {"Authorization": SECRET},
+            signed(world, body),
+        )
+        for headers in wrong:
+            answer = await client.post("/hooks/repository", content=body, headers=headers)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (401, "not_verified"), headers
+        assert (await client.post("/hooks/alerts", content=body, headers=of_github(body))).status_code == 401
+        await world.answered()
+        assert world.texts() == ["Somebody pushed."]
+
+
+async def test_who_cannot_sign_sends_the_secret_itself(tmp_path: Path) -> None:
+    async with served(tmp_path, http=HOOKS) as world:
+        client = world.client()
+
+        async def told(name: str, headers: dict[str, str], body: bytes = b"Down.") -> tuple[int, Any]:
+            answer = await client.post(f"/hooks/{name}", content=body, headers=headers)
+            return answer.status_code, answer.json().get("duplicate")
+
+        bearer = {"Authorization": f"Bearer {SECRET}"}
+        assert await told("monitor", bearer) == (202, False)
+        assert await told("monitor", {"Authorization": SECRET}) == (202, False), "without an id it is another call"
+        assert await told("builds", {"X-Gitlab-Token": SECRET, "Idempotency-Key": "one"}) == (202, False)
+        assert await told("builds", {"X-Gitlab-Token": SECRET, "Idempotency-Key": "one"}) == (202, True)
+        for headers in ({}, {"Authorization": "Bearer"}, {"Authorization": f"Bearer {SECRET}x"}, of_github(b"Down.")):
+            assert await told("monitor", headers) == (401, None), headers
+        assert await told("builds", bearer) == (401, None)
+        assert await told("alerts", bearer) == (401, None), "a hook whose calls are signed takes no bare secret"
+        unknown = await client.post("/hooks/nosuch", content=b"x", headers=bearer)
+        known = await client.post("/hooks/builds", content=b"x", headers=bearer)
+        assert (unknown.status_code, unknown.json()) == (known.status_code, known.json()), "names are not told"
+        await world.answered()
+        assert world.texts() == ["Down."] * 3
+
+
+async def test_a_form_is_said_with_a_line_for_each_field(tmp_path: Path) -> None:
+    async with served(tmp_path, http=HOOKS) as world:
+        form = "application/x-www-form-urlencoded"
+        assert (await call(world, "alerts", b"name=Ann+Lee&text=two%0Alines&empty=", form)).status_code == 202
+        await world.answered()
+        assert world.texts() == ["- name: Ann Lee\n- text: two\n  lines"]
+
+
 async def test_a_hook_that_is_called_too_often_is_told_to_wait(tmp_path: Path) -> None:
     async with served(tmp_path, http=HOOKS) as world:
         codes = [(await call(world, "alerts", b"x", delivery=f"n{n}")).status_code for n in range(AT_ONCE + 1)]
@@ -196,7 +260,16 @@ def test_a_body_is_read_by_what_it_is() -> None:
     assert text_of(json.dumps({"text": "hello", "more": 1}).encode(), "application/json; charset=utf-8") == "hello"
     assert text_of(b'{"a": [1]}', "application/json") == '```json\n{\n  "a": [\n    1\n  ]\n}\n```'
     assert text_of(b'"words"', "application/json") == "words"
-    for body, kind in ((b"\xff", "text/plain"), (b"[" * 100_000, "application/json")):
+    form = "application/x-www-form-urlencoded; charset=utf-8"
+    assert text_of(b"text=only+this", form) == "only this"
+    assert text_of(b"payload=%7B%22text%22%3A+%22as+GitHub+sends+it%22%7D", form) == "as GitHub sends it"
+    unreadable = [
+        (b"\xff", "text/plain"),
+        (b"[" * 100_000, "application/json"),
+        (b"a=%ff", form),
+        (b"a=1&" * 300, form),
+    ]
+    for body, kind in (*unreadable, (b"", form)):
         with pytest.raises(HttpProblem):
             text_of(body, kind)
 
@@ -226,6 +299,9 @@ async def test_what_is_too_long_for_the_agent_is_cut(tmp_path: Path) -> None:
         ({"secret": SECRET, "chat": "*"}, "chat"),
         ({"secret": SECRET, "chat": "console:1", "run": "  "}, "run"),
         ({"secret": SECRET, "chat": "console:1", "run": True}, "run"),
+        ({"secret": SECRET, "chat": "console:1", "signature": "none"}, "signature"),
+        ({"secret": SECRET, "chat": "console:1", "signature": "header", "header": "X Y"}, "header"),
+        ({"secret": SECRET, "chat": "console:1", "header": "X-Token"}, "header counts with signature: header"),
     ],
 )
 def test_a_hook_in_the_config_is_checked(hook: dict[str, Any], place: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import update
 
 from bot.store import branches, conversations, forgetting, runs, shown
-from bot.store.branches import BeingDeleted, BranchRow, Inherited, Related, Relations
+from bot.store.branches import BeingDeleted, Bound, BranchRow, Inherited, Related, Relations, TooManyBranches
 from bot.store.forgetting import DeletionKind, DeletionRow
 from bot.store.tables import threads
 from channels.message import OutboundFile
@@ -128,3 +128,42 @@ async def test_none_is_begun_of_what_is_being_deleted(store: Store, subject: str
     later = replace(row, created_at=LATER + timedelta(seconds=1))
     await store.write(lambda tx: branches.begin(tx, later, ""))
     assert [each.key for each in await store.read(branches.unmade)] == [row.key]
+
+
+async def test_of_a_chat_and_of_a_person_there_are_only_so_many(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = await wanted(store)
+    other = await store.write(lambda tx: conversations.ensure(tx, "web:a-8", "web", ANN, NOW))
+    strangers = await store.write(lambda tx: conversations.ensure(tx, "web:b-1", "web", "telegram:8", NOW))
+    of_other = replace(row, source_key="web:a-8", source_thread=other.thread_id)
+    of_stranger = replace(row, source_key="web:b-1", source_thread=strangers.thread_id)
+    began = 0
+
+    async def begin(wish: BranchRow, *, whole: bool = True) -> None:
+        nonlocal began
+        began += 1
+        new = replace(wish, thread_id=f"new{began}", key=f"web:n-{began}")
+        await store.write(lambda tx: branches.begin(tx, new, ""))
+        if whole:
+            await store.write(lambda tx: branches.made(tx, new.thread_id, [], LATER))
+
+    async def refused(wish: BranchRow) -> Bound:
+        with pytest.raises(TooManyBranches) as problem:
+            await begin(wish)
+        return problem.value.bound
+
+    monkeypatch.setattr(branches, "MOST_OF_CHAT", 2)
+    monkeypatch.setattr(branches, "MOST_A_DAY", 4)
+    monkeypatch.setattr(branches, "MOST_UNMADE", 1)
+    await begin(row)
+    await begin(row)
+    assert await refused(row) is Bound.CHAT
+    await begin(of_other)
+    await begin(of_other, whole=False)
+    tomorrow = timedelta(days=1)
+    later = replace(row, source_key="web:n-1", source_thread="new1", created_at=NOW + tomorrow)
+    assert await refused(later) is Bound.UNMADE
+    (unmade,) = await store.read(branches.unmade)
+    await store.write(lambda tx: branches.made(tx, unmade.thread_id, [], LATER))
+    assert await refused(replace(later, created_at=NOW + tomorrow / 2)) is Bound.DAY
+    await begin(of_stranger)
+    await begin(later)

@@ -13,6 +13,7 @@ from bot.texts import LANGUAGES
 from bot.texts.page import PARTS, accepted, words
 
 ASKED = re.compile(r"""\bt\("([a-z_]+\.[a-z_]+)"(?=[,)])""")
+CODE = re.compile(r"""HttpProblem\(\s*\d+, "([a-z_]+)\"""")
 SAID = re.compile(r"""\bsay\("([a-z_]+)\"""")
 
 
@@ -40,6 +41,12 @@ def test_every_text_that_is_asked_for_is_there() -> None:
     for key in asked | said | menu:
         part, _, name = key.partition(".")
         assert name in t.part(part), key
+
+
+def test_what_went_wrong_is_told_by_codes_that_there_are() -> None:
+    told = {key.removeprefix("problem_") for key in words("en").part("client") if key.startswith("problem_")}
+    assert told <= {code for file in HERE.parent.rglob("*.py") for code in CODE.findall(file.read_text("utf-8"))}
+    assert "problem_" in (HERE / "static" / "page.js").read_text("utf-8")
 
 
 def test_the_language_of_a_browser() -> None:

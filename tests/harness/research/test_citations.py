@@ -97,6 +97,12 @@ def test_links_to_what_was_read_become_citations_and_others_words() -> None:
     assert checked.foreign == ("https://evil.example/x",)
 
 
+def test_a_link_may_have_parentheses_and_a_picture_from_elsewhere_is_none() -> None:
+    checked = READ.check("See [one](https://b.example/Tower_(old)), ![two](https://a.example/2).")
+    assert checked.text == "See one, two [1]."
+    assert checked.foreign == ("https://b.example/Tower_(old)",)
+
+
 def test_code_is_left_alone() -> None:
     text = "Use `a[1]` and\n```\nx[2] = https://evil.example\n```\nas said [2]."
     checked = READ.check(text)

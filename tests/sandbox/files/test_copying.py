@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import os
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sandbox.base import SandboxError
 from sandbox.config import SandboxSettings
-from sandbox.files import workspace
+from sandbox.files import copying, workspace
 from sandbox.files.beneath import Folder
 from sandbox.files.copying import DEEPEST, Copying, TooMuch, copy_tree
 from sandbox.files.workspace import Workspaces
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
-def copied(source: Path, target: Path, *, most: int = 1 << 20, inodes: int = 1000) -> Copying:
+def copied(
+    source: Path, target: Path, *, most: int = 1 << 20, inodes: int = 1000, free: Callable[[], int] | None = None
+) -> Copying:
     target.mkdir()
-    copying = Copying(most, inodes, Event())
+    done = Copying(most, inodes, Event(), free)
     with Folder.at(source) as top, Folder.at(target) as into:
-        copy_tree(top, into, copying)
-    return copying
+        copy_tree(top, into, done)
+    return done
 
 
 def test_files_folders_and_links_are_copied_as_they_are(tmp_path: Path) -> None:
@@ -61,13 +64,49 @@ def test_what_is_strange_is_left_out_and_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bounds", [{"most": 99}, {"inodes": 2}])
-def test_too_much_is_not_copied(tmp_path: Path, bounds: dict[str, int]) -> None:
+def test_too_much_is_not_copied(tmp_path: Path, bounds: dict[str, Any]) -> None:
     source = tmp_path / "a"
     source.mkdir()
     for name in "abc":
         (source / name).write_bytes(b"x" * 50)
     with pytest.raises(TooMuch):
         copied(source, tmp_path / "b", **bounds)
+
+
+def test_holes_stay_holes_and_cost_nothing(tmp_path: Path) -> None:
+    source = tmp_path / "a"
+    source.mkdir()
+    with open(source / "sparse", "wb") as file:
+        file.seek(64 << 20)
+        file.write(b"middle")
+        file.truncate(1 << 40)
+    (source / "empty").touch()
+    os.truncate(source / "empty", 1 << 30)
+    assert copied(source, tmp_path / "b").complete
+    there = tmp_path / "b" / "sparse"
+    assert (there.stat().st_size, (tmp_path / "b" / "empty").stat().st_size) == (1 << 40, 1 << 30)
+    assert there.stat().st_blocks * 512 < 1 << 20
+    with open(there, "rb") as file:
+        file.seek((64 << 20) - 1)
+        assert file.read(8) == b"\0middle\0"
+
+
+def test_the_disk_is_looked_at_while_it_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "CHUNK", 10)
+    monkeypatch.setattr(copying, "LOOK_EVERY", 30)
+    source = tmp_path / "a"
+    source.mkdir()
+    for name in "abc":
+        (source / name).write_bytes(b"x" * 50)
+    looked: list[int] = []
+
+    def free() -> int:
+        looked.append(sum(each.stat().st_size for each in (tmp_path / "b").iterdir()))
+        return 1000 if len(looked) < 3 else 5  # somebody else writes too
+
+    with pytest.raises(TooMuch):
+        copied(source, tmp_path / "b", free=free)
+    assert looked == [0, 20, 50]
 
 
 async def test_a_thread_gets_a_copy_of_anothers_files_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
-// Files beside the chat: a card or the list opens a pane, or on narrow screens a sheet. The address keeps what is open.
+// Files, and why a message was answered so, beside the chat: a card or a button opens a pane, or on narrow screens a sheet. The address keeps what is open.
 import { ages, base, send } from "./page.js";
 
 const ALL = "all";
+const WHY = "why.";
 const side = document.getElementById("side");
 const chat = document.getElementById("chat").dataset.chat;
 const content = document.querySelector(".content");
@@ -10,7 +11,7 @@ const narrow = matchMedia("(width < 75rem)");
 let opener = null; // what opened it, to go back to
 let shown = "";
 
-const wanted = () => new URLSearchParams(location.search).get("file")?.match(/^[\w-]+$/)?.[0] ?? "";
+const wanted = () => new URLSearchParams(location.search).get("file")?.match(/^(?:why\.)?[\w-]+$/)?.[0] ?? "";
 function addressOf(file) {
   const query = new URLSearchParams(location.search);
   if (file) query.set("file", file);
@@ -29,9 +30,9 @@ async function show(file, focus = true) {
     back().focus({ preventScroll: true });
     return;
   }
-  const path = file === ALL ? "" : `/${encodeURIComponent(file)}`;
+  const path = file === ALL ? "files" : file.startsWith(WHY) ? `why/${file.slice(WHY.length)}` : `files/${file}`;
   side.setAttribute("aria-busy", "true");
-  const answer = await send(`${base}/c/${chat}/files${path}`);
+  const answer = await send(`${base}/c/${chat}/${path}`);
   side.removeAttribute("aria-busy");
   if (shown !== file) return; // another one was asked for meanwhile
   if (!answer) {
@@ -74,11 +75,11 @@ function close() {
 }
 
 document.addEventListener("click", (event) => {
-  const target = event.target.closest("[data-file], [data-files], [data-side-close]");
+  const target = event.target.closest("[data-file], [data-why], [data-files], [data-side-close]");
   if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   if ("sideClose" in target.dataset) { close(); return; }
-  const file = target.dataset.file ?? ALL;
+  const file = target.dataset.why ? WHY + target.dataset.why : target.dataset.file ?? ALL;
   if (!side.contains(target)) {
     if (file === shown) { close(); return; }
     opener = target;

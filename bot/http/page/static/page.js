@@ -39,7 +39,8 @@ export async function send(url, options = {}) {
 export async function reason(answer) {
   if (answer.status === 401) return say("signed_out");
   try {
-    return (await answer.json()).error.message || say("refused");
+    const { code, message } = (await answer.json()).error;
+    return words[`problem_${code}`] || message || say("refused");
   } catch {
     return say("refused");
   }
@@ -179,7 +180,7 @@ document.addEventListener("submit", async (event) => {
   const region = form.dataset.target ? document.querySelector(form.dataset.target) : form.closest("[data-region]");
   if (!region) return;
   if (answer.headers.get("Content-Type")?.startsWith("text/html")) {
-    document.activeElement?.blur();
+    if (region.contains(document.activeElement)) document.activeElement.blur();
     fill(region, await answer.text());
   } else if (region.dataset.region) {
     refresh(region);

@@ -1,0 +1,172 @@
+"""Finds words in what somebody may read: in the titles of threads, and in what was said in them.
+
+The database has no index of words. So the newest rows alone are looked at, as many as MOST_CHATS and MOST_RUNS say, and
+the database drops nearly all of them before one is read.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Text, and_, or_, select, type_coerce
+
+from bot.store import overview, shown
+from bot.store.sql import chunks, from_json
+from bot.store.tables import inbox, outbox, run_events, runs, threads, usage
+from channels.message import INBOUND_EVENT, OUTBOUND_MESSAGE, Message
+from harness.events import RUN_EVENT, Finished, TextDelta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sqlalchemy import ColumnElement, Connection, Row, Select
+
+    from bot.store.overview import ThreadFacts
+    from bot.store.shown import Listed
+
+MOST_CHATS = 2000
+"""Of one person, whose messages are looked at; those that were used last."""
+MOST_RUNS = 5000
+"""That are looked at, the newest."""
+MOST_WORDS = 8
+AT_ONCE = 200
+AROUND = 60
+"""Characters of an excerpt before the word."""
+LONGEST_EXCERPT = 160
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words to look for, as they were written; none where there are none."""
+    return tuple(dict.fromkeys(text.split()))[:MOST_WORDS]
+
+
+def has(text: str, words: Sequence[str]) -> bool:
+    """Whether a text has all of the words, in any case and place."""
+    folded = text.casefold()
+    return all(word.casefold() in folded for word in words)
+
+
+def chats(tx: Connection, account: str, owner: str, words: Sequence[str], limit: int) -> list[tuple[Listed, str]]:
+    """An owner's conversations of which the title, or one message of either side, has all of the words, each with an
+    excerpt of it; the one that was used last first."""
+    known = shown.listed(tx, account, owner, MOST_CHATS, None)
+    excerpts: dict[str, str] = {}
+    for portion in chunks(known, AT_ONCE):
+        if sum(each.chat in excerpts for each in known) >= limit:
+            break
+        excerpts |= {each.chat: "" for each in portion if has(each.title, words)}
+        for chat, text in _said(tx, account, [each.chat for each in portion if each.chat not in excerpts], words):
+            if chat not in excerpts and has(text, words):
+                excerpts[chat] = excerpt(text, words)
+    return [(each, excerpts[each.chat]) for each in known if each.chat in excerpts][:limit]
+
+
+def _said(tx: Connection, account: str, names: Sequence[str], words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(chat, text) of messages that may have the words, newest first: persons' first, then the bot's."""
+    there = and_(inbox.c.account == account, inbox.c.chat.in_(names), inbox.c.platform_message_id.is_not(None))
+    query = select(inbox.c.chat, inbox.c.event).where(there, *_may_have(inbox.c.event, words))
+    for row in tx.execute(query.order_by(inbox.c.id.desc())):
+        event = from_json(INBOUND_EVENT, row.event)
+        if isinstance(event, Message):
+            yield row.chat, event.text
+    there = and_(outbox.c.account == account, outbox.c.chat.in_(names), outbox.c.part == 0)
+    answers = select(outbox.c.chat, outbox.c.body).where(there, *_may_have(outbox.c.body, words))
+    for row in tx.execute(answers.order_by(outbox.c.created_at.desc())):
+        message = from_json(OUTBOUND_MESSAGE, row.body)
+        if message is not None:
+            yield row.chat, message.text
+
+
+def threads_with(tx: Connection, person: str | None, words: Sequence[str], limit: int) -> list[tuple[ThreadFacts, str]]:
+    """Threads of which the title, or a message that is still known, has all of the words, each with an excerpt of it.
+
+    person: their own threads, and of groups what they said to the agent and its answers to that; None: everybody's.
+    """
+    found: dict[str, str] = {}
+    for row in tx.execute(_titled(person)):
+        if has(row.title, words):
+            found.setdefault(row.thread_id, "")
+    for portion in chunks(tx.execute(_newest_runs(person)).all(), AT_ONCE):
+        if len(found) >= limit:
+            break
+        for thread_id, text in _exchanged(tx, portion, words, everything=person is None):
+            if thread_id not in found and has(text, words):
+                found[thread_id] = excerpt(text, words)
+    facts = []
+    for thread_id, told in list(found.items())[:limit]:
+        known = overview.thread(tx, thread_id)
+        if known is not None and person is not None and known.owner != person:
+            known = overview.thread(tx, thread_id, person)
+        if known is not None:
+            facts.append((known, told))
+    return sorted(facts, key=lambda each: each[0].last_at, reverse=True)
+
+
+def _titled(person: str | None) -> Select[Any]:
+    query = select(threads.c.thread_id, threads.c.title).where(
+        threads.c.title != "", threads.c.conversation != "", threads.c.touched_at.is_not(None)
+    )
+    if person is not None:
+        query = query.where(threads.c.owner == person)
+    return query.order_by(threads.c.touched_at.desc()).limit(MOST_CHATS)
+
+
+def _newest_runs(person: str | None) -> Select[Any]:
+    """(run_id, thread_id, whole), the newest first. whole: all of the thread may be read, not only its answer."""
+    there = and_(threads.c.conversation == runs.c.conversation, threads.c.thread_id == runs.c.thread_id)
+    query = select(runs.c.run_id, runs.c.thread_id, (threads.c.owner == person).label("own")).join(threads, there)
+    query = query.where(threads.c.conversation != "")
+    if person is not None:
+        # What they asked for is found by what it cost, which is indexed by person.
+        asked = select(usage.c.run_id).where(usage.c.speaker == person)
+        spoken = and_(runs.c.speaker == person, runs.c.run_id.in_(asked))
+        query = query.where(or_(threads.c.owner == person, spoken))
+    return query.order_by(runs.c.seq.desc()).limit(MOST_RUNS)
+
+
+def _exchanged(
+    tx: Connection, portion: Sequence[Row[Any]], words: Sequence[str], *, everything: bool
+) -> Iterator[tuple[str, str]]:
+    """(thread, text) of what may have the words: what persons said, then answers. everything: in all of these threads
+    also what was said while the run worked, and by the agent before its answer, as in one's own."""
+    whole = {row.run_id: everything or bool(row.own) for row in portion}
+    where = {row.run_id: row.thread_id for row in portion}
+    said = select(runs.c.run_id, runs.c.input).where(
+        runs.c.run_id.in_(whole), *_may_have(type_coerce(runs.c.input, Text), words)
+    )
+    for row in tx.execute(said.order_by(runs.c.seq.desc())):
+        for given in (row.input, *(row.input.steered if whole[row.run_id] else ())):
+            yield where[row.run_id], given.words
+    told = select(run_events.c.run_id, run_events.c.body).where(
+        run_events.c.run_id.in_(whole),
+        run_events.c.type.in_(("text_delta", "finished")),
+        *_may_have(run_events.c.body, words),
+    )
+    for row in tx.execute(told):
+        event = RUN_EVENT.validate_json(row.body)
+        if isinstance(event, Finished) or (isinstance(event, TextDelta) and whole[row.run_id]):
+            yield where[row.run_id], event.text
+
+
+def _may_have(column: ColumnElement[str], words: Sequence[str]) -> list[ColumnElement[bool]]:
+    """What lets the rows through whose JSON may have all of the words. SQLite knows only the cases of a to z, so others
+    are looked for as they were typed, small, large and with a large first letter."""
+    return [or_(*(column.icontains(_as_json(each), autoescape=True) for each in _cases(word))) for word in words]
+
+
+def _cases(word: str) -> Iterable[str]:
+    return (word,) if word.isascii() else dict.fromkeys((word, word.lower(), word.upper(), word.capitalize()))
+
+
+def _as_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def excerpt(text: str, words: Sequence[str]) -> str:
+    """A line of the text around the first of the words."""
+    line = " ".join(text.split())
+    places = [line.casefold().find(word.casefold()) for word in words]
+    begin = max(0, min((place for place in places if place >= 0), default=0) - AROUND)
+    cut = line[begin : begin + LONGEST_EXCERPT]
+    return ("…" if begin else "") + cut + ("…" if begin + LONGEST_EXCERPT < len(line) else "")
