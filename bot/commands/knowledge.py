@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.commands.group import log_act
 from bot.control.actions import Action
 from bot.files.uploads import Refused
-from bot.knowledge.keeper import FILE, MAIN, Addition
+from bot.knowledge.keeper import ARRIVING, FILE, MAIN, Addition
 from bot.knowledge.reading import Unreadable
 from bot.knowledge.searching import PAGE
 from bot.store import inbox, runs
-from bot.store.identity import thread_folder
 from bot.store.knowledge import EVERYBODYS
 from bot.texts.markdown import plain
 from channels.message import INBOUND_EVENT, Message
@@ -102,20 +103,34 @@ class KnowledgeCommands:
     # To add.
 
     async def _add(self, conversation: Conversation, call: Call, record: ConversationRow, rest: str) -> None:
-        say = call.texts.knowledge
+        say, addresses = call.texts.knowledge, list(dict.fromkeys(_ADDRESS.findall(rest)))
+        rest = _ADDRESS.sub(" ", rest)
         chosen = _COLLECTION.search(rest)
-        collection = chosen[1] if chosen is not None else MAIN
-        addresses = list(dict.fromkeys(_ADDRESS.findall(rest)))
-        name = " ".join(_COLLECTION.sub(" ", _ADDRESS.sub(" ", rest)).split())
+        name = " ".join(_COLLECTION.sub(" ", rest).split())
         if "#" in name:
             return await self._say(call, say["bad_collection"])
-        files, refused, problem = await self._files(call, record, name, wanted=not addresses)
-        if problem:
-            return await self._say(call, say[problem].format(name=plain(name)))
-        if len(addresses) + len(files) > MOST_AT_ONCE:
-            return await self._say(call, say["too_many"].format(count=MOST_AT_ONCE))
-        told = [_refused(each, call.texts) for each in refused]
-        todo: list[str | InputFile] = [*addresses, *files]
+        # What comes with the command alone is not kept: its text is.
+        with tempfile.TemporaryDirectory(prefix=ARRIVING, dir=self._ports.data_dir) as folder:
+            files, refused, problem = await self._files(call, record, name, Path(folder), wanted=not addresses)
+            if problem:
+                return await self._say(call, say[problem].format(name=plain(name)))
+            if len(addresses) + len(files) > MOST_AT_ONCE:
+                return await self._say(call, say["too_many"].format(count=MOST_AT_ONCE))
+            told = [_refused(each, call.texts) for each in refused]
+            collection = chosen[1] if chosen is not None else MAIN
+            await self._add_all(conversation, call, record, collection, [*addresses, *files], told)
+
+    async def _add_all(
+        self,
+        conversation: Conversation,
+        call: Call,
+        record: ConversationRow,
+        collection: str,
+        todo: Sequence[str | InputFile],
+        told: list[str],
+    ) -> None:
+        """One after the other, and tell how it goes. told: what there is to tell already."""
+        say = call.texts.knowledge
         for number, each in enumerate(todo, 1):
             label = plain(each if isinstance(each, str) else each.name)
             reading = say["reading"].format(name=label, number=number, count=len(todo))
@@ -148,13 +163,14 @@ class KnowledgeCommands:
         return await self._knowledge.add_file(addition, body)
 
     async def _files(
-        self, call: Call, record: ConversationRow, name: str, *, wanted: bool
+        self, call: Call, record: ConversationRow, name: str, folder: Path, *, wanted: bool
     ) -> tuple[Sequence[InputFile], Sequence[Refused], str]:
         """Files that the command is about: those that came with it, those of the message that it replies to, or one of
-        the thread by its name; with a key of Texts.knowledge where there are none and one is wanted."""
+        the thread by its name; with a key of Texts.knowledge where there are none and one is wanted. folder: for files
+        that are not here yet."""
         message = call.message
         if message.attachments:
-            return *await self._fetched(call, record, message.attachments), ""
+            return *await self._fetched(call, folder, message.attachments), ""
         if name:
             known = await self._ports.store.read(lambda tx: runs.files_of(tx, record.thread_id))
             named = next((file for file in known if file.name.casefold() == name.casefold()), None)
@@ -170,17 +186,15 @@ class KnowledgeCommands:
         names = {attachment.name for attachment in event.attachments}
         kept = run.input.whole.files if run is not None else ()
         theirs = [file for file in kept if file.path.is_file() and (len(kept) == 1 or file.name in names)]
-        return (theirs, [], "") if theirs else (*await self._fetched(call, record, event.attachments), "")
+        return (theirs, [], "") if theirs else (*await self._fetched(call, folder, event.attachments), "")
 
     async def _fetched(
-        self, call: Call, record: ConversationRow, attachments: Sequence[Attachment]
+        self, call: Call, folder: Path, attachments: Sequence[Attachment]
     ) -> tuple[list[InputFile], list[Refused]]:
-        """Files from the platform, kept with the thread as any other that is sent there."""
+        """Files from the platform, within the limits on what people send."""
         channel, ports = self._ports.channel(call.message.account), self._ports
         if channel is None:
             return [], []
-        ports.owners.learn(record.thread_id, record.owner)
-        folder = thread_folder(ports.data_dir, record.thread_id) / "uploads"
         allowance = ports.uploads.allowance(call.person)
         made = [await ports.uploads.fetch(channel, each, folder, allowance) for each in attachments[:MOST_AT_ONCE]]
         refused = [each for each in made if isinstance(each, Refused)]

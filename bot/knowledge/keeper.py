@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import uuid
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from sqlalchemy import Connection
 
@@ -47,6 +49,8 @@ EMBEDDED = 64
 """Passages for which vectors are made at a time."""
 REFRESHED = 20
 """Addresses that are read again at a time."""
+ARRIVING = ".knowledge-"
+"""How folders below data_dir begin into which files are fetched; none is left but after a crash."""
 MAIN = "main"
 """The collection of what is added without naming one."""
 FILE = "file"
@@ -192,6 +196,7 @@ class Knowledge:
 
     async def serve(self) -> None:
         """Keep the collections up to date until cancelled."""
+        await asyncio.to_thread(_clear, self._settings.data_dir)
         while True:
             self._wake.clear()
             if self.settings.enabled:
@@ -366,6 +371,12 @@ def _removed(tx: Connection, ids: Sequence[str]) -> int:
     gone = knowledge.remove(tx, ids)
     knowledge.tidy(tx)
     return gone
+
+
+def _clear(data_dir: Path) -> None:
+    """Delete what a crash left of files that were being fetched."""
+    for folder in data_dir.glob(f"{ARRIVING}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _put_more(tx: Connection, known: str, first: int, portion: Sequence[tuple[Passage, str]]) -> None:

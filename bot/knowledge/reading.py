@@ -109,7 +109,7 @@ class Reading:
                 page, _ = await pages.load(url, box, whose)
         except WebError as error:
             raise Unreadable("page", str(error)) from None
-        return _checked(ReadText(text=page.text, title=page.title, url=page.url))
+        return _checked(ReadText(text=page.text, title=page.title or first_heading(page.text), url=page.url))
 
     async def _opened(self) -> Pages:
         from harness.web.addresses import Rules
