@@ -21,7 +21,7 @@ from bot.store import inbox, runs
 from bot.store.knowledge import EVERYBODYS
 from bot.texts.markdown import plain
 from channels.message import INBOUND_EVENT, Message
-from harness.knowledge.config import NAME
+from harness.knowledge.config import LONGEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from bot.commands.group import Answers, ButtonKind, CommandHandler
     from bot.conversations.actor import Conversation
     from bot.conversations.services import ConversationPorts
-    from bot.knowledge.keeper import Knowledge
     from bot.store.knowledge import DocumentRow
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
@@ -44,14 +43,14 @@ MOST_AT_ONCE = 10
 MOST_SHOWN = 60
 """Documents that one list has."""
 _ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
-_COLLECTION = re.compile(rf"#({NAME})")
+_COLLECTION = re.compile(rf"#([\w-]{{1,{LONGEST_NAME}}})(?![\w-])")
 _NUMBERS = re.compile(r"\d{1,5}(?:[\s,;、，]+\d{1,5})*")
 
 
 class KnowledgeCommands:
-    def __init__(self, answers: Answers, knowledge: Knowledge, ports: ConversationPorts) -> None:
+    def __init__(self, answers: Answers, ports: ConversationPorts) -> None:
         self._answers = answers
-        self._knowledge = knowledge
+        self._knowledge = ports.knowledge
         self._ports = ports
         self.commands: Mapping[str, CommandHandler] = {"knowledge": self._do}
         self.buttons: Mapping[str, ButtonKind] = {}

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from bot.conversations.services import ConversationPorts
     from bot.delivery.presented import Presented
     from bot.forgetting.service import Forgetting
-    from bot.knowledge.keeper import Knowledge
     from bot.memory.keeper import MemoryKeeper
     from bot.operations.status import StatusPage
     from bot.operations.why import WhyPage
@@ -60,7 +59,6 @@ def make_commands(
     pictures: Presented,
     forgetting: Callable[[], Forgetting],
     memory: MemoryKeeper,
-    knowledge: Knowledge,
     abilities: Callable[[], Sequence[str]],
     why: WhyPage,
     signins: SignIns,
@@ -72,7 +70,7 @@ def make_commands(
     store, agents, clock, answers = ports.store, ports.agents, ports.store.clock, Answers(ports.responder)
     deleting = DeletingCommands(answers, forgetting, clock)
     research = ResearchCommands(answers, ports.runs, ports.research)
-    collections = KnowledgeCommands(answers, knowledge, ports)
+    collections = KnowledgeCommands(answers, ports)
     return Commands(
         answers,
         [research, collections],

@@ -87,7 +87,7 @@ class Searcher:
         return [[hits[known] for known in ranking if known in hits] for ranking in rankings]
 
     async def _nearest(self, vector: array[float], model: str, scope: Scope) -> list[int]:
-        """By the database where it can, else compared here, a portion at a time in a thread of the store's."""
+        """Compared by the database where it can, else here, a portion at a time in a thread of the store's."""
         known = await self._store.read(lambda tx: knowledge.by_vector(tx, vector, model, scope))
         if known is not None:
             return known

@@ -147,7 +147,7 @@ def run(settings: Settings, do: Verb, what: str = "", collection: str = "", *, a
 
 
 async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
-    """With a sandbox of its own, for what has to be converted."""
+    """Do it with a sandbox of its own, for what has to be converted."""
     store = await Store.open(settings.database_url, clock=SystemClock())
     sandboxes = Sandboxes(settings.sandbox, settings.data_dir, settings.network_route)
     kept = Knowledge(settings, store, sandboxes)

@@ -412,6 +412,7 @@ class Wiring:
             timezone=lambda: self.settings.timezone,
             research=lambda: unavailable(self.settings),
             skills=self.skills,
+            knowledge=self.knowledge,
         )
         return ChannelManager(
             ports=ports,
@@ -424,7 +425,6 @@ class Wiring:
                 pictures=self.presented,
                 forgetting=lambda: self.forgetting,
                 memory=self.memory.book,
-                knowledge=self.knowledge,
                 abilities=self._abilities,
                 why=self.why,
                 signins=self.signins,

@@ -82,7 +82,7 @@ class FoundPassage:
 
 
 def documents(tx: Connection, where: ColumnElement[bool]) -> list[DocumentRow]:
-    """In the order in which they were added, which is that of their numbers."""
+    """Those documents in the order in which they were added, which is that of their numbers."""
     query = select(DOCUMENTS).where(where).order_by(DOCUMENTS.c.added_at, DOCUMENTS.c.id)
     return [value_of(DocumentRow, row) for row in tx.execute(query)]
 

@@ -591,7 +591,7 @@ EN = Texts(
         "ask": (
             "**Delete everything that I keep about you?** This cannot be undone.\n\n"
             "What is deleted:\n"
-            "- what I remember about you, and your own skills\n"
+            "- what I remember about you, your documents (`/knowledge`), and your own skills\n"
             "- all threads of our private chats, with their history and files\n"
             "- the texts of your messages and of my answers that I still store, in groups too\n"
             "- what groups remember because you said it\n"

@@ -20,10 +20,10 @@ SERVICES = {
 """Name -> module:Class of the services that are built in; imported when they are used."""
 BY_VECTOR = frozenset({"qdrant", "milvus"})
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
-NAME = r"[\w-]{1,40}"
-"""A collection's name: in any script, one word."""
+LONGEST_NAME = 40
+"""Characters of a collection's name, which is one word in any script."""
 
-CollectionName = Annotated[str, StringConstraints(pattern=rf"^{NAME}$")]
+CollectionName = Annotated[str, StringConstraints(pattern=r"^[\w-]+$", max_length=LONGEST_NAME)]
 
 
 def _empty_is_none(value: Any) -> Any:

@@ -67,7 +67,7 @@ class Hit:
 
     @property
     def place(self) -> str:
-        """For people and for the model: the document, its page, its headings."""
+        """The document, its page and its headings, for people and for the model."""
         parts = [self.title or self.name]
         if self.page is not None:
             parts.append(f"page {self.page}")

@@ -65,13 +65,8 @@ async def test_words_find_whose_they_are(store: Store, tmp_path: Path) -> None:
         await add(made, f"The {CANARY} lives in the group.")
         await add(made, f"The {CANARY} is private.", ANN)
         await add(made, f"The {CANARY} is for everybody.", EVERYBODYS, collection="handbook")
-        assert await found(made, CANARY, GROUP) == [
-            f"The {CANARY} lives in the group.",
-            f"The {CANARY} is for everybody.",
-        ] or set(await found(made, CANARY, GROUP)) == {
-            f"The {CANARY} lives in the group.",
-            f"The {CANARY} is for everybody.",
-        }
+        everybodys = f"The {CANARY} is for everybody."
+        assert set(await found(made, CANARY, GROUP)) == {f"The {CANARY} lives in the group.", everybodys}
         for owner in (OTHER, BOB, ""):
             assert await found(made, CANARY, owner) == [f"The {CANARY} is for everybody."]
         assert set(await found(made, CANARY, ANN)) == {f"The {CANARY} is private.", f"The {CANARY} is for everybody."}
@@ -101,10 +96,7 @@ async def test_meaning_finds_what_words_do_not(store: Store, tmp_path: Path) -> 
             await add(made, "x" * 4000, name="long.md")
             await add(made, "A car of another group.", OTHER, name="b.md")
             await made.look()
-            assert (
-                await found(made, "vehicle car") == ["An automobile needs fuel."]
-                or (await found(made, "vehicle car"))[0] == "An automobile needs fuel."
-            )
+            assert (await found(made, "a car"))[0] == "An automobile needs fuel."
             assert "A car of another group." not in await found(made, "a car")
             # Compared by the database, and where it cannot: the same order.
             scope, asked = Scope((GROUP, OTHER)), unit(meaning("a car"))
