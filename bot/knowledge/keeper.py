@@ -47,7 +47,7 @@ PORTION = 100
 """Passages that are written in one transaction."""
 EMBEDDED = 64
 """Passages for which vectors are made at a time."""
-REFRESHED = 20
+REFRESHED = 500
 """Addresses that are read again at a time."""
 ARRIVING = ".knowledge-"
 """How folders below data_dir begin into which files are fetched; none is left but after a crash."""
@@ -247,11 +247,18 @@ class Knowledge:
 
     async def _scan(self, folder: FolderSettings, *, anew: bool) -> None:
         try:
-            files = await asyncio.to_thread(files_in, folder.path, self.settings.max_documents)
+            most = self.settings.max_documents
+            files = await asyncio.to_thread(files_in, folder.path, most + 1)
         except OSError as error:  # what is known of it stays: it may be back the next time
             self._trouble(folder.name, f"{error.filename or folder.path}: {error.strerror}")
             return
-        self.troubles.pop(folder.name, None)
+        if len(files) > most:
+            self._trouble(
+                folder.name, f"it has more than {most} files (knowledge.max_documents); the others are left out"
+            )
+            files = files[:most]
+        else:
+            self.troubles.pop(folder.name, None)
         rows = await self._store.read(lambda tx: knowledge.documents_of(tx, EVERYBODYS, folder.name))
         known = {row.place: row for row in rows if row.kind == FOLDER}
         gone = [known[place].id for place in known.keys() - {file.place for file in files}]
@@ -280,7 +287,8 @@ class Knowledge:
 
     async def _note_problem(self, addition: Addition, problem: Unreadable, file: FoundFile | None = None) -> None:
         """Record why a document cannot be read; what was read of it before stays only where it is a page."""
-        log.warning("knowledge %s: %s was not read: %s", addition.collection, addition.place, problem)
+        if addition.owner == EVERYBODYS:  # what people collect is named in no log
+            log.warning("knowledge %s: %s was not read: %s", addition.collection, addition.place, problem)
         known, now = await self._known(addition), self._clock.now()
         row = replace(known or _row(addition, now), problem=str(problem), read_at=now)
         if file is not None:
@@ -298,7 +306,7 @@ class Knowledge:
         before = self._clock.now() - (timedelta() if anew else timedelta(hours=self.settings.refresh_hours))
         rows = await self._store.read(lambda tx: knowledge.pages_read_before(tx, before, 10_000 if anew else REFRESHED))
         for number, row in enumerate(rows, 1):
-            self.progress = Progress(row.place, number, len(rows))
+            self.progress = Progress(row.place if row.owner == EVERYBODYS else "a page", number, len(rows))
             addition = Addition(owner=row.owner, collection=row.collection, kind=PAGE, place=row.place)
             try:
                 read = await self._reading.page(row.place, row.owner or row.place)
@@ -343,9 +351,11 @@ class Knowledge:
             log.warning("knowledge %s is not up to date: %s", name, why)
         self.troubles[name] = why
 
-    async def search(self, query: str, *, owner: str, collections: Sequence[str], whose: str) -> Looked:
+    async def search(
+        self, query: str, *, owner: str, collections: Sequence[str], whose: str, is_group: bool = False
+    ) -> Looked:
         """See harness.knowledge.port.KnowledgeBase."""
-        return await self._searcher.search(query, owner=owner, collections=collections, whose=whose)
+        return await self._searcher.search(query, owner=owner, collections=collections, whose=whose, is_group=is_group)
 
     async def close(self) -> None:
         """Give back connections and processes."""

@@ -43,10 +43,13 @@ class Searcher:
         self._opened_for: KnowledgeSettings | None = None
         self._opening = asyncio.Lock()
 
-    async def search(self, query: str, *, owner: str, collections: Sequence[str], whose: str) -> Looked:
+    async def search(
+        self, query: str, *, owner: str, collections: Sequence[str], whose: str, is_group: bool = False
+    ) -> Looked:
         """See harness.knowledge.port.KnowledgeBase."""
         await self._open()
-        owners = (EVERYBODYS, owner) if owner else (EVERYBODYS,)
+        own = bool(owner) and (self.settings.knowledge.groups or not is_group)
+        owners = (EVERYBODYS, owner) if own else (EVERYBODYS,)
         there = await self._store.read(lambda tx: knowledge.collections(tx, owners))
         names = sorted({*there, *(service.name for service in self._services)})
         asked, unknown = _named(collections, names)
@@ -55,11 +58,11 @@ class Searcher:
         scope = Scope(owners, tuple(asked) if collections else None)
         services = [service for service in self._services if not collections or service.name in asked]
         missing: list[str] = []
-        own, elsewhere = await asyncio.gather(
+        here, elsewhere = await asyncio.gather(
             self._own_rankings(query, scope, whose, missing),
             asyncio.gather(*(self._elsewhere(service, query, whose, missing) for service in services)),
         )
-        rankings = [*own, *elsewhere]
+        rankings = [*here, *elsewhere]
         found = {hit.key: hit for ranking in rankings for hit in ranking}
         best = fused([[hit.key for hit in ranking] for ranking in rankings], self.settings.knowledge.results)
         hits = tuple(found[key] for key in best)

@@ -90,9 +90,11 @@ class Looked:
 class KnowledgeBase(Protocol):
     """What the tool searches."""
 
-    async def search(self, query: str, *, owner: str, collections: Sequence[str], whose: str) -> Looked:
+    async def search(
+        self, query: str, *, owner: str, collections: Sequence[str], whose: str, is_group: bool = False
+    ) -> Looked:
         """What the owner may find: their own collections and the installation's. collections: names, all where none is
-        given. whose: the person's for whom it is. Raises KnowledgeFailed."""
+        given. whose: the person's for whom it is. is_group: the owner is a group. Raises KnowledgeFailed."""
         ...
 
 

@@ -53,8 +53,9 @@ def knowledge_tool(base: KnowledgeBase, sources: Sources, clock: Clock) -> BaseT
             )
         scope = scope_of(runtime)
         try:
+            ctx, named = scope.ctx, tuple(collections or ())
             looked = await base.search(
-                words, owner=scope.ctx.owner, collections=tuple(collections or ()), whose=scope.ctx.speaker.id
+                words, owner=ctx.owner, collections=named, whose=ctx.speaker.id, is_group=ctx.is_group
             )
         except KnowledgeFailed as failure:
             return failed(runtime, KNOWLEDGE_SEARCH, f"Nothing could be searched. {failure}.")

@@ -71,6 +71,9 @@ async def test_words_find_whose_they_are(store: Store, tmp_path: Path) -> None:
             assert await found(made, CANARY, owner) == [f"The {CANARY} is for everybody."]
         assert set(await found(made, CANARY, ANN)) == {f"The {CANARY} is private.", f"The {CANARY} is for everybody."}
         assert await found(made, CANARY, GROUP, "HANDBOOK") == [f"The {CANARY} is for everybody."]
+        async with kept(store, tmp_path, groups=False) as without:
+            looked = await without.search(CANARY, owner=GROUP, collections=(), whose=ANN, is_group=True)
+            assert [hit.text for hit in looked.hits] == [everybodys]
         nothing = await made.search(CANARY, owner=OTHER, collections=(MAIN,), whose=BOB)
         assert (nothing.hits, nothing.unknown, nothing.collections) == ((), (MAIN,), ("handbook",))
 

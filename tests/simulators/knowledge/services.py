@@ -38,6 +38,10 @@ class Service:
     raw: bytes | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
 
+    def answers(self) -> dict[str, Answer]:
+        """Its paths, for Site.own."""
+        raise NotImplementedError
+
     def taken(self, asked: Asked, writer: asyncio.StreamWriter, key: str) -> dict[str, Any] | None:
         """The request's body; None where it is answered already."""
         body: dict[str, Any] = json.loads(asked.body)
