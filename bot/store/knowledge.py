@@ -239,11 +239,11 @@ def by_vector(tx: Connection, vector: array[float], model: str, scope: Scope) ->
         distance: Any = func.vec_distance_cosine(PASSAGES.c.vector, vector.tobytes())
         fits = func.length(PASSAGES.c.vector) == len(vector) * vector.itemsize
     else:
-        if not tx.scalar(text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'vector')")):
+        if not tx.scalar(text("SELECT to_regtype('vector') IS NOT NULL")):  # pgvector's
             return None
-        asked = "[" + ",".join(map(repr, vector)) + "]"
         fits = func.cardinality(PASSAGES.c.vector) == len(vector)
-        distance = text("knowledge_passages.vector::vector <=> CAST(:asked AS vector)").bindparams(asked=asked)
+        asked = "CAST(CAST(:asked AS real[]) AS vector)"
+        distance = text(f"CAST(knowledge_passages.vector AS vector) <=> {asked}").bindparams(asked=list(vector))
     query = _scoped(scope).where(PASSAGES.c.model == model, fits).order_by(distance).limit(MOST_RANKED)
     return list(tx.scalars(query))
 

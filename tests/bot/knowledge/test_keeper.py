@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bot.clock import SystemClock
 from bot.files.sandboxes import Sandboxes
 from bot.knowledge.keeper import FILE, MAIN, Addition, Knowledge, LimitReached
 from bot.knowledge.reading import Unreadable
 from bot.settings import Settings
-from bot.store import knowledge
+from bot.store import Store, knowledge
 from bot.store.knowledge import EVERYBODYS, Scope
 from harness.knowledge.config import KnowledgeSettings
 from harness.knowledge.embeddings import unit
@@ -24,11 +25,17 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from bot.store import Store
     from bot.store.knowledge import DocumentRow
+    from tests.simulators.postgres import PostgresServer
 
 ANN, BOB, GROUP, OTHER = "telegram:1", "telegram:2", "telegram:-5", "telegram:-6"
 CANARY = "zebra4711"
+PGVECTOR = (
+    "CREATE DOMAIN vector AS real[]",
+    "CREATE FUNCTION distance(a vector, b vector) RETURNS float8 LANGUAGE sql IMMUTABLE AS "
+    "'SELECT 1 - sum(x * y) FROM unnest(a::real[], b::real[]) AS t(x, y)'",
+    "CREATE OPERATOR <=> (LEFTARG = vector, RIGHTARG = vector, FUNCTION = distance)",
+)
 
 
 @asynccontextmanager
@@ -235,3 +242,18 @@ async def test_what_a_crash_cut_short_is_read_again(store: Store, tmp_path: Path
         (again,) = await made.documents(EVERYBODYS)
         assert again.sha256 == row.sha256
         assert await found(made, "boat") == ["The red boat."]
+
+
+@pytest.mark.postgres
+async def test_pgvector_is_asked_where_it_is_there(postgres: PostgresServer, tmp_path: Path) -> None:
+    """A stand-in with pgvector's names for its type and its cosine distance, which not every machine has."""
+    store = await Store.open(postgres.database(), clock=SystemClock())
+    await store.write(lambda tx: [tx.exec_driver_sql(statement) for statement in PGVECTOR])
+    async with kept(store, tmp_path) as made:
+        for name in ("a", "b", "c"):
+            await add(made, f"note {name}", name=f"{name}.md")
+    vectors = [(1, unit([1, 0])), (2, unit([0, 1])), (3, unit([1, 1, 1]))]
+    await store.write(lambda tx: knowledge.set_vectors(tx, "m", vectors))
+    found = await store.read(lambda tx: knowledge.by_vector(tx, unit([1, 5]), "m", Scope((GROUP,))))
+    await store.close()
+    assert found == [2, 1]  # one of another length is left out
