@@ -121,14 +121,17 @@ class Knowledge:
         """Add a file's content, in the place of what was there. Raises Unreadable; then nothing is changed."""
         if len(body) > self._most_bytes:
             raise Unreadable("too_large", f"{self.settings.max_file_mb:g}")
+        began = self._clock.now()
         await self._check_room(addition)
-        return await self._write(addition, await self._reading.file(addition.place, body, addition.owner), len(body))
+        read = await self._reading.file(addition.place, body, addition.owner)
+        return await self._write(addition, read, len(body), began)
 
     async def add_page(self, addition: Addition) -> DocumentRow:
         """Add what is at an address. Raises as add_file."""
+        began = self._clock.now()
         await self._check_room(addition)
         read = await self._reading.page(addition.place, addition.owner or addition.place)
-        return await self._write(addition, read, len(read.text.encode("utf-8", "replace")))
+        return await self._write(addition, read, len(read.text.encode("utf-8", "replace")), began)
 
     async def documents(self, owner: str) -> list[DocumentRow]:
         """Those of an owner, in the order of their numbers."""
@@ -158,8 +161,11 @@ class Knowledge:
             lambda tx: knowledge.at_place(tx, addition.owner, addition.collection, addition.place)
         )
 
-    async def _write(self, addition: Addition, read: ReadText, size: int, modified: int = 0) -> DocumentRow:
-        """Write what was read, unless it is known already. Raises LimitReached."""
+    async def _write(
+        self, addition: Addition, read: ReadText, size: int, began: datetime, modified: int = 0
+    ) -> DocumentRow:
+        """Write what was read, unless it is known already. began: when it was asked for; where it was taken away or
+        forgotten since, nothing is written. Raises LimitReached and Unreadable."""
         known, now, settings = await self._known(addition), self._clock.now(), self.settings
         row = known or _row(addition, now)
         whole = replace(
@@ -167,7 +173,7 @@ class Knowledge:
         )
         if known is not None and known.sha256 == read.sha256:
             whole = replace(whole, passages=known.passages)
-            await self._store.write(lambda tx: knowledge.put(tx, whole))
+            await self._store.write(lambda tx: knowledge.put(tx, whole) if knowledge.is_there(tx, row.id) else None)
             return whole
         cut = await asyncio.to_thread(passages_of, read.text, settings.passage_characters)
         _, passages = await self._store.read(lambda tx: knowledge.totals(tx, addition.owner))
@@ -179,7 +185,12 @@ class Knowledge:
         # No hash until all of it is there: what a crash cuts short is read again.
         partly = replace(whole, sha256="", passages=len(cut))
 
+        subjects = {addition.owner, addition.added_by, addition.thread_id}
+
         def begin(tx: Connection) -> None:
+            gone = known is not None and not knowledge.is_there(tx, known.id)
+            if gone or knowledge.forgotten_since(tx, subjects, began):
+                raise Unreadable("gone")
             knowledge.put(tx, partly)
             knowledge.put_passages(tx, row.id, 1, worded[:PORTION])
 
@@ -279,7 +290,7 @@ class Knowledge:
                 raise Unreadable("too_large", f"{self.settings.max_file_mb:g}")
             await self._check_room(addition)
             read = await self._reading.file(file.place, body, folder.name)
-            await self._write(addition, read, file.size, file.modified)
+            await self._write(addition, read, file.size, self._clock.now(), file.modified)
         except OSError as error:
             await self._note_problem(addition, Unreadable("file", error.strerror or ""), file)
         except Unreadable as problem:
@@ -295,6 +306,8 @@ class Knowledge:
             row = replace(row, sha256="", passages=0, size=file.size, modified=file.modified)
 
         def unit(tx: Connection) -> None:
+            if known is not None and not knowledge.is_there(tx, known.id):
+                return
             knowledge.put(tx, row)
             if file is not None:
                 knowledge.put_passages(tx, row.id, 1, ())
@@ -307,13 +320,16 @@ class Knowledge:
         rows = await self._store.read(lambda tx: knowledge.pages_read_before(tx, before, 10_000 if anew else REFRESHED))
         for number, row in enumerate(rows, 1):
             self.progress = Progress(row.place if row.owner == EVERYBODYS else "a page", number, len(rows))
-            addition = Addition(owner=row.owner, collection=row.collection, kind=PAGE, place=row.place)
+            addition = Addition(
+                owner=row.owner, collection=row.collection, kind=PAGE, place=row.place, added_by=row.added_by
+            )
+            began = self._clock.now()
             try:
                 read = await self._reading.page(row.place, row.owner or row.place)
                 if await self._known(addition) is not None:  # not taken away meanwhile
-                    await self._write(addition, read, len(read.text.encode("utf-8", "replace")))
+                    await self._write(addition, read, len(read.text.encode("utf-8", "replace")), began)
             except Unreadable as problem:
-                if await self._known(addition) is not None:
+                if problem.problem != "gone" and await self._known(addition) is not None:
                     await self._note_problem(addition, problem)
 
     async def embed(self) -> None:

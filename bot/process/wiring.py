@@ -447,6 +447,7 @@ class Wiring:
             "pages": settings.web.fetch.enabled,
             "voice": settings.transcription is not None,
             "reminders": settings.schedules.enabled,
+            "knowledge": settings.knowledge.enabled,
             "memory": settings.memory.enabled,
         }
         return [ability for ability, there in has.items() if there]

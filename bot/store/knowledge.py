@@ -12,6 +12,7 @@ from sqlalchemy import bindparam, column, delete, func, literal_column, or_, sel
 from bot.store.knowledge_tables import WORDS_CONFIG, knowledge_documents, knowledge_passages
 from bot.store.rows import columns_of, value_of
 from bot.store.sql import chunks, insert
+from bot.store.tables import deletions
 
 if TYPE_CHECKING:
     from array import array
@@ -128,6 +129,14 @@ def totals(tx: Connection, owner: str) -> tuple[int, int]:
     query = select(func.count(), func.coalesce(func.sum(DOCUMENTS.c.passages), 0)).where(DOCUMENTS.c.owner == owner)
     count, passages = tx.execute(query).one()
     return int(count), int(passages)
+
+
+def forgotten_since(tx: Connection, subjects: Collection[str], began: datetime) -> bool:
+    """Whether the deletion of one of these persons or threads was asked for since then. What was being read meanwhile
+    is not to be kept."""
+    own = {subject.partition(":")[2] for subject in subjects}  # a person as the page and the API call them
+    asked = deletions.c.subject.in_({*subjects, *own} - {""}) & (deletions.c.asked_at >= began)
+    return tx.scalar(select(deletions.c.id).where(asked).limit(1)) is not None
 
 
 def put(tx: Connection, row: DocumentRow) -> None:

@@ -336,6 +336,7 @@ EN = Texts(
         "pages": "read web pages",
         "voice": "listen to voice messages",
         "reminders": "remind you, or do something later: “Remind me tomorrow at 9”",
+        "knowledge": "look things up in your own documents: /knowledge",
         "memory": "remember what matters to you: /memory shows it",
     },
     about={
@@ -865,6 +866,7 @@ EN = Texts(
         "conversion": "its text could not be extracted: {detail}",
         "no_web": "the operator has not switched on reading pages (web.fetch.enabled)",
         "page": "it could not be read: {detail}",
+        "gone": "it was taken away while it was being read",
         "other": "{detail}",
     },
     memory_category={

@@ -303,6 +303,7 @@ ZH = Texts(
         "pages": "阅读网页",
         "voice": "听语音消息",
         "reminders": "到时提醒你或替你办事：“明天 9 点提醒我”",
+        "knowledge": "查阅你自己的资料：/knowledge",
         "memory": "记住对你重要的事：/memory 可查看",
     },
     about={
@@ -789,6 +790,7 @@ ZH = Texts(
         "conversion": "无法提取文字：{detail}",
         "no_web": "管理员没有启用读取网页（web.fetch.enabled）",
         "page": "无法读取：{detail}",
+        "gone": "在读取过程中已被移除",
         "other": "{detail}",
     },
     memory_category={

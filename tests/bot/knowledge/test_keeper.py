@@ -14,7 +14,8 @@ from bot.files.sandboxes import Sandboxes
 from bot.knowledge.keeper import FILE, MAIN, Addition, Knowledge, LimitReached
 from bot.knowledge.reading import Unreadable
 from bot.settings import Settings
-from bot.store import Store, knowledge
+from bot.store import Store, forgetting, knowledge
+from bot.store.forgetting import DeletionKind, DeletionRow
 from bot.store.knowledge import EVERYBODYS, Scope
 from harness.knowledge.config import KnowledgeSettings
 from harness.knowledge.embeddings import unit
@@ -224,6 +225,29 @@ async def test_what_belongs_to_a_person_or_a_thread_goes_with_it(store: Store, t
         await store.write(lambda tx: knowledge.remove_thread(tx, "t2"))
         await store.write(knowledge.tidy)
         assert await found(made, CANARY, GROUP) == []
+
+
+@pytest.mark.parametrize("subject", [ANN, "t1"])
+async def test_what_is_read_while_its_owner_is_forgotten_is_not_kept(
+    store: Store, tmp_path: Path, subject: str
+) -> None:
+    async with kept(store, tmp_path) as made:
+        reading = made._reading.file
+
+        async def slow(name: str, body: bytes, whose: str) -> Any:
+            read = await reading(name, body, whose)
+            kind = DeletionKind.PERSON if subject == ANN else DeletionKind.THREAD
+            now = store.clock.now()
+            row = DeletionRow(
+                id="d", kind=kind, subject=subject, account="telegram", asked_by=ANN, asked_at=now, done_at=now
+            )
+            await store.write(lambda tx: forgetting.ask_deletion(tx, row))
+            return read
+
+        made._reading.file = slow  # type: ignore[method-assign]
+        with pytest.raises(Unreadable, match="gone"):
+            await add(made, CANARY, f"page:{ANN}", thread_id="t1")
+        assert await made.owners() == {}
 
 
 async def test_what_a_crash_cut_short_is_read_again(store: Store, tmp_path: Path) -> None:
