@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import operating, people, service, setup, skills
+from bot.cli import knowledge, operating, people, service, setup, skills
 from bot.cli.options import (
     EXIT_CONFIG,
     AsJson,
@@ -43,6 +43,7 @@ accounts = typer.Typer(help="The accounts of this data folder.", no_args_is_help
 app.add_typer(service.app, name="service", rich_help_panel=SERVING)
 app.add_typer(people.access, name="access", rich_help_panel=PEOPLE)
 app.add_typer(people.memory, name="memory", rich_help_panel=PEOPLE)
+app.add_typer(knowledge.app, name="knowledge", rich_help_panel=PEOPLE)
 app.add_typer(people.token, name="token", rich_help_panel=PEOPLE)
 app.add_typer(skills.app, name="skills", rich_help_panel=SETTING_UP)
 app.add_typer(accounts, name="account", rich_help_panel=SETTING_UP)

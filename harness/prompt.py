@@ -132,6 +132,15 @@ what the person says now counts more.
 </memory>
 """
 
+KNOWING = """\
+<knowledge>
+knowledge_search looks into documents that the people here, or the operator, have collected. Use it first where a
+question is about their own matters or names such a document; a message that begins with /knowledge ask is such a
+question, to be answered from what is found there and nothing else. Cite each fact right behind it as a link, with the
+address of its passage as it was given. Where nothing is found, say so.
+</knowledge>
+"""
+
 STYLE = """\
 <style>
 - Language: answer in the language of the newest message, whatever language files, pages and these rules are in. Where
@@ -208,7 +217,7 @@ class Abilities:
         return self.report is not None and self.report.bash and "bash" in self.tools
 
 
-SEARCH, FETCH = "web_search", "web_fetch"
+SEARCH, FETCH, KNOWLEDGE = "web_search", "web_fetch", "knowledge_search"
 NOTHING = Abilities()
 
 
@@ -251,6 +260,7 @@ def environment_sections(abilities: Abilities, servers: str) -> list[Section]:
     found = [
         Section("files and commands", files),
         Section("outside", FROM_OUTSIDE if abilities.outside else ""),
+        Section("knowledge", KNOWING if KNOWLEDGE in abilities.tools else ""),
         Section("connected servers", servers),
     ]
     return [section for section in found if section.text]
@@ -272,6 +282,8 @@ def _abilities(has: Abilities) -> str:
         "look things up on the web with web_search, and read pages with web_fetch": searches and reads,
         "search the web with web_search, but open no pages": searches and not reads,
         "read web pages with web_fetch where you have the address, but search for none": reads and not searches,
+        "look up the documents that people here and the operator have collected, with knowledge_search": KNOWLEDGE
+        in tools,
         "read, change and make files": files,
         "run commands and programs, Python among them, with bash": has.bash,
         "send files into the chat with present_files": "present_files" in tools,

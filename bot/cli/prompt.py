@@ -24,6 +24,7 @@ from harness.agents.parts import ExtraSettings, Parts
 from harness.context import COMMANDS, Place, RunContext, Speaker
 from harness.errors import ModelFailure, SetupError
 from harness.files.spool import Spool, SpoolSettings
+from harness.knowledge.port import Looked
 from harness.mcp.pool import McpPool
 from harness.memory.model import Memory
 from harness.memory.store import NotKept, Recalled, Remembering
@@ -183,6 +184,15 @@ class _NoMemories:
         raise NotKept("nothing is kept here")
 
 
+class _NoKnowledge:
+    """Collections of nobody."""
+
+    async def search(
+        self, query: str, *, owner: str, collections: Sequence[str], whose: str, is_group: bool = False
+    ) -> Looked:
+        return Looked()
+
+
 def _parts(settings: Settings, choices: AgentChoices, folder: Path) -> Parts:
     """The parts of a gateway with these settings; what an answer would change is kept in memory."""
     clock = SystemClock()
@@ -203,4 +213,5 @@ def _parts(settings: Settings, choices: AgentChoices, folder: Path) -> Parts:
         scheduling=Scheduling(schedules=MemorySchedules(clock)) if settings.schedules.enabled else None,
         skills=replace(skills, editing=editing_of(settings)),
         remembering=Remembering(memories=_NoMemories(), settings=settings.memory) if settings.memory.enabled else None,
+        knowledge=_NoKnowledge() if settings.knowledge.enabled else None,
     )

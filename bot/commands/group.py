@@ -76,6 +76,13 @@ class Answers:
             call.event_id, origin.address, origin.platform_message_id, message, reason=reason, also=also
         )
 
+    async def progress(self, call: Call, text: str) -> None:
+        """Show how far something is, in the place of the answer that will follow; the event is not settled by it."""
+        origin, message = call.message, OutboundMessage(text=text, final=True)
+        await self._responder.tell(
+            f"event:{call.event_id}", origin.address, origin.platform_message_id or None, message
+        )
+
     async def nothing(self, event_id: int, reason: str, also: Callable[[Connection], object] | None = None) -> None:
         """Settle without a reply: what was done shows by itself."""
         await self._responder.settle([event_id], reason, also)

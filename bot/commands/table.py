@@ -12,6 +12,7 @@ from bot.commands.approvals import ApprovalCommands, QuestionCommands
 from bot.commands.choosing import TimezoneCommands, VerboseCommands, agent_commands, model_commands
 from bot.commands.deleting import DeletingCommands
 from bot.commands.group import Answers
+from bot.commands.knowledge import KnowledgeCommands
 from bot.commands.memory import MemoryCommands
 from bot.commands.reminders import ReminderCommands
 from bot.commands.research import ResearchCommands
@@ -72,11 +73,13 @@ def make_commands(
     research = ResearchCommands(
         answers, ports.runs, ports.research, ports.report_style, store=store, days=spending.days, files=pictures
     )
+    collections = KnowledgeCommands(answers, ports)
     return Commands(
         answers,
-        research,
+        [research, collections],
         [
             research,
+            collections,
             TalkCommands(answers, store, status, agents, clock, abilities),
             WaitingCommands(answers, clock),
             UndoCommands(answers, store, ports.runs, spending.budgets, agents),
@@ -100,9 +103,13 @@ def make_commands(
 
 
 class Commands:
-    def __init__(self, answers: Answers, research: ResearchCommands, groups: Sequence[CommandGroup]) -> None:
+    """agents: groups of which some uses are for the agent."""
+
+    def __init__(
+        self, answers: Answers, agents: Sequence[ResearchCommands | KnowledgeCommands], groups: Sequence[CommandGroup]
+    ) -> None:
         self._answers = answers
-        self._research = research
+        self._agents = agents
         self._commands: dict[str, CommandHandler] = {}
         self._buttons: dict[str, ButtonKind] = {}
         for group in groups:
@@ -118,7 +125,8 @@ class Commands:
 
     async def is_for_agent(self, conversation: Conversation, call: Call) -> bool:
         """Whether the agent is to hear a command of ours, as anything else that is said to it."""
-        return call.line.name in self._research.commands and await self._research.is_for_agent(conversation, call)
+        group = next((each for each in self._agents if call.line.name in each.commands), None)
+        return group is not None and await group.is_for_agent(conversation, call)
 
     async def handle(self, conversation: Conversation, call: Call, placed: bool = True) -> None:
         """placed: it was typed in a conversation; else only what needs none is done."""

@@ -71,6 +71,8 @@ class Action(StrEnum):
     MEMORY_FORGET = "memory_forget"
     MEMORY_ON = "memory_on"
     MEMORY_OFF = "memory_off"
+    KNOWLEDGE_ADD = "knowledge_add"
+    KNOWLEDGE_REMOVE = "knowledge_remove"
     FORGET_PERSON = "forget_person"
     CLAIM_CODE = "claim_code"
     RENAME_ACCOUNT = "rename_account"

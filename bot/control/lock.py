@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from bot.control import logs
-from bot.control.server import NotRunning, Refused, ask, connection
+from bot.control.server import ANSWER_SECONDS, NotRunning, Refused, ask, connection
 from bot.redaction import Redactor
 from bot.store.errors import StoreError
 
@@ -83,15 +83,21 @@ class DataDirLock:
 
 
 def do_there_or_here(
-    settings: Settings, operation: str, request: Mapping[str, Any], here: Here, *, as_json: bool = False
+    settings: Settings,
+    operation: str,
+    request: Mapping[str, Any],
+    here: Here,
+    *,
+    as_json: bool = False,
+    within: float = ANSWER_SECONDS,
 ) -> int:
-    """Print the answer; returns the exit code.
+    """Print the answer; returns the exit code. within: seconds that a running process has for it.
 
     here: does it while nothing runs, with the data folder locked; like the running process it answers with "text" and
     whether it is "done", and with "data" where the same can be said as JSON. as_json: print that.
     """
     try:
-        answer = asyncio.run(_ask(settings, operation, request))
+        answer = asyncio.run(_ask(settings, operation, request, within))
     except Refused as error:
         return _fail(str(error))
     except NotRunning:
@@ -110,9 +116,9 @@ def do_there_or_here(
     return 0
 
 
-async def _ask(settings: Settings, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+async def _ask(settings: Settings, operation: str, request: Mapping[str, Any], within: float) -> dict[str, Any]:
     async with connection(settings.data_dir) as (reader, writer):
-        answer = await ask(reader, writer, operation, **request)
+        answer = await ask(reader, writer, operation, within=within, **request)
     if not isinstance(answer, dict):
         raise Refused("the antler process gave an answer of an unknown form")
     return answer

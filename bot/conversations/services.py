@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bot.delivery.respond import Responder
     from bot.files.sandboxes import ThreadOwners
     from bot.files.uploads import Uploads
+    from bot.knowledge.keeper import Knowledge
     from bot.runs.manager import RunManager
     from bot.settings.sections import LimitSettings
     from bot.skills.service import SkillService
@@ -48,6 +49,7 @@ class ConversationPorts:
     agents: AgentChoices
     owners: ThreadOwners
     skills: SkillService
+    knowledge: Knowledge
     timezone: Callable[[], str]
     research: Callable[[], str]
     report_style: Callable[[], Style]

@@ -55,6 +55,8 @@ SUBJECTS = (
     Subject("Transcription", online.transcription, online.ACCOUNT_SECONDS + LOOKING, when="online"),
     Subject("Search", parts.search, when="offline"),
     Subject("Search", online.search, online.ACCOUNT_SECONDS + LOOKING, when="online"),
+    Subject("Knowledge", parts.knowledge),
+    Subject("Knowledge", online.knowledge, online.ACCOUNT_SECONDS + LOOKING, when="online"),
     Subject("MCP servers", parts.local_servers, STARTING),
     Subject("MCP servers", online.servers, STARTING, when="online"),
     Subject("Sandbox", parts.sandbox, STARTING),

@@ -26,6 +26,8 @@ from channels.errors import ChannelError
 from channels.network import http_session, tls_context, usable_proxy
 from channels.registry import name_of
 from channels.registry import probe as ask_platform
+from harness.errors import ToolSetupError
+from harness.knowledge.port import KnowledgeFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -173,6 +175,46 @@ async def _searched(each: Named) -> Finding:
     if not found:
         return warning(each.place, f"{each.name} finds nothing for {QUERY!r}", "search for something with it by hand")
     return ok(each.place, f"{each.name} answers, in {took}")
+
+
+async def knowledge(examined: Examined) -> list[Finding]:
+    """Whether the embeddings endpoint makes vectors, and each service answers."""
+    settings = examined.settings.knowledge
+    if not settings.enabled:
+        return []
+    from harness.knowledge.embeddings import Embeddings  # with an HTTP client
+    from harness.knowledge.services import make_services
+
+    found, route = [], examined.settings.network_route
+    if settings.embeddings is not None:
+        endpoint = Embeddings(settings.embeddings, route, "knowledge.embeddings")
+        try:
+            (vector,) = await endpoint.vectors([QUERY], "doctor")
+            found.append(ok("knowledge.embeddings", f"{endpoint.name} makes vectors of {len(vector)} numbers"))
+        except KnowledgeFailed as failure:
+            found.append(error("knowledge.embeddings", _clause(failure), _reach("knowledge.embeddings.base_url")))
+        finally:
+            await endpoint.close()
+    try:
+        services = await asyncio.to_thread(make_services, settings, route)
+    except ToolSetupError as failure:
+        what, _, says = str(failure).partition(": ")
+        return [*found, error(what, says, "docs/knowledge.md has the services there are")]
+    for number, service in enumerate(services):
+        key = f"knowledge.services[{number}]"
+        try:
+            hits = await service.search(QUERY, 1, "doctor")
+            found.append(ok(key, f"{service.name} answers{'' if hits else ', and finds nothing for ' + QUERY}"))
+        except KnowledgeFailed as failure:
+            found.append(error(key, str(failure), _reach(f"{key}.base_url")))
+        finally:
+            await service.close()
+    return found
+
+
+def _clause(failure: KnowledgeFailed) -> str:
+    """What failed, without the key that stands in front of it anyway."""
+    return str(failure).partition(": ")[2] or str(failure)
 
 
 def _silence() -> bytes:

@@ -10,6 +10,7 @@ from bot.clock import SystemClock
 from bot.doctor import config
 from bot.doctor.findings import Finding, Severity, error, note, ok, warning
 from bot.files.sandboxes import WORDS, probe
+from bot.knowledge.reading import files_in
 from bot.skills import tool as skills_tool
 from harness.errors import ToolSetupError
 from harness.mcp.pool import McpPool
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from bot.doctor.findings import Examined
     from bot.files.sandboxes import SandboxFacts, State
     from bot.settings import Settings
+    from harness.knowledge.config import FolderSettings
     from harness.mcp.config import McpServerSettings
     from harness.mcp.pool import ServerFacts
     from harness.web.search.several import Named
@@ -33,6 +35,8 @@ _STATES: Mapping[State, Severity] = {
     "files": Severity.WARNING,
     "failed": Severity.ERROR,
 }
+MOST_FILES = 100_000
+"""Of a folder of documents that are counted."""
 SANDBOX_PAGE = "docs/sandbox.md tells what each provider needs"
 
 
@@ -119,6 +123,31 @@ async def search_engines(settings: Settings) -> tuple[list[Named], list[Finding]
     except ToolSetupError as failure:
         what, _, says = str(failure).partition(": ")
         return [], [error(what, says, "docs/web.md has the engines there are, and what an own one looks like")]
+
+
+async def knowledge(examined: Examined) -> list[Finding]:
+    """Whether the folders can be read, and documents in them be converted; the endpoints are asked online."""
+    settings = examined.settings.knowledge
+    if not settings.enabled:
+        return []
+    found = [await asyncio.to_thread(_folder, number, each) for number, each in enumerate(settings.folders)]
+    if not examined.settings.web.fetch.enabled:
+        found.append(note("knowledge", "addresses cannot be added: web.fetch.enabled is false"))
+    return found or [ok("knowledge", "on; it has no folders")]
+
+
+def _folder(number: int, folder: FolderSettings) -> Finding:
+    key = f"knowledge.folders[{number}].path"
+    try:
+        count = len(files_in(folder.path, MOST_FILES))
+    except OSError as failure:
+        says = f"{failure.filename or folder.path} cannot be read: {failure.strerror}"
+        return error(key, says, f"correct {key}, or let the user that Antler runs as read it")
+    if not count:
+        return warning(
+            key, f"{folder.path} holds no file that can be read", "docs/knowledge.md has the kinds there are"
+        )
+    return ok(key, f"{folder.path}: {count} files")
 
 
 async def sandbox(examined: Examined) -> list[Finding]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bot.store import forgetting, personal, programs
+from bot.store import forgetting, knowledge, personal, programs
 from bot.store.forgetting import PORTION, Whose
 from bot.store.identity import OWN_ACCOUNTS, folder_name
 from bot.store.sql import chunks
@@ -63,6 +63,7 @@ class ThreadEraser:
         await self.blank(deletion_id, run_ids)
 
         def unit(tx: Connection) -> None:
+            knowledge.remove_thread(tx, thread_id)
             if forgetting.delete_thread(tx, thread_id):
                 forgetting.count_deleted(tx, deletion_id, threads=1)
 
@@ -73,7 +74,8 @@ class ThreadEraser:
         await self._spool.clear_left(self._store)
 
     async def scrub(self) -> None:
-        """The history that was deleted is in no file any more."""
+        """The history that was deleted, and the words of documents, are in no file any more."""
+        await self._store.write(knowledge.tidy)
         await (await self._harness()).scrub()
 
     async def blank(self, deletion_id: str, run_ids: Sequence[str]) -> None:
@@ -179,6 +181,7 @@ def _known(tx: Connection, person: Whose) -> Known:
 def _drop(tx: Connection, row: DeletionRow, known: Known) -> None:
     person, until = known.whose, row.asked_at
     forgetting.count_deleted(tx, row.id, reminders=personal.drop_reminders(tx, person, until))
+    knowledge.remove_person(tx, person.person, until)
     personal.drop_grants(tx, person, forgetting.conversations_of(tx, person), until)
     programs.drop_of(tx, person.person, until)
     personal.blank_chat(tx, person.account, known.direct, until, row.reply_key)

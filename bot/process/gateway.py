@@ -16,6 +16,7 @@ from bot.control import actions
 from bot.control.server import ControlServer
 from bot.http.listener import HttpUnavailable
 from bot.inbound.accounts import Serving
+from bot.knowledge.tool import KnowledgeTool
 from bot.operations import upkeep
 from bot.operations.sending import SendTool
 from bot.operations.why import why_page
@@ -179,6 +180,7 @@ class Gateway:
         self._tasks.spawn("forgetting", parts.forgetting.serve())
         self._tasks.spawn("memory", parts.memory.service.serve())
         self._tasks.spawn("memory tidy", parts.memory.tidy())
+        self._tasks.spawn("knowledge", parts.knowledge.serve())
         self._tasks.spawn("outages", parts.outages.serve())
         self._tasks.spawn("admins", parts.outages.know_admins())
         self._tasks.spawn("fence", self._watch_fence())
@@ -238,6 +240,7 @@ class Gateway:
             "access": parts.access_tool.do,
             "action": actions.operation,
             "forget": parts.forgetter.do,
+            "knowledge": KnowledgeTool(parts.knowledge).do,
             "memory": parts.memory.tool.do,
             "signin": SignInTool(parts.signins).do,
             "send": lambda request: SendTool(parts.settings, self._store, parts.delivery, parts.presented).do(request),
@@ -297,6 +300,7 @@ class Gateway:
         if self._terminal is not None:
             await self._terminal
         await parts.agent.close()
+        await parts.knowledge.close()
         await self._http.close()
         if parts.tracing is not None:
             await asyncio.to_thread(parts.tracing.close)

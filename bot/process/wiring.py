@@ -33,6 +33,7 @@ from bot.inbound.accounts import Accounts
 from bot.inbound.bus import MessageBus
 from bot.inbound.connections import Connections
 from bot.inbound.manager import ChannelManager
+from bot.knowledge.keeper import Knowledge
 from bot.memory.keeper import make_kept
 from bot.memory.service import MemoryParts
 from bot.operations.health import HealthService
@@ -249,6 +250,7 @@ class Wiring:
             lambda: self.agent.harness(),
             self.agents,
         )
+        self.knowledge = Knowledge(settings, store, self.sandboxes)
         audit = AuditFile(settings.data_dir / AUDIT_LOG, self.redact)
         self.agent = Agent(
             settings,
@@ -299,6 +301,7 @@ class Wiring:
             tracing=self.tracing,
             sources=sources_in(settings.data_dir),
             research=research_parts(settings),
+            knowledge=self.knowledge if settings.knowledge.enabled else None,
         )
 
     def _make_access(self, store: RetryingStore, responder: Responder) -> None:
@@ -421,6 +424,7 @@ class Wiring:
             research=lambda: unavailable(self.settings),
             report_style=lambda: self.settings.research.style,
             skills=self.skills,
+            knowledge=self.knowledge,
         )
         return ChannelManager(
             ports=ports,
@@ -455,6 +459,7 @@ class Wiring:
             "pages": settings.web.fetch.enabled,
             "voice": settings.transcription is not None,
             "reminders": settings.schedules.enabled,
+            "knowledge": settings.knowledge.enabled,
             "memory": settings.memory.enabled,
         }
         return [ability for ability, there in has.items() if there]
@@ -485,6 +490,7 @@ class Wiring:
         self.titles.settings = settings.title
         self.runs.limit(RunLimits.of(settings.limits))
         self.memory.adopt(settings.memory)
+        self.tasks.spawn("knowledge settings", self.knowledge.adopt(settings))
         self.schedules.limits = settings.schedules
         self.uploads.limits = UploadLimits.of(settings.uploads)
         self.converter.wanted = settings.uploads.convert

@@ -38,7 +38,8 @@ def unavailable(settings: Settings) -> str:
     """Why there is no research here, a key of Texts.research; "" where there is."""
     if not settings.research.enabled:
         return "off"
-    return "" if settings.web.is_on or settings.research.tools.researcher else "no_web"
+    sources = settings.web.is_on or settings.knowledge.enabled or settings.research.tools.researcher
+    return "" if sources else "no_web"
 
 
 def asked(line: CommandLine | None) -> tuple[ResearchRequest, str] | None:

@@ -55,6 +55,7 @@ from harness.config import (
     ToolSettings,
 )
 from harness.guardrails.config import GuardrailSettings
+from harness.knowledge.config import KnowledgeSettings
 from harness.mcp.config import McpServerSettings, ServerName, ToolSearchSettings
 from harness.memory.config import MemorySettings
 from harness.research.config import ResearchSettings
@@ -181,6 +182,7 @@ class Settings(BaseSettings):
     schedules: ScheduleSettings = ScheduleSettings()
     title: TitleSettings = TitleSettings()
     memory: MemorySettings = MemorySettings()
+    knowledge: KnowledgeSettings = KnowledgeSettings()
     agents_dir: Path = Field(default=Path("agents"), validate_default=True)
     data: DataSettings = DataSettings()
 

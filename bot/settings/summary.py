@@ -30,7 +30,7 @@ def describe(settings: Settings) -> str:
         *(f"model     {model.name} ({model.model or model.use})" for model in settings.models),
     ]
     lines += [*_agents(settings), f"memory    {_memory(settings)}", f"voice     {_voice(settings)}"]
-    lines += [f"web       {_web(settings)}", *_tools(settings)]
+    lines += [f"web       {_web(settings)}", *_knowledge(settings), *_tools(settings)]
     if settings.http.listen is not None:
         lines.append(f"page      {settings.http.root} (the page and the API, for who may use an account)")
     for account, channel in settings.channels.items():
@@ -74,6 +74,18 @@ def _web(settings: Settings) -> str:
         return f"{asked}; pages are not read"
     opened = f", and what {len(fetch.allow)} of web.fetch.allow open" if fetch.allow else ""
     return f"{asked}; pages of the public internet are read{opened}"
+
+
+def _knowledge(settings: Settings) -> list[str]:
+    """Nothing where it is switched off."""
+    knowledge = settings.knowledge
+    if not knowledge.enabled:
+        return []
+    by = f"words and the meaning that {knowledge.embeddings.model} sees" if knowledge.embeddings else "words"
+    whose = "people and groups" if knowledge.groups else "people; groups have none of their own"
+    named = [each.name for each in knowledge.folders] + [each.name for each in knowledge.services]
+    everybodys = f"; for everybody: {', '.join(named)}" if named else ""
+    return [f"knowledge of {whose}, found by {by}{everybodys}"]
 
 
 def _tools(settings: Settings) -> list[str]:

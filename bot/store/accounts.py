@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 
 from bot.store.errors import StoreError
 from bot.store.identity import moved_key
+from bot.store.knowledge_tables import knowledge_documents
 from bot.store.rows import InboxState, RunState
 from bot.store.sql import insert, to_json
 from bot.store.tables import (
@@ -101,6 +102,7 @@ HOLD_PREFIX = (
     approval_grants.c.conversation, approval_grants.c.person, approval_grants.c.granted_by,
     memory_owners.c.owner, memory_lists.c.conversation, memory_lists.c.owner,
     memory_queue.c.owner, memory_queue.c.speaker, memory_queue.c.conversation,
+    knowledge_documents.c.owner, knowledge_documents.c.added_by,
     usage.c.conversation, usage.c.speaker, schedules.c.conversation, schedules.c.person,
     deletions.c.subject, deletions.c.asked_by,
 )  # fmt: skip
@@ -190,6 +192,7 @@ def _move_memory(tx: Connection, old: str, new: str) -> None:
             _set(tx, key, key == old, new)
     for column in (memory_lists.c.owner, memory_queue.c.owner, memory_queue.c.conversation):
         _set(tx, column, column == old, new)
+    _set(tx, knowledge_documents.c.owner, knowledge_documents.c.owner == old, new)
 
 
 def _set(tx: Connection, column: Column[Any], where: ColumnElement[bool], value: object) -> None:

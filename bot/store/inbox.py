@@ -121,6 +121,13 @@ def load(tx: Connection, ids: Iterable[int]) -> list[InboxRow]:
     return sorted((_row(row) for row in rows), key=lambda row: row.id)
 
 
+def at_message(tx: Connection, account: str, chat: str, message_id: str) -> InboxRow | None:
+    """The event of a platform's message, where it is still kept."""
+    here = (inbox.c.account == account) & (inbox.c.chat == chat) & (inbox.c.platform_message_id == message_id)
+    row = tx.execute(select(inbox).where(here).order_by(inbox.c.id.desc()).limit(1)).first()
+    return None if row is None else _row(row)
+
+
 def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]]:
     """(chat, platform id) of the newest messages that people sent."""
     query = (

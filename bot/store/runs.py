@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row, Select
 
-    from harness.context import RunInput
+    from harness.context import InputFile, RunInput
 
 OPEN_STATES = tuple(state for state in RunState if not state.ended)
 ACTIVE_STATES = (RunState.RUNNING, RunState.WAITING)
@@ -198,6 +198,12 @@ def load(tx: Connection, run_id: str) -> RunRow | None:
     return None if row is None else _row(row)
 
 
+def answering(tx: Connection, inbox_id: int) -> RunRow | None:
+    """The run that answers an event, or answered it."""
+    run_id = tx.scalar(select(inbox_table.c.run_id).where(inbox_table.c.id == inbox_id))
+    return None if run_id is None else load(tx, run_id)
+
+
 def detail_of(tx: Connection, run_id: str) -> str | None:
     """What is known of a run's end."""
     detail: str | None = tx.scalar(select(runs.c.detail).where(runs.c.run_id == run_id))
@@ -295,6 +301,13 @@ def with_files(tx: Connection, since: datetime) -> list[RunRow]:
     recent = runs.c.ended_at.is_(None) | (runs.c.ended_at >= since)  # for the index
     query = RUNS.where(recent, runs.c.created_at >= since, type_coerce(runs.c.input, Text).like('%"files":[{%'))
     return _rows(tx, query.order_by(runs.c.seq))
+
+
+def files_of(tx: Connection, thread_id: str) -> list[InputFile]:
+    """The files that people sent in a thread, the newest first."""
+    theirs = (runs.c.thread_id == thread_id) & type_coerce(runs.c.input, Text).like('%"files":[{%')
+    rows = _rows(tx, RUNS.where(theirs).order_by(runs.c.seq.desc()))
+    return [file for row in rows for file in row.input.whole.files]
 
 
 def last_worked(tx: Connection, conversation: str, thread_id: str) -> RunRow | None:

@@ -213,6 +213,10 @@ class Texts:
     memory: Mapping[str, str]  # {number} {numbers} {text} {date} {count} {words}
     memory_category: Mapping[str, str]  # keys: harness.memory.model.CATEGORIES
     memory_summary: Mapping[str, str]  # keys: harness.memory.model.SUMMARIES
+    knowledge: Mapping[
+        str, str
+    ]  # {name} {collection} {count} {number} {names} {problem}; see bot/commands/knowledge.py
+    knowledge_problem: Mapping[str, str]  # {detail}; keys: what Unreadable says (bot/knowledge), and other
     whoami: str  # {person} {conversation} {chat}
     whoami_group: str  # {chat}
     sign_in: Mapping[str, str]  # keys: link, private, off, here; {link} {life}

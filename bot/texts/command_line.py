@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from harness.context import Progress
 
 _STOP = re.compile(r"\s*(?:stop|cancel|停|取消)[\W_]*", re.IGNORECASE)
+TAKE_FILES = frozenset({"knowledge"})
+"""Commands that mean something in a file's caption."""
 _LINE = re.compile(r"/([A-Za-z][\w-]{0,31})(?:@(\S+))?(?:\s+(.*))?", re.DOTALL)
 
 
@@ -54,7 +56,7 @@ def meant_for_us(message: Message, username: str | None, knows: Callable[[str], 
     username: the bot's, None while it is not connected. knows: whether we have a command of that name.
     """
     line = parse(message.text)
-    if line is None or message.attachments or message.dictated:
+    if line is None or message.dictated or (message.attachments and line.name not in TAKE_FILES):
         return None
     if line.bot is None:
         return line if message.mention or knows(line.name) else None

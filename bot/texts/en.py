@@ -28,6 +28,7 @@ EN = Texts(
         "view_image": "Looking at {what}",
         "web_search": "Searching: {what}",
         "web_fetch": "Reading {what}",
+        "knowledge_search": "Looking up: {what}",
         "write_todos": "Planning",
         "research_record": "Looking into the research",
         "ask_clarification": "Asking",
@@ -335,6 +336,7 @@ EN = Texts(
         "pages": "read web pages",
         "voice": "listen to voice messages",
         "reminders": "remind you, or do something later: “Remind me tomorrow at 9”",
+        "knowledge": "look things up in your own documents: /knowledge",
         "memory": "remember what matters to you: /memory shows it",
     },
     about={
@@ -521,6 +523,7 @@ EN = Texts(
         "agent": "List the agents, or switch: /agent [name]",
         "research": "Research a question, with a plan, sources and a report: /research QUESTION",
         "skills": "Skills; /skills off NAME, /skills on NAME; /NAME REQUEST uses one right away",
+        "knowledge": "Documents that I look things up in: add, remove, list; /knowledge ask QUESTION",
         "memory": "What I remember: show, search, forget, edit, add, export, off, on",
         "forget": "/forget me deletes what I keep about you",
         "whoami": "Your id, for the config",
@@ -589,7 +592,7 @@ EN = Texts(
         "ask": (
             "**Delete everything that I keep about you?** This cannot be undone.\n\n"
             "What is deleted:\n"
-            "- what I remember about you, and your own skills\n"
+            "- what I remember about you, your documents (`/knowledge`), and your own skills\n"
             "- all threads of our private chats, with their history and files\n"
             "- the texts of your messages and of my answers that I still store, in groups too\n"
             "- what groups remember because you said it\n"
@@ -831,6 +834,55 @@ EN = Texts(
         "disabled": "The operator has switched memory off: I remember nothing beyond a thread.",
         "disabled_group": "Groups have no memory here: I remember nothing beyond a thread.",
         "unavailable": "⚠️ I cannot reach my memory right now. Nothing was changed; please try again later.",
+    },
+    knowledge={
+        "head": "**Your documents**",
+        "head_group": "**The documents of this group**",
+        "empty": "You have no documents here yet.",
+        "empty_group": "This group has no documents here yet.",
+        "line": "{number}. {name} · {collection} · passages: {count}",
+        "line_problem": "{number}. ⚠️ {name} · {collection} · {problem}",
+        "more": "… and {count} more.",
+        "everybodys": "**For everybody**",
+        "everybodys_line": "- {name} ({count})",
+        "under_way": "⏳ Reading what has changed: {number} of {count}.",
+        "hint": (
+            "`/knowledge ask QUESTION` · `/knowledge add ADDRESS` · a file with `/knowledge add` below it, or a reply to one "
+            "· `/knowledge remove NUMBER`"
+        ),
+        "usage": (
+            "`/knowledge` lists the documents. `/knowledge ask QUESTION` answers from them. `/knowledge add ADDRESS` reads a "
+            "page; for a file, send it with `/knowledge add` as its caption, reply to it with `/knowledge add`, or name it: "
+            "`/knowledge add report.pdf`. `#name` behind it chooses a collection. `/knowledge remove NUMBER` (or several), "
+            "`/knowledge remove #name`, `/knowledge remove all`."
+        ),
+        "off": "The operator has not switched knowledge on here (knowledge.enabled).",
+        "off_group": "Groups have no documents of their own here; `/knowledge ask QUESTION` looks into those for everybody.",
+        "reading": "⏳ Reading {name} ({number} of {count}) …",
+        "added": "✅ {name}: added to {collection}, passages: {count}",
+        "not_added": "⚠️ {name}: {problem}",
+        "removed": "Removed ({count}): {names}",
+        "nothing": "There is nothing to remove.",
+        "unknown_number": "There is no number {number} in the list. `/knowledge` shows the list.",
+        "unknown_file": "I have no file called {name} from this thread. Send it with `/knowledge add` as its caption.",
+        "reply_unknown": "I have no file of that message. Send the file again, with `/knowledge add` as its caption.",
+        "bad_collection": "A collection's name is one word of at most 40 letters, digits, - and _, such as `#handbook`.",
+        "too_many": "That is too much at once: at most {count} files and addresses.",
+    },
+    knowledge_problem={
+        "too_large": "it is larger than the {detail} MB that are read (knowledge.max_file_mb)",
+        "documents": "there are {detail} documents already, which is the limit (knowledge.max_documents); remove one first",
+        "passages": "with it there would be more than {detail} passages (knowledge.max_passages); remove something first",
+        "kind": "files of this kind cannot be read {detail}",
+        "empty": "it holds no text; a scanned document has only pictures of it",
+        "file": "the file cannot be read ({detail})",
+        "no_sandbox": "documents are read in the sandbox, and it does not work now",
+        "sandbox": "the sandbox did not take it or did not give it back ({detail})",
+        "conversion": "its text could not be extracted: {detail}",
+        "no_web": "the operator has not switched on reading pages (web.fetch.enabled)",
+        "page": "it could not be read: {detail}",
+        "gone": "it was taken away while it was being read",
+        "other": "{detail}",
     },
     memory_category={
         "preference": "Preferences",

@@ -32,6 +32,7 @@ ZH = Texts(
         "view_image": "正在查看 {what}",
         "web_search": "正在搜索：{what}",
         "web_fetch": "正在阅读 {what}",
+        "knowledge_search": "正在查阅资料：{what}",
         "write_todos": "正在制定计划",
         "research_record": "查看研究记录",
         "ask_clarification": "正在提问",
@@ -302,6 +303,7 @@ ZH = Texts(
         "pages": "阅读网页",
         "voice": "听语音消息",
         "reminders": "到时提醒你或替你办事：“明天 9 点提醒我”",
+        "knowledge": "查阅你自己的资料：/knowledge",
         "memory": "记住对你重要的事：/memory 可查看",
     },
     about={
@@ -461,6 +463,7 @@ ZH = Texts(
         "agent": "列出助手或切换：/agent [名称]",
         "research": "研究一个问题，有计划、来源和报告：/research 问题",
         "skills": "技能；/skills off 名称、/skills on 名称；/名称 请求 立即使用",
+        "knowledge": "我查阅的资料：添加、移除、列出；/knowledge ask 问题",
         "memory": "我记住的内容：查看、搜索、忘记、修改、添加、导出、off、on",
         "forget": "/forget me 删除我保存的与你有关的内容",
         "whoami": "你的 id，用于配置",
@@ -523,7 +526,7 @@ ZH = Texts(
         "ask": (
             "**要删除我保存的与你有关的一切吗？** 此操作无法撤销。\n\n"
             "将删除：\n"
-            "- 我记住的关于你的事，以及你自己的技能\n"
+            "- 我记住的关于你的事、你的资料（`/knowledge`），以及你自己的技能\n"
             "- 我们私聊的所有对话，连同历史和文件\n"
             "- 我仍保存的你的消息和我的回答的文字，包括群里的\n"
             "- 各群根据你的话记住的内容\n"
@@ -756,6 +759,54 @@ ZH = Texts(
         "disabled": "管理员关闭了记忆：对话之外我什么都不会记住。",
         "disabled_group": "群在这里没有记忆：对话之外我什么都不会记住。",
         "unavailable": "⚠️ 现在无法读取记忆。没有任何改变，请稍后再试。",
+    },
+    knowledge={
+        "head": "**你的资料**",
+        "head_group": "**本群的资料**",
+        "empty": "这里还没有你的资料。",
+        "empty_group": "本群还没有资料。",
+        "line": "{number}. {name} · {collection} · {count} 段",
+        "line_problem": "{number}. ⚠️ {name} · {collection} · {problem}",
+        "more": "……还有 {count} 份。",
+        "everybodys": "**所有人可查**",
+        "everybodys_line": "- {name}（{count}）",
+        "under_way": "⏳ 正在读取有变化的内容：第 {number} 份，共 {count} 份。",
+        "hint": (
+            "`/knowledge ask 问题` · `/knowledge add 网址` · 发送文件并附上 `/knowledge add`，或用它回复文件 "
+            "· `/knowledge remove 编号`"
+        ),
+        "usage": (
+            "`/knowledge` 列出资料。`/knowledge ask 问题` 依据资料回答。`/knowledge add 网址` 读取网页；添加文件时，发送文件并以 "
+            "`/knowledge add` 作为说明，或用 `/knowledge add` 回复该文件，或写出文件名：`/knowledge add report.pdf`。"
+            "后面加 `#名称` 选择资料集。`/knowledge remove 编号`（可写多个）、`/knowledge remove #名称`、`/knowledge remove all`。"
+        ),
+        "off": "管理员没有在这里启用资料库（knowledge.enabled）。",
+        "off_group": "群组在这里没有自己的资料；`/knowledge ask 问题` 会查阅所有人可查的资料。",
+        "reading": "⏳ 正在读取 {name}（第 {number} 份，共 {count} 份）……",
+        "added": "✅ {name}：已加入 {collection}，共 {count} 段",
+        "not_added": "⚠️ {name}：{problem}",
+        "removed": "已移除（{count}）：{names}",
+        "nothing": "没有可移除的资料。",
+        "unknown_number": "列表里没有编号 {number}。`/knowledge` 可查看列表。",
+        "unknown_file": "这个话题里没有名为 {name} 的文件。请发送该文件并以 `/knowledge add` 作为说明。",
+        "reply_unknown": "我没有那条消息的文件。请重新发送文件，并以 `/knowledge add` 作为说明。",
+        "bad_collection": "资料集的名称是一个词，最多 40 个字母、数字、- 和 _，例如 `#handbook`。",
+        "too_many": "一次太多了：最多 {count} 个文件和网址。",
+    },
+    knowledge_problem={
+        "too_large": "超过了可读取的 {detail} MB（knowledge.max_file_mb）",
+        "documents": "已有 {detail} 份资料，达到上限（knowledge.max_documents）；请先移除一份",
+        "passages": "加上它会超过 {detail} 段（knowledge.max_passages）；请先移除一些",
+        "kind": "无法读取这种文件 {detail}",
+        "empty": "里面没有文字；扫描件只有文字的图片",
+        "file": "无法读取该文件（{detail}）",
+        "no_sandbox": "文档在沙箱中读取，而沙箱现在不可用",
+        "sandbox": "沙箱没有接收或没有交回该文件（{detail}）",
+        "conversion": "无法提取文字：{detail}",
+        "no_web": "管理员没有启用读取网页（web.fetch.enabled）",
+        "page": "无法读取：{detail}",
+        "gone": "在读取过程中已被移除",
+        "other": "{detail}",
     },
     memory_category={
         "preference": "偏好",

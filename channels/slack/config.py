@@ -161,6 +161,7 @@ COMMANDS = (
     ("agent", "List the agents, or switch"),
     ("research", "A plan to accept, then a report with checked citations"),
     ("skills", "Skills, on and off"),
+    ("knowledge", "Documents that I look things up in"),
     ("memory", "What I remember"),
     ("forget", "/forget me deletes what I keep about you"),
     ("whoami", "Your id, for the config"),

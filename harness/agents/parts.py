@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.config import ModelSettings, ToolSettings
     from harness.files.spool import Spool
     from harness.graph.sandbox import SandboxSetup
+    from harness.knowledge.port import KnowledgeBase
     from harness.mcp.offering import Servers
     from harness.memory.store import Remembering
     from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering, Tracing
@@ -63,6 +64,7 @@ class Parts:
     scheduling: None: nothing can be put off. skills: None: there are none, as without a sandbox. remembering: None:
     nothing is remembered. steering: what is said to runs at work; None: nothing. health: is told how calls of models
     went. tracing: None: nobody traces. sources: keep what runs have read of the web. research: None: no turn is one.
+    knowledge: None: there are no collections.
     tools: further ones; once loaded (tools.py), all but those of the sandbox. outside: some of them bring what
     strangers wrote. gone: (address, for whom) -> why a page does not answer now.
     """
@@ -95,6 +97,7 @@ class Parts:
     tracing: Tracing | None = None
     sources: Sources = field(default_factory=MemorySources)
     research: ResearchParts | None = None
+    knowledge: KnowledgeBase | None = None
     tools: Sequence[BaseTool] = ()
     outside: bool = False
     gone: Callable[[str, str], Awaitable[str]] | None = None

@@ -28,13 +28,14 @@ SOUL_FILE, CONFIG_FILE = "SOUL.md", "config.yaml"
 
 class Features(Section):
     """What the agent has of what the config switches on. sandbox: files and commands; mcp: the servers' tools; memory:
-    it is told what is remembered, and can remember more."""
+    it is told what is remembered, and can remember more; knowledge: it searches the collections."""
 
     sandbox: bool = True
     web: bool = True
     mcp: bool = True
     planning: bool = True
     memory: bool = True
+    knowledge: bool = True
 
 
 class AgentSettings(Section):

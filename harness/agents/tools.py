@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from harness.web.tools import Web
 WEB_TOOLS = frozenset({"web_search", "web_fetch"})
 MEMORY_TOOLS = frozenset({"remember", "recall"})
+KNOWLEDGE_SEARCH = "knowledge_search"
+OUTSIDE_TOOLS = WEB_TOOLS | {KNOWLEDGE_SEARCH}
+"""Tools of Antler whose results hold what strangers wrote."""
 ANTLERS = "the tools of Antler"
 GROUP = "antler_group"
 """metadata key of an operator's tool: the group that agents name it by."""
@@ -42,7 +45,7 @@ class Extras:
 
     def __init__(self, web: Web | None, tools: Sequence[BaseTool]) -> None:
         self.tools = tuple(tools)
-        self.outside = web is not None or any(map(is_foreign, tools))
+        self.outside = any(_brings_outside(tool) for tool in tools)
         self.gone = web.pages.gone if web is not None and web.pages is not None else None
         self._web = web
 
@@ -62,6 +65,11 @@ async def load_extras(parts: Parts) -> Extras:
         *([schedule_tool(parts.scheduling, clock)] if parts.scheduling is not None else []),
         *(memory_tools(parts.remembering, clock) if parts.remembering is not None else []),
     ]
+    if parts.knowledge is not None:
+        # Here, not at the top: its sources come with what compares addresses of the web.
+        from harness.knowledge.tool import knowledge_tool
+
+        given.append(knowledge_tool(parts.knowledge, parts.sources, clock))
     loaded = await asyncio.to_thread(configured_tools, settings.tools, settings.groups)
     web = await asyncio.to_thread(_web, parts)
     try:
@@ -146,7 +154,7 @@ def parts_of(definition: AgentDefinition, parts: Parts) -> Parts:
     return replace(
         parts,
         tools=tools,
-        outside=parts.outside and any(tool.name in WEB_TOOLS or is_foreign(tool) for tool in tools),
+        outside=parts.outside and any(map(_brings_outside, tools)),
         sandbox=parts.sandbox if features.sandbox else None,
         spool=parts.spool if features.sandbox else None,
         servers=parts.servers if features.mcp else None,
@@ -156,9 +164,15 @@ def parts_of(definition: AgentDefinition, parts: Parts) -> Parts:
     )
 
 
+def _brings_outside(tool: BaseTool) -> bool:
+    return tool.name in OUTSIDE_TOOLS or is_foreign(tool)
+
+
 def _has(definition: AgentDefinition, tool: BaseTool) -> bool:
     if tool.name in WEB_TOOLS:
         return definition.settings.features.web
+    if tool.name == KNOWLEDGE_SEARCH:
+        return definition.settings.features.knowledge
     if tool.name in MEMORY_TOOLS:
         return definition.settings.features.memory
     group, groups = (tool.metadata or {}).get(GROUP), definition.settings.tool_groups

@@ -85,7 +85,7 @@ def _source(cited: Cited, words: Words) -> str:
     title = plain(cited.title) or cited.address
     fetched = words["fetched"].format(date=cited.fetched_at[:16].replace("T", " "))
     gone = f" ⚠️ {words['gone'].format(why=_why(cited, words))}" if cited.gone else ""
-    return f"{cited.number}. [{title}](<{cited.address}>), {fetched}{gone}"
+    return f"{cited.number}. {_linked(title, cited.address)}, {fetched}{gone}"
 
 
 def _why(cited: Cited, words: Words) -> str:
@@ -181,7 +181,7 @@ def summary_text(
 
 
 def _link(cited: Cited) -> str:
-    return f"[{plain(_short(cited.title))}](<{cited.address}>)" if cited.title else f"<{cited.address}>"
+    return _linked(plain(_short(cited.title)), cited.address) if cited.title else f"<{cited.address}>"
 
 
 def _short(text: str) -> str:
@@ -207,3 +207,10 @@ def checklist(steps: Sequence[Step], report: str) -> list[tuple[str, str]]:
     """(step's id, line) for the plan that is shown while the research works; the last one, with id "", is the
     report."""
     return [*((step.id, step.title) for step in steps), ("", report)]
+
+
+def _linked(title: str, address: str) -> str:
+    """A link; what no browser opens, such as a document of the knowledge, stands there as it is."""
+    if address.startswith(("https://", "http://")):
+        return f"[{title}](<{address}>)"
+    return f"{title} (`{address.replace('`', '')}`)"

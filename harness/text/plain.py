@@ -54,6 +54,7 @@ SALIENT = {
     "view_image": "path",
     "web_fetch": "url",
     "web_search": "query",
+    "knowledge_search": "query",
     "task": "description",
 }
 """Tool -> the argument that says what a call is about."""

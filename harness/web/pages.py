@@ -6,6 +6,7 @@ import asyncio
 import logging
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from harness.web.addresses import Rules
     from harness.web.config import FetchSettings
     from harness.web.guard import Resolve, Route
+    from harness.web.rendering import Held
     from harness.web.sources import Sources
 
 log = logging.getLogger(__name__)
@@ -74,7 +76,7 @@ class Pages:
                 if source.run_id != scope.ctx.run_id:
                     await self._keep(replace(source, run_id=scope.ctx.run_id), text)
                 return Page(url=source.address, title=source.title, text=text, cut=source.cut, kind=source.kind)
-            page, kind = await self._loaded(address, scope)
+            page, kind = await self.load(address, scope.sandbox, scope.ctx.speaker.id)
             source = Source(
                 thread_id=thread_id,
                 run_id=scope.ctx.run_id,
@@ -110,16 +112,15 @@ class Pages:
         except OSError as error:  # a full disk, say: the page can be read all the same, only not be cited
             log.warning("a source was not kept: %s", error.strerror)
 
-    async def _loaded(self, url: str, scope: RunScope) -> tuple[Page, str]:
-        """The page and its media type."""
-        settings, whose = self._settings, scope.ctx.speaker.id
-        fetched = await self._fetcher.get(
-            url, most=lambda kind: self._most(kind, url, scope), seconds=settings.timeout, whose=whose
-        )
+    async def load(self, url: str, sandbox: Held | None, whose: str) -> tuple[Page, str]:
+        """The page as it is now and its media type; nothing is kept. sandbox: None: documents cannot be read. Raises
+        WebError."""
+        most = partial(self._most, url, sandbox is not None)
+        fetched = await self._fetcher.get(url, most=most, seconds=self._settings.timeout, whose=whose)
         suffix = document_suffix(fetched.kind, url) or document_suffix(fetched.kind, fetched.url)
         try:
             if suffix:
-                return await self._document(fetched, suffix, scope), fetched.kind
+                return await self._document(fetched, suffix, sandbox, whose), fetched.kind
             page = await self._reader.page(fetched, whose)
         except WebError:
             read = await self._by_service(fetched.url, whose)
@@ -127,17 +128,17 @@ class Pages:
                 raise
             return read, fetched.kind
         if page.scripted:
-            page = await self._scripted(page, scope)
+            page = await self._scripted(page, sandbox, whose)
         if not page.text.strip():
             raise WebError(NO_TEXT)
         return page, fetched.kind
 
-    def _most(self, kind: str, url: str, scope: RunScope) -> int:
+    def _most(self, url: str, has_sandbox: bool, kind: str) -> int:
         if document_suffix(kind, url):
-            return int(self._settings.max_document_mb * MEGABYTE) if scope.sandbox is not None else 0
+            return int(self._settings.max_document_mb * MEGABYTE) if has_sandbox else 0
         return int(self._settings.max_mb * MEGABYTE) if is_readable(kind) else 0
 
-    async def _document(self, fetched: Fetched, suffix: str, scope: RunScope) -> Page:
+    async def _document(self, fetched: Fetched, suffix: str, sandbox: Held | None, whose: str) -> Page:
         if fetched.body is None:
             raise WebError(unreadable(fetched.kind, fetched.size))
         if fetched.cut:
@@ -145,13 +146,13 @@ class Pages:
                 f"The document is larger than the {self._settings.max_document_mb:g} MB that are read. Use another "
                 "source, or ask the person to send the file."
             )
-        return await self._documents.page(fetched, suffix, scope.sandbox, scope.ctx.speaker.id)
+        return await self._documents.page(fetched, suffix, sandbox, whose)
 
-    async def _scripted(self, page: Page, scope: RunScope) -> Page:
+    async def _scripted(self, page: Page, sandbox: Held | None, whose: str) -> Page:
         """The page as a browser or the reader service sees it; as it is where neither sees more."""
-        whose, found = scope.ctx.speaker.id, None
-        if self._browser is not None and scope.sandbox is not None and self._browser.reaches(page.url):
-            html = await self._browser.html(page.url, scope.sandbox, whose)
+        found = None
+        if self._browser is not None and sandbox is not None and self._browser.reaches(page.url):
+            html = await self._browser.html(page.url, sandbox, whose)
             if html is not None:
                 shown = Fetched(url=page.url, kind="text/html", charset="utf-8", body=html, size=len(html), cut=False)
                 try:

@@ -8,7 +8,7 @@ import hashlib
 import logging
 import shlex
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import httpx
 
@@ -22,7 +22,6 @@ from sandbox.base import RESULTS, Problem, SandboxError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from harness.graph.sandbox import RunSandbox
     from harness.web.config import ReaderSettings
     from harness.web.fetch import Fetched
     from harness.web.guard import Route
@@ -86,6 +85,14 @@ def document_suffix(kind: str, url: str) -> str:
     return suffix if suffix in documents.KINDS - _WEB else ""
 
 
+class Held(Protocol):
+    """A sandbox that is acquired when it is needed: a run's, or one of the gateway's own."""
+
+    async def get(self) -> Sandbox:
+        """Raises SandboxError; the next call tries again."""
+        ...
+
+
 class Documents:
     """Reads documents within the sandboxes of threads."""
 
@@ -93,7 +100,7 @@ class Documents:
         self._seconds = seconds
         self._room = FairSlots(documents.AT_ONCE)
 
-    async def page(self, fetched: Fetched, suffix: str, sandbox: RunSandbox | None, whose: str) -> Page:
+    async def page(self, fetched: Fetched, suffix: str, sandbox: Held | None, whose: str) -> Page:
         """The document as Markdown, its tables as tables. Raises WebError."""
         if suffix in documents.NOT_READ:
             raise WebError(f"This is a document of a kind that cannot be read here ({suffix}). Use another source.")
@@ -159,7 +166,7 @@ class Browser:
             host == name or (name.startswith("*.") and host.endswith(name[1:])) for name in self._hosts
         )
 
-    async def html(self, url: str, sandbox: RunSandbox, whose: str) -> bytes | None:
+    async def html(self, url: str, sandbox: Held, whose: str) -> bytes | None:
         """The page's HTML as its scripts leave it; None where that cannot be had."""
         result = f"{RESULTS}/web-{hashlib.sha256(url.encode()).hexdigest()[:16]}.txt"
         command = _BROWSE.format(

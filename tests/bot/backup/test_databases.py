@@ -13,14 +13,18 @@ from sqlalchemy import select
 from bot.backup import databases
 from bot.clock import SystemClock
 from bot.settings import Settings
-from bot.store import Store, conversations, outbox
+from bot.store import Store, conversations, knowledge, outbox
 from bot.store.errors import StoreBusy, StoreNewer, StoreUnavailable
 from bot.store.sql import to_json
 from bot.store.tables import outbox as outbox_table
 from channels.message import OUTBOUND_MESSAGE, Address, OutboundFile, OutboundMessage
+from harness.knowledge.embeddings import unit
+from harness.knowledge.passages import Passage
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from sqlalchemy import Connection
 
     from tests.simulators.postgres import PostgresServer
 
@@ -103,6 +107,16 @@ async def _with_a_reply(settings: Settings, path: Path) -> None:
     body = to_json(OUTBOUND_MESSAGE, message)
     await store.write(lambda tx: outbox.finalize(tx, "r", address, None, None, body, now, "i"))
     await store.write(lambda tx: conversations.ensure(tx, "console:1", "console", "console:1", now))
+    row = knowledge.DocumentRow(
+        id="d", owner="console:1", collection="main", kind="file", place="a.md", added_at=now, read_at=now
+    )
+
+    def collected(tx: Connection) -> None:
+        knowledge.put(tx, row)
+        knowledge.put_passages(tx, "d", 1, [(Passage(NASTY), "harbour light")])
+        knowledge.set_vectors(tx, "m", [(1, unit([3, 4]))])
+
+    await store.write(collected)
     await store.close()
 
 
@@ -110,6 +124,10 @@ async def _reply(settings: Settings) -> OutboundMessage:
     store = await Store.open(settings.database_url, clock=SystemClock())
     body = await store.read(lambda tx: tx.scalar(select(outbox_table.c.body)))
     assert await store.read(lambda tx: conversations.load(tx, "console:1")) is not None
+    scope = knowledge.Scope(("console:1",))
+    assert await store.read(lambda tx: knowledge.by_words(tx, ["harbour"], scope)) == [1]
+    nearest, _ = await store.read(lambda tx: knowledge.nearest_after(tx, 0, unit([3, 4]), "m", scope))
+    assert [passage for _, passage in nearest] == [1]
     await store.close()
     assert body is not None
     return OUTBOUND_MESSAGE.validate_json(body)

@@ -11,6 +11,7 @@ import pytest
 
 from bot.forgetting import tool
 from bot.forgetting.service import AGAIN_SECONDS
+from bot.knowledge.keeper import Addition
 from bot.schedule.timer import due_event
 from bot.settings import ChannelSettings, Settings
 from bot.store import forgetting, schedules
@@ -91,6 +92,9 @@ async def test_after_forget_me_no_word_is_left(tmp_path: Path) -> None:
         own = tmp_path / "users" / folder_name(f"memory:{BOB}") / "skills"
         own.mkdir(parents=True)
         (own / "SKILL.md").write_text(CANARY)
+        for owner in (f"memory:{BOB}", f"memory:{GROUP}"):
+            addition = Addition(owner=owner, collection="main", kind="file", place="a.md", added_by=f"memory:{BOB}")
+            await c.parts.knowledge.add_file(addition, f"The {CANARY} is in a document.".encode())
         assert everywhere(tmp_path)
 
         told = await forgotten(c)

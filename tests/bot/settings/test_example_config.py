@@ -89,6 +89,9 @@ SET = {
     "TAVILY_API_KEY": "example",
     "BRAVE_API_KEY": "example",
     "JINA_API_KEY": "example",
+    "EMBEDDINGS_KEY": "example",
+    "RAGFLOW_KEY": "example",
+    "DIFY_KEY": "example",
     "SANDBOX_TOKEN": "example-of-a-token-0123456789",
     "TRACKER_TOKEN": "example",
     "WIKI_TEAM_KEY": "example",
@@ -107,7 +110,7 @@ _PROSE = re.compile(r"# [a-z_]+: |[^{]*\}\]$")
 REQUIRED = {
     *("bot_token", "app_token", "app_id", "app_secret", "bot_id", "secret", "command", "url", "description"),
     *("system_prompt", "model", "grant", "token_url", "client_id", "client_secret"),
-    *("public_key", "secret_key", "api_key", "cert", "key", "chat"),
+    *("public_key", "secret_key", "api_key", "cert", "key", "chat", "base_url"),
 }
 """Of the sections that are comments as a whole: they go with each of their other keys."""
 

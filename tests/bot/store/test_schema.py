@@ -48,8 +48,11 @@ FROZEN = {
     "3": "2298e71a549c11c2",
     "4": "4db10a587461bb4c",
     "5": "9ab65f7a2466ae82",
+    "6": "KNOWLEDGE",
 }
 """What each step leaves of the schema, on SQLite. One that is in use never changes: the next change is another step."""
+INDEXES = ("knowledge_words", "ix_knowledge_passages_words")
+"""What finds words: SQLite's tables of FTS5 and PostgreSQL's index, which SQLAlchemy cannot say alike for both."""
 FAILING_STEP = SECOND_STEP + '    raise RuntimeError("half way")\n'
 
 
@@ -112,7 +115,8 @@ def test_the_list_of_steps_is_what_alembic_finds() -> None:
 def test_creating_equals_migrating(url: str, tmp_path: Path) -> None:
     in_transaction(url, lambda tx: schema.run_steps(tx, STEPS))
     migrated = in_transaction(url, described)
-    assert in_transaction(url, lambda tx: compare_metadata(MigrationContext.configure(tx), metadata)) == []
+    seen = {"include_name": lambda name, kind, _: not (name or "").startswith(INDEXES)}
+    assert in_transaction(url, lambda tx: compare_metadata(MigrationContext.configure(tx, opts=seen), metadata)) == []
     assert migrated["alembic_version"]
 
     if url.startswith("sqlite"):

@@ -1,0 +1,417 @@
+"""Knowledge: whatever reads, changes or searches the collections goes through it. It is the harness's port
+`KnowledgeBase`.
+
+Documents are read and cut first and written in portions, so that a long one holds up nobody's writes; vectors follow in
+the background, and until they are there the words find a passage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import uuid
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot.knowledge.reading import AGAIN, Reading, Unreadable, content_of, files_in
+from bot.knowledge.searching import FOLDER, PAGE, Searcher
+from bot.store import knowledge
+from bot.store.knowledge import EVERYBODYS, DocumentRow
+from harness.knowledge.passages import passages_of
+from harness.knowledge.port import KnowledgeFailed
+from harness.knowledge.words import words_of
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from bot.files.sandboxes import Sandboxes
+    from bot.knowledge.reading import FoundFile, ReadText
+    from bot.settings import Settings
+    from bot.store import Store
+    from bot.store.retrying import RetryingStore
+    from harness.knowledge.config import FolderSettings, KnowledgeSettings
+    from harness.knowledge.embeddings import Embeddings
+    from harness.knowledge.passages import Passage
+    from harness.knowledge.port import Looked
+
+log = logging.getLogger(__name__)
+MEGABYTE = 1_000_000
+PORTION = 100
+"""Passages that are written in one transaction."""
+EMBEDDED = 64
+"""Passages for which vectors are made at a time."""
+REFRESHED = 500
+"""Addresses that are read again at a time."""
+ARRIVING = ".knowledge-"
+"""How folders below data_dir begin into which files are fetched; none is left but after a crash."""
+MAIN = "main"
+"""The collection of what is added without naming one."""
+FILE = "file"
+"""Kind of a document that was sent in a chat; the others: searching.py."""
+
+
+class LimitReached(Unreadable):
+    """An owner has as many documents or passages as there may be. limit: how many."""
+
+    def __init__(self, problem: str, limit: int) -> None:
+        super().__init__(problem, str(limit))
+        self.limit = limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """What is to be added. place, kind, thread_id: as in DocumentRow."""
+
+    owner: str
+    collection: str
+    kind: str
+    place: str
+    added_by: str = ""
+    thread_id: str = ""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is being read of folders and addresses now, and how many of them there are this time."""
+
+    what: str = ""
+    done: int = 0
+    total: int = 0
+
+
+class Knowledge:
+    """troubles: by the name of a folder, or "embeddings": why it is not up to date, for operators."""
+
+    def __init__(self, settings: Settings, store: RetryingStore | Store, sandboxes: Sandboxes) -> None:
+        self._store = store
+        self._clock = store.clock
+        self._settings = settings
+        self._reading = Reading(settings, sandboxes, store.clock)
+        self._searcher = Searcher(settings, store)
+        self._wake = asyncio.Event()
+        self._looking = asyncio.Lock()
+        self._anew = False
+        self.progress = Progress()
+        self.troubles: dict[str, str] = {}
+
+    @property
+    def settings(self) -> KnowledgeSettings:
+        return self._settings.knowledge
+
+    def covers(self, *, is_group: bool) -> bool:
+        """Whether there are collections of persons, or of groups."""
+        return self.settings.enabled and (self.settings.groups or not is_group)
+
+    async def adopt(self, settings: Settings) -> None:
+        """Go by other settings from now on."""
+        self._settings = self._searcher.settings = settings
+        await self._reading.adopt(settings)
+        self._wake.set()
+
+    # Adding and taking away.
+
+    async def add_file(self, addition: Addition, body: bytes) -> DocumentRow:
+        """Add a file's content, in the place of what was there. Raises Unreadable; then nothing is changed."""
+        if len(body) > self._most_bytes:
+            raise Unreadable("too_large", f"{self.settings.max_file_mb:g}")
+        began = self._clock.now()
+        await self._check_room(addition)
+        read = await self._reading.file(addition.place, body, addition.owner)
+        return await self._write(addition, read, len(body), began)
+
+    async def add_page(self, addition: Addition) -> DocumentRow:
+        """Add what is at an address. Raises as add_file."""
+        began = self._clock.now()
+        await self._check_room(addition)
+        read = await self._reading.page(addition.place, addition.owner or addition.place)
+        return await self._write(addition, read, len(read.text.encode("utf-8", "replace")), began)
+
+    async def documents(self, owner: str) -> list[DocumentRow]:
+        """Those of an owner, in the order of their numbers."""
+        return await self._store.read(lambda tx: knowledge.documents_of(tx, owner))
+
+    async def owners(self) -> dict[str, int]:
+        """How many documents each owner has."""
+        return await self._store.read(knowledge.owners)
+
+    async def remove(self, ids: Sequence[str]) -> int:
+        """Take documents away; returns how many there were."""
+        return await self._store.write(lambda tx: _removed(tx, ids))
+
+    @property
+    def _most_bytes(self) -> int:
+        return int(self.settings.max_file_mb * MEGABYTE)
+
+    async def _check_room(self, addition: Addition) -> None:
+        """Raises LimitReached before anything is read."""
+        known = await self._known(addition)
+        count, _ = await self._store.read(lambda tx: knowledge.totals(tx, addition.owner))
+        if known is None and count >= self.settings.max_documents:
+            raise LimitReached("documents", self.settings.max_documents)
+
+    async def _known(self, addition: Addition) -> DocumentRow | None:
+        return await self._store.read(
+            lambda tx: knowledge.at_place(tx, addition.owner, addition.collection, addition.place)
+        )
+
+    async def _write(
+        self, addition: Addition, read: ReadText, size: int, began: datetime, modified: int = 0
+    ) -> DocumentRow:
+        """Write what was read, unless it is known already. began: when it was asked for; where it was taken away or
+        forgotten since, nothing is written. Raises LimitReached and Unreadable."""
+        known, now, settings = await self._known(addition), self._clock.now(), self.settings
+        row = known or _row(addition, now)
+        whole = replace(
+            row, title=read.title, sha256=read.sha256, size=size, modified=modified, problem="", read_at=now
+        )
+        if known is not None and known.sha256 == read.sha256:
+            whole = replace(whole, passages=known.passages)
+            await self._store.write(lambda tx: knowledge.put(tx, whole) if knowledge.is_there(tx, row.id) else None)
+            return whole
+        cut = await asyncio.to_thread(passages_of, read.text, settings.passage_characters)
+        _, passages = await self._store.read(lambda tx: knowledge.totals(tx, addition.owner))
+        if passages - row.passages + len(cut) > settings.max_passages:
+            raise LimitReached("passages", settings.max_passages)
+        worded = await asyncio.to_thread(
+            lambda: [(each, " ".join(words_of(f"{read.title} {each.heading} {each.text}"))) for each in cut]
+        )
+        # No hash until all of it is there: what a crash cuts short is read again.
+        partly = replace(whole, sha256="", passages=len(cut))
+
+        subjects = {addition.owner, addition.added_by, addition.thread_id}
+
+        def begin(tx: Connection) -> None:
+            gone = known is not None and not knowledge.is_there(tx, known.id)
+            if gone or knowledge.forgotten_since(tx, subjects, began):
+                raise Unreadable("gone")
+            knowledge.put(tx, partly)
+            knowledge.put_passages(tx, row.id, 1, worded[:PORTION])
+
+        await self._store.write(begin)
+        for start in range(PORTION, len(worded), PORTION):
+            portion = worded[start : start + PORTION]
+            await self._store.write(lambda tx, at=start + 1, part=portion: _put_more(tx, row.id, at, part))  # type: ignore[misc]
+        whole = replace(whole, passages=len(cut))
+        await self._store.write(lambda tx: knowledge.put(tx, whole) if knowledge.is_there(tx, row.id) else None)
+        self._wake.set()
+        return whole
+
+    # Folders and addresses, looked at again and again.
+
+    async def serve(self) -> None:
+        """Keep the collections up to date until cancelled."""
+        await asyncio.to_thread(_clear, self._settings.data_dir)
+        while True:
+            self._wake.clear()
+            if self.settings.enabled:
+                anew, self._anew = self._anew, False
+                try:
+                    await self.look(anew=anew)
+                except Exception:
+                    # Any error, of a service of somebody's own too: what is there can still be searched.
+                    log.exception("the knowledge was not brought up to date")
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Until something was added, or it is time to look again."""
+        woken = asyncio.create_task(self._wake.wait())
+        due = asyncio.create_task(self._clock.sleep(self.settings.scan_minutes * 60))
+        try:
+            await asyncio.wait({woken, due}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            woken.cancel()
+            due.cancel()
+
+    async def look(self, *, anew: bool = False) -> None:
+        """Read what has changed, and make the vectors that are missing. anew: read everything again."""
+        async with self._looking:
+            try:
+                await self._drop_folders()
+                for folder in self.settings.folders:
+                    await self._scan(folder, anew=anew)
+                await self._refresh(anew=anew)
+            finally:
+                self.progress = Progress()
+            await self.embed()
+
+    def look_anew(self) -> None:
+        """Have everything read again, as soon as `serve` is done with what it does now."""
+        self._anew = True
+        self._wake.set()
+
+    async def _drop_folders(self) -> None:
+        """Folders that the settings do not name any more go with all that was read of them."""
+        names = {folder.name for folder in self.settings.folders}
+        own = await self._store.read(lambda tx: knowledge.documents_of(tx, EVERYBODYS))
+        gone = [row.id for row in own if row.kind == FOLDER and row.collection not in names]
+        if gone:
+            await self.remove(gone)
+        for name in self.troubles.keys() - names - {"embeddings"}:
+            self.troubles.pop(name)
+
+    async def _scan(self, folder: FolderSettings, *, anew: bool) -> None:
+        try:
+            most = self.settings.max_documents
+            files = await asyncio.to_thread(files_in, folder.path, most + 1)
+        except OSError as error:  # what is known of it stays: it may be back the next time
+            self._trouble(folder.name, f"{error.filename or folder.path}: {error.strerror}")
+            return
+        if len(files) > most:
+            self._trouble(
+                folder.name, f"it has more than {most} files (knowledge.max_documents); the others are left out"
+            )
+            files = files[:most]
+        else:
+            self.troubles.pop(folder.name, None)
+        rows = await self._store.read(lambda tx: knowledge.documents_of(tx, EVERYBODYS, folder.name))
+        known = {row.place: row for row in rows if row.kind == FOLDER}
+        gone = [known[place].id for place in known.keys() - {file.place for file in files}]
+        if gone:
+            await self.remove(gone)
+        changed = [file for file in files if anew or _has_changed(file, known.get(file.place))]
+        for number, file in enumerate(changed, 1):
+            self.progress = Progress(f"{folder.name}/{file.place}", number, len(changed))
+            await self._read_file(folder, file)
+        if changed or gone:
+            log.info("knowledge %s: %d files read, %d gone", folder.name, len(changed), len(gone))
+
+    async def _read_file(self, folder: FolderSettings, file: FoundFile) -> None:
+        addition = Addition(owner=EVERYBODYS, collection=folder.name, kind=FOLDER, place=file.place)
+        try:
+            body = await asyncio.to_thread(content_of, folder.path, file.place, self._most_bytes)
+            if len(body) > self._most_bytes:
+                raise Unreadable("too_large", f"{self.settings.max_file_mb:g}")
+            await self._check_room(addition)
+            read = await self._reading.file(file.place, body, folder.name)
+            await self._write(addition, read, file.size, self._clock.now(), file.modified)
+        except OSError as error:
+            await self._note_problem(addition, Unreadable("file", error.strerror or ""), file)
+        except Unreadable as problem:
+            await self._note_problem(addition, problem, file)
+
+    async def _note_problem(self, addition: Addition, problem: Unreadable, file: FoundFile | None = None) -> None:
+        """Record why a document cannot be read; what was read of it before stays only where it is a page."""
+        if addition.owner == EVERYBODYS:  # what people collect is named in no log
+            log.warning("knowledge %s: %s was not read: %s", addition.collection, addition.place, problem)
+        known, now = await self._known(addition), self._clock.now()
+        row = replace(known or _row(addition, now), problem=str(problem), read_at=now)
+        if file is not None:
+            row = replace(row, sha256="", passages=0, size=file.size, modified=file.modified)
+
+        def unit(tx: Connection) -> None:
+            if known is not None and not knowledge.is_there(tx, known.id):
+                return
+            knowledge.put(tx, row)
+            if file is not None:
+                knowledge.put_passages(tx, row.id, 1, ())
+
+        await self._store.write(unit)
+
+    async def _refresh(self, *, anew: bool) -> None:
+        """Read addresses again whose time has come."""
+        before = self._clock.now() - (timedelta() if anew else timedelta(hours=self.settings.refresh_hours))
+        rows = await self._store.read(lambda tx: knowledge.pages_read_before(tx, before, 10_000 if anew else REFRESHED))
+        for number, row in enumerate(rows, 1):
+            self.progress = Progress(row.place if row.owner == EVERYBODYS else "a page", number, len(rows))
+            addition = Addition(
+                owner=row.owner, collection=row.collection, kind=PAGE, place=row.place, added_by=row.added_by
+            )
+            began = self._clock.now()
+            try:
+                read = await self._reading.page(row.place, row.owner or row.place)
+                if await self._known(addition) is not None:  # not taken away meanwhile
+                    await self._write(addition, read, len(read.text.encode("utf-8", "replace")), began)
+            except Unreadable as problem:
+                if problem.problem != "gone" and await self._known(addition) is not None:
+                    await self._note_problem(addition, problem)
+
+    async def embed(self) -> None:
+        """Make the vectors that are missing, until there are none or the endpoint fails."""
+        while (endpoint := await self._searcher.endpoint()) is not None:
+            rows = await self._store.read(lambda tx: knowledge.without_vector(tx, endpoint.name, EMBEDDED))
+            if not rows:
+                self.troubles.pop("embeddings", None)
+                return
+            try:
+                made = await self._vectors(endpoint, rows)
+            except KnowledgeFailed as failure:
+                self._trouble("embeddings", str(failure))
+                return
+            await self._store.write(lambda tx, made=made: knowledge.set_vectors(tx, endpoint.name, made))  # type: ignore[misc]
+
+    async def _vectors(
+        self, endpoint: Embeddings, rows: Sequence[tuple[int, str]]
+    ) -> list[tuple[int, array[float] | None]]:
+        """One for each; None for a text that the model does not take by itself. Raises KnowledgeFailed."""
+        try:
+            vectors = await endpoint.vectors([text for _, text in rows], "")
+        except KnowledgeFailed as failure:
+            if not failure.refused:
+                raise
+            if len(rows) == 1:
+                log.warning("the knowledge has a passage without a vector: %s", failure)
+                return [(rows[0][0], None)]
+            half = len(rows) // 2
+            return [*await self._vectors(endpoint, rows[:half]), *await self._vectors(endpoint, rows[half:])]
+        return [(known, vector) for (known, _), vector in zip(rows, vectors, strict=True)]
+
+    def _trouble(self, name: str, why: str) -> None:
+        if self.troubles.get(name) != why:
+            log.warning("knowledge %s is not up to date: %s", name, why)
+        self.troubles[name] = why
+
+    async def search(
+        self, query: str, *, owner: str, collections: Sequence[str], whose: str, is_group: bool = False
+    ) -> Looked:
+        """See harness.knowledge.port.KnowledgeBase."""
+        return await self._searcher.search(query, owner=owner, collections=collections, whose=whose, is_group=is_group)
+
+    async def close(self) -> None:
+        """Give back connections and processes."""
+        await self._searcher.close()
+        await self._reading.close()
+
+
+def _row(addition: Addition, now: datetime) -> DocumentRow:
+    return DocumentRow(
+        id=uuid.uuid4().hex,
+        owner=addition.owner,
+        collection=addition.collection,
+        kind=addition.kind,
+        place=addition.place,
+        added_by=addition.added_by,
+        thread_id=addition.thread_id,
+        added_at=now,
+        read_at=now,
+    )
+
+
+def _removed(tx: Connection, ids: Sequence[str]) -> int:
+    gone = knowledge.remove(tx, ids)
+    knowledge.tidy(tx)
+    return gone
+
+
+def _clear(data_dir: Path) -> None:
+    """Delete what a crash left of files that were being fetched."""
+    for folder in data_dir.glob(f"{ARRIVING}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _put_more(tx: Connection, known: str, first: int, portion: Sequence[tuple[Passage, str]]) -> None:
+    """A further portion, unless the document was taken away meanwhile."""
+    if knowledge.is_there(tx, known):
+        knowledge.put_passages(tx, known, first, portion)
+
+
+def _has_changed(file: FoundFile, known: DocumentRow | None) -> bool:
+    if known is None or (known.modified, known.size) != (file.modified, file.size):
+        return True
+    return not known.sha256 and (not known.problem or known.problem.partition(":")[0] in AGAIN)

@@ -1,0 +1,259 @@
+"""The text of files and addresses: documents by the sandbox's converter, pages as web_fetch reads them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import stat
+import uuid
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from harness.files import documents
+from harness.files.slots import FairSlots
+from harness.knowledge.passages import PAGE_BREAK
+from sandbox.base import RESULTS, Problem, SandboxError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from bot.files.sandboxes import Sandboxes
+    from bot.settings import Settings
+    from channels.base import Clock
+    from harness.web.pages import Pages
+    from sandbox.base import Sandbox
+
+log = logging.getLogger(__name__)
+TEXTS = frozenset(
+    {
+        *(".md", ".markdown", ".txt", ".text", ".rst", ".adoc", ".org", ".csv", ".tsv", ".json", ".jsonl"),
+        *(".yaml", ".yml", ".toml", ".ini", ".xml", ".log", ".srt", ".vtt", ".tex"),
+    }
+)
+"""Endings of files that are text as they are."""
+KINDS = TEXTS | documents.KINDS
+"""Endings of the files of a folder that are read; the others are passed over."""
+THREAD = "knowledge-"
+"""How the ids of threads begin in whose sandboxes documents are converted: each has its own, which goes with it."""
+SECONDS = 60.0
+"""For which one document is worked on at most, once its turn has come."""
+AGAIN = frozenset({"no_sandbox", "sandbox"})
+"""Problems that may be gone by the next time."""
+
+
+class Unreadable(Exception):
+    """There is no text. problem: a key of Texts.knowledge_problem. detail: in English, for operators; no secret."""
+
+    def __init__(self, problem: str, detail: str = "") -> None:
+        super().__init__(f"{problem}: {detail}" if detail else problem)
+        self.problem = problem
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadText:
+    """A document's text, pages parted by form feeds. title: from its content, else "". url: where it was, for pages."""
+
+    text: str
+    title: str = ""
+    url: str = ""
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Reading:
+    """One for the process. What it holds of the web is made when it is needed."""
+
+    def __init__(self, settings: Settings, sandboxes: Sandboxes, clock: Clock) -> None:
+        self._settings = settings
+        self._sandboxes = sandboxes
+        self._clock = clock
+        self._pages: Pages | None = None
+        self._room = FairSlots(1)
+        self._opening = asyncio.Lock()
+
+    async def adopt(self, settings: Settings) -> None:
+        """Go by other settings from the next address on."""
+        if settings.web.fetch != self._settings.web.fetch or settings.network != self._settings.network:
+            await self.close()
+        self._settings = settings
+
+    async def file(self, name: str, body: bytes, whose: str) -> ReadText:
+        """The text of a file's content. whose: who waits for it, so that nobody's many hold up those of others. Raises
+        Unreadable."""
+        suffix = PurePosixPath(name).suffix.lower()
+        if suffix in documents.KINDS:
+            text = await self._converted(suffix, body, whose)
+        elif suffix in documents.NOT_READ:
+            raise Unreadable("kind", suffix)
+        else:
+            text = _decoded(body)
+        return _checked(ReadText(text=text, title=first_heading(text)))
+
+    async def page(self, url: str, whose: str) -> ReadText:
+        """The text at an address, by the rules of web_fetch. Raises Unreadable."""
+        from harness.web.addresses import WebError  # with an HTTP client, for who adds addresses
+
+        if not self._settings.web.fetch.enabled:
+            raise Unreadable("no_web")
+        pages = await self._opened()
+        try:
+            async with self._sandbox() as box:
+                page, _ = await pages.load(url, box, whose)
+        except WebError as error:
+            raise Unreadable("page", str(error)) from None
+        return _checked(ReadText(text=page.text, title=page.title or first_heading(page.text), url=page.url))
+
+    async def _opened(self) -> Pages:
+        from harness.web.addresses import Rules
+        from harness.web.pages import Pages
+        from harness.web.sources import MemorySources
+
+        async with self._opening:
+            if self._pages is None:
+                settings = self._settings
+                rules = Rules(settings.web.fetch.allow)
+                self._pages = Pages(
+                    settings.web.fetch, rules, settings.network_route, clock=self._clock, sources=MemorySources()
+                )
+            return self._pages
+
+    async def _converted(self, suffix: str, body: bytes, whose: str) -> str:
+        place = f"{RESULTS}/knowledge-{hashlib.sha256(body).hexdigest()[:16]}"
+        try:
+            async with self._room.slot(whose), self._sandbox() as held, asyncio.timeout(SECONDS):
+                box = await held.get()
+                written = await box.write_file(f"{place}{suffix}", body)
+                if isinstance(written, Problem):
+                    raise Unreadable("sandbox", written.code)
+                reason = await documents.convert(box, f"{place}{suffix}", f"{place}.txt", seconds=SECONDS, discard=True)
+                if reason:
+                    raise Unreadable("conversion", reason)
+                return await _taken(box, f"{place}.txt")
+        except TimeoutError:
+            raise Unreadable("conversion", documents.too_slow(SECONDS)) from None
+        except SandboxError as error:
+            log.warning("a document was not converted for the knowledge: %s %s", error, error.hint)
+            raise Unreadable("no_sandbox", str(error)) from None
+
+    @asynccontextmanager
+    async def _sandbox(self) -> AsyncIterator[_Borrowed]:
+        borrowed = _Borrowed(self._sandboxes)
+        try:
+            yield borrowed
+        finally:
+            await borrowed.close()
+
+    async def close(self) -> None:
+        """Give back connections and processes."""
+        pages, self._pages = self._pages, None
+        if pages is not None:
+            await pages.close()
+
+
+class _Borrowed:
+    """A sandbox of its own, from its first use until it is closed: then nothing of it is left."""
+
+    def __init__(self, lending: Sandboxes) -> None:
+        self._lending = lending
+        self._thread = f"{THREAD}{uuid.uuid4().hex}"
+        self._stack = AsyncExitStack()
+        self._box: Sandbox | None = None
+
+    async def get(self) -> Sandbox:
+        """Raises SandboxError."""
+        if self._box is None:
+            self._box = await self._stack.enter_async_context(self._lending.borrow(self._thread))
+        return self._box
+
+    async def close(self) -> None:
+        if self._box is None:
+            return
+        await self._stack.aclose()
+        try:
+            await self._lending.forget(self._thread)
+        except SandboxError as error:
+            log.warning("what a document left in the sandbox was not deleted: %s", error)
+
+
+async def _taken(box: Sandbox, path: str) -> str:
+    body = bytearray()
+
+    async def write(data: bytes) -> None:
+        body.extend(data)
+
+    problem = await box.fetch(path, write, max_bytes=documents.MOST_BYTES)
+    if isinstance(problem, Problem):
+        raise Unreadable("sandbox", problem.code)
+    return body.decode("utf-8", "replace")
+
+
+def _decoded(body: bytes) -> str:
+    """The text that a file is, whatever its name says."""
+    if b"\0" in body[:8000] and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise Unreadable("kind")
+    for encoding in ("utf-16" if body.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig", "gb18030"):
+        try:
+            return body.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return body.decode("utf-8", "replace")
+
+
+def _checked(read: ReadText) -> ReadText:
+    if not read.text.strip(f" \n\r\t{PAGE_BREAK}"):
+        raise Unreadable("empty")
+    return read
+
+
+def first_heading(text: str) -> str:
+    """A document's title, where it begins with one."""
+    line = text.lstrip(f" \n\r\t{PAGE_BREAK}").partition("\n")[0]
+    return line.lstrip("# ").strip()[:300] if line.startswith("#") else ""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file of a folder. place: its path there, with slashes. modified: nanoseconds since 1970."""
+
+    place: str
+    size: int
+    modified: int
+
+
+def files_in(folder: Path, most: int) -> list[FoundFile]:
+    """The files below a folder that can be read as knowledge, links and hidden ones left out, at most `most`. Blocking.
+    Raises OSError where any of its folders cannot be listed."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    found: list[FoundFile] = []
+    for current, folders, names in os.walk(folder, onerror=fail):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if name.startswith(".") or PurePosixPath(name).suffix.lower() not in KINDS:
+                continue
+            path = os.path.join(current, name)
+            facts = os.lstat(path)
+            if stat.S_ISREG(facts.st_mode) and len(found) < most:
+                place = os.path.relpath(path, folder).replace(os.sep, "/")
+                found.append(FoundFile(place, facts.st_size, facts.st_mtime_ns))
+    return found
+
+
+def content_of(folder: Path, place: str, most: int) -> bytes:
+    """The content of a file of a folder; of one that is larger than `most` one byte more. Blocking. Raises OSError, for
+    a link too."""
+    descriptor = os.open(folder / place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("no ordinary file")
+        return file.read(most + 1)

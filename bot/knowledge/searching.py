@@ -1,0 +1,173 @@
+"""Searching the knowledge: by words, by meaning where there is an endpoint for embeddings, and in services elsewhere.
+The rankings are merged."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from bot.store import knowledge
+from bot.store.knowledge import EVERYBODYS, Scope
+from harness.errors import ToolSetupError
+from harness.knowledge.port import Hit, KnowledgeFailed, Looked, fused
+from harness.knowledge.words import asked_words
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Sequence
+
+    from bot.settings import Settings
+    from bot.store import Store
+    from bot.store.knowledge import DocumentRow, FoundPassage
+    from bot.store.retrying import RetryingStore
+    from harness.knowledge.config import KnowledgeSettings
+    from harness.knowledge.embeddings import Embeddings
+    from harness.knowledge.services import Service
+
+log = logging.getLogger(__name__)
+FOLDER, PAGE = "folder", "page"
+"""Kinds of documents: a file of a configured folder, and what is at an address."""
+
+
+class Searcher:
+    """settings: that hold now; what is outside is made anew where they differ from those of the last time."""
+
+    def __init__(self, settings: Settings, store: RetryingStore | Store) -> None:
+        self.settings = settings
+        self._store = store
+        self._embeddings: Embeddings | None = None
+        self._services: tuple[Service, ...] = ()
+        self._opened_for: KnowledgeSettings | None = None
+        self._opening = asyncio.Lock()
+
+    async def search(
+        self, query: str, *, owner: str, collections: Sequence[str], whose: str, is_group: bool = False
+    ) -> Looked:
+        """See harness.knowledge.port.KnowledgeBase."""
+        await self._open()
+        own = bool(owner) and (self.settings.knowledge.groups or not is_group)
+        owners = (EVERYBODYS, owner) if own else (EVERYBODYS,)
+        there = await self._store.read(lambda tx: knowledge.collections(tx, owners))
+        names = sorted({*there, *(service.name for service in self._services)})
+        asked, unknown = _named(collections, names)
+        if collections and not asked:
+            return Looked(collections=tuple(names), unknown=unknown)
+        scope = Scope(owners, tuple(asked) if collections else None)
+        services = [service for service in self._services if not collections or service.name in asked]
+        missing: list[str] = []
+        here, elsewhere = await asyncio.gather(
+            self._own_rankings(query, scope, whose, missing),
+            asyncio.gather(*(self._elsewhere(service, query, whose, missing) for service in services)),
+        )
+        rankings = [*here, *elsewhere]
+        found = {hit.key: hit for ranking in rankings for hit in ranking}
+        best = fused([[hit.key for hit in ranking] for ranking in rankings], self.settings.knowledge.results)
+        hits = tuple(found[key] for key in best)
+        return Looked(hits=hits, collections=tuple(names), unknown=unknown, missing=tuple(missing))
+
+    async def endpoint(self) -> Embeddings | None:
+        """What makes vectors by the settings of now; None where nothing does."""
+        await self._open()
+        return self._embeddings
+
+    async def _own_rankings(self, query: str, scope: Scope, whose: str, missing: list[str]) -> list[list[Hit]]:
+        """What words find, and what vectors find."""
+        words = asked_words(query)
+        rankings = [await self._store.read(lambda tx: knowledge.by_words(tx, words, scope))]
+        if (endpoint := self._embeddings) is not None:
+            try:
+                (vector,) = await endpoint.vectors([query], whose)
+                rankings.append(await self._nearest(vector, endpoint.name, scope))
+            except KnowledgeFailed as failure:
+                log.warning("searched by words alone: %s", failure)
+                missing.append("by meaning, since the embeddings endpoint does not work now")
+        ids = list(dict.fromkeys(known for ranking in rankings for known in ranking))
+        passages = await self._store.read(lambda tx: knowledge.passages(tx, ids, scope))
+        hits = {each.id: self._hit(each) for each in passages}
+        return [[hits[known] for known in ranking if known in hits] for ranking in rankings]
+
+    async def _nearest(self, vector: array[float], model: str, scope: Scope) -> list[int]:
+        """Compared by the database where it can, else here, a portion at a time in a thread of the store's."""
+        known = await self._store.read(lambda tx: knowledge.by_vector(tx, vector, model, scope))
+        if known is not None:
+            return known
+        best: list[tuple[float, int]] = []
+        after: int | None = 0
+        while after is not None:
+            portion, after = await self._store.read(
+                lambda tx, after=after: knowledge.nearest_after(tx, after, vector, model, scope)  # type: ignore[misc]
+            )
+            best = sorted([*best, *portion])[: knowledge.MOST_RANKED]
+        return [passage for _, passage in best]
+
+    def _hit(self, found: FoundPassage) -> Hit:
+        row = found.document
+        return Hit(
+            key=f"{found.id}",
+            collection=row.collection,
+            name=row.place,
+            title=row.title,
+            text=found.text,
+            page=found.page,
+            heading=found.heading,
+            url=self._url(row),
+        )
+
+    def _url(self, row: DocumentRow) -> str:
+        """Where people open a document, as far as that is known."""
+        if row.kind == PAGE:
+            return row.place
+        folder = next((each for each in self.settings.knowledge.folders if each.name == row.collection), None)
+        if row.kind != FOLDER or folder is None or folder.url is None:
+            return ""
+        return f"{folder.url.rstrip('/')}/{quote(row.place)}"
+
+    async def _elsewhere(self, service: Service, query: str, whose: str, missing: list[str]) -> list[Hit]:
+        try:
+            return await service.search(query, self.settings.knowledge.results, whose)
+        except KnowledgeFailed as failure:
+            log.warning("knowledge %s was not searched: %s", service.name, failure)
+            missing.append(f"{service.name}, which does not answer as it should now")
+            return []
+
+    # What is outside: made for the settings that hold, with the first search.
+
+    async def _open(self) -> None:
+        async with self._opening:
+            settings = self.settings.knowledge
+            if self._opened_for == settings:
+                return
+            await self.close()
+            if settings.embeddings is not None:
+                from harness.knowledge.embeddings import Embeddings  # with an HTTP client
+
+                self._embeddings = Embeddings(settings.embeddings, self.settings.network_route, "knowledge.embeddings")
+            if settings.services:
+                from harness.knowledge.services import make_services
+
+                try:
+                    self._services = make_services(settings, self.settings.network_route)
+                except ToolSetupError as error:  # of a class of somebody's own; what else there is works
+                    log.error("the services are not searched: %s", error)
+            self._opened_for = settings
+
+    async def close(self) -> None:
+        """Give back connections."""
+        endpoint, services = self._embeddings, self._services
+        self._embeddings, self._services, self._opened_for = None, (), None
+        if endpoint is not None:
+            await endpoint.close()
+        for service in services:
+            with suppress(Exception):  # of a service of somebody's own: what it holds is its own matter
+                await service.close()
+
+
+def _named(asked: Sequence[str], names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Which of the names are meant, whatever their case, and which that were asked for there are not."""
+    known = {name.casefold(): name for name in names}
+    folded = [each.strip() for each in asked if each.strip()]
+    meant = [known[each.casefold()] for each in folded if each.casefold() in known]
+    return meant, tuple(each for each in folded if each.casefold() not in known)

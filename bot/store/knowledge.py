@@ -1,0 +1,308 @@
+"""Documents and their passages: written, found by words and by vectors, deleted with whoever they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import nsmallest
+from operator import mul
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import bindparam, column, delete, func, literal_column, or_, select, table, text, update
+
+from bot.store.knowledge_tables import WORDS_CONFIG, knowledge_documents, knowledge_passages
+from bot.store.rows import columns_of, value_of
+from bot.store.sql import chunks, insert
+from bot.store.tables import deletions
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement, Connection, Select
+
+    from harness.knowledge.passages import Passage
+
+EVERYBODYS = ""
+"""The owner of the installation's collections."""
+MOST_RANKED = 50
+"""Places of each ranking that are looked at."""
+COMPARED = 500
+"""Vectors that are compared in one query where the database cannot do it."""
+DOCUMENTS, PASSAGES = knowledge_documents, knowledge_passages
+INDEX = table("knowledge_words", column("rowid"))
+"""SQLite's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentRow:
+    """Columns are described in knowledge_tables.py."""
+
+    id: str
+    owner: str
+    collection: str
+    kind: str
+    place: str
+    title: str = ""
+    sha256: str = ""
+    modified: int = 0
+    size: int = 0
+    passages: int = 0
+    problem: str = ""
+    added_by: str = ""
+    thread_id: str = ""
+    added_at: datetime
+    read_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What one search looks through. owners: whose documents. collections: names; None: all."""
+
+    owners: tuple[str, ...]
+    collections: tuple[str, ...] | None = None
+
+    @property
+    def where(self) -> ColumnElement[bool]:
+        mine = DOCUMENTS.c.owner.in_(self.owners)
+        return mine if self.collections is None else mine & DOCUMENTS.c.collection.in_(self.collections)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """A passage with its document."""
+
+    id: int
+    document: DocumentRow
+    page: int | None
+    heading: str
+    text: str
+
+
+# Documents.
+
+
+def documents(tx: Connection, where: ColumnElement[bool]) -> list[DocumentRow]:
+    """Those documents in the order in which they were added, which is that of their numbers."""
+    query = select(DOCUMENTS).where(where).order_by(DOCUMENTS.c.added_at, DOCUMENTS.c.id)
+    return [value_of(DocumentRow, row) for row in tx.execute(query)]
+
+
+def documents_of(tx: Connection, owner: str, collection: str | None = None) -> list[DocumentRow]:
+    """Those of one owner, of one collection where it is named."""
+    mine = DOCUMENTS.c.owner == owner
+    return documents(tx, mine if collection is None else mine & (DOCUMENTS.c.collection == collection))
+
+
+def pages_read_before(tx: Connection, before: datetime, limit: int) -> list[DocumentRow]:
+    """Documents at addresses that are to be read again, the oldest first."""
+    query = select(DOCUMENTS).where(DOCUMENTS.c.kind == "page", DOCUMENTS.c.read_at < before)
+    return [value_of(DocumentRow, row) for row in tx.execute(query.order_by(DOCUMENTS.c.read_at).limit(limit))]
+
+
+def at_place(tx: Connection, owner: str, collection: str, place: str) -> DocumentRow | None:
+    """The document of an owner's collection at a place: there is at most one."""
+    here = (DOCUMENTS.c.owner == owner) & (DOCUMENTS.c.collection == collection) & (DOCUMENTS.c.place == place)
+    row = tx.execute(select(DOCUMENTS).where(here)).first()
+    return None if row is None else value_of(DocumentRow, row)
+
+
+def is_there(tx: Connection, known: str) -> bool:
+    """Whether a document was not removed meanwhile."""
+    return tx.scalar(select(DOCUMENTS.c.id).where(DOCUMENTS.c.id == known)) is not None
+
+
+def collections(tx: Connection, owners: Sequence[str]) -> list[str]:
+    """Names of the collections that these owners have."""
+    query = select(DOCUMENTS.c.collection).where(DOCUMENTS.c.owner.in_(owners)).distinct()
+    return sorted(tx.scalars(query))
+
+
+def owners(tx: Connection) -> dict[str, int]:
+    """How many documents each owner has."""
+    rows = tx.execute(select(DOCUMENTS.c.owner, func.count()).group_by(DOCUMENTS.c.owner).order_by(DOCUMENTS.c.owner))
+    return {row[0]: int(row[1]) for row in rows}
+
+
+def totals(tx: Connection, owner: str) -> tuple[int, int]:
+    """How many documents and passages an owner has."""
+    query = select(func.count(), func.coalesce(func.sum(DOCUMENTS.c.passages), 0)).where(DOCUMENTS.c.owner == owner)
+    count, passages = tx.execute(query).one()
+    return int(count), int(passages)
+
+
+def forgotten_since(tx: Connection, subjects: Collection[str], began: datetime) -> bool:
+    """Whether the deletion of one of these persons or threads was asked for since then. What was being read meanwhile
+    is not to be kept."""
+    own = {subject.partition(":")[2] for subject in subjects}  # a person as the page and the API call them
+    asked = deletions.c.subject.in_({*subjects, *own} - {""}) & (deletions.c.asked_at >= began)
+    return tx.scalar(select(deletions.c.id).where(asked).limit(1)) is not None
+
+
+def put(tx: Connection, row: DocumentRow) -> None:
+    """Record a document, in the place of what was known of it. Its passages are another matter."""
+    values = columns_of(row)
+    changes = {name: value for name, value in values.items() if name not in ("id", "added_at", "added_by")}
+    tx.execute(insert(tx, DOCUMENTS).values(values).on_conflict_do_update(index_elements=["id"], set_=changes))
+
+
+def put_passages(tx: Connection, known: str, first: int, passages: Sequence[tuple[Passage, str]]) -> None:
+    """Add passages, each with its words, to a document. first: the number of the first one; from 1 on all former ones
+    are deleted before."""
+    if first == 1:
+        tx.execute(delete(PASSAGES).where(PASSAGES.c.document_id == known))
+    values = [
+        {
+            "document_id": known,
+            "number": number,
+            "page": passage.page,
+            "heading": passage.heading,
+            "text": passage.text,
+            "words": words,
+            "model": "",
+            "vector": None,
+        }
+        for number, (passage, words) in enumerate(passages, first)
+    ]
+    if values:
+        tx.execute(PASSAGES.insert(), values)
+
+
+def remove(tx: Connection, ids: Collection[str]) -> int:
+    """Delete documents with their passages; returns how many."""
+    gone = 0
+    for part in chunks(ids):
+        tx.execute(delete(PASSAGES).where(PASSAGES.c.document_id.in_(part)))
+        gone += tx.execute(delete(DOCUMENTS).where(DOCUMENTS.c.id.in_(part))).rowcount
+    return gone
+
+
+def _remove_where(tx: Connection, where: ColumnElement[bool]) -> int:
+    return remove(tx, list(tx.scalars(select(DOCUMENTS.c.id).where(where))))
+
+
+def remove_thread(tx: Connection, thread_id: str) -> int:
+    """A thread is deleted, and with it what was made of its files."""
+    return _remove_where(tx, DOCUMENTS.c.thread_id == thread_id)
+
+
+def remove_person(tx: Connection, person: str, until: datetime) -> int:
+    """A person is forgotten: their own collections, and what they added to those of groups."""
+    theirs = or_(DOCUMENTS.c.owner == person, DOCUMENTS.c.added_by == person)
+    return _remove_where(tx, theirs & (DOCUMENTS.c.added_at <= until))
+
+
+def tidy(tx: Connection) -> None:
+    """Leave nothing of deleted words in SQLite's index, which else keeps them until it is merged."""
+    if tx.dialect.name == "sqlite":
+        tx.execute(text("INSERT INTO knowledge_words(knowledge_words) VALUES ('optimize')"))
+
+
+# Vectors are made after the words are there, and again for another model.
+
+
+def without_vector(tx: Connection, model: str, limit: int) -> list[tuple[int, str]]:
+    """Passages that have no vector of that model, with what it is to be made of."""
+    query = select(PASSAGES.c.id, DOCUMENTS.c.title, PASSAGES.c.heading, PASSAGES.c.text)
+    query = query.join(DOCUMENTS, DOCUMENTS.c.id == PASSAGES.c.document_id).where(PASSAGES.c.model != model)
+    rows = tx.execute(query.order_by(PASSAGES.c.id).limit(limit))
+    return [(row.id, "\n".join(part for part in (row.title, row.heading, row.text) if part)) for row in rows]
+
+
+def set_vectors(tx: Connection, model: str, vectors: Sequence[tuple[int, array[float] | None]]) -> None:
+    """Record what a model made of passages; of one that is gone nothing."""
+    change = update(PASSAGES).where(PASSAGES.c.id == bindparam("passage")).values(model=model, vector=bindparam("made"))
+    tx.execute(change, [{"passage": known, "made": vector} for known, vector in vectors])
+
+
+# Finding.
+
+
+def by_words(tx: Connection, words: Sequence[str], scope: Scope) -> list[int]:
+    """Ids of the passages with one of these words, the best first. words: of asked_words."""
+    if not words:
+        return []
+    if tx.dialect.name == "sqlite":
+        asked = " OR ".join(f'"{word[:-1]}" *' if word.endswith("*") else f'"{word}"' for word in words)
+        index = text("knowledge_words MATCH :asked").bindparams(asked=asked)
+        query = _scoped(scope).join(INDEX, INDEX.c.rowid == PASSAGES.c.id)
+        return list(tx.scalars(query.where(index).order_by(text("bm25(knowledge_words)")).limit(MOST_RANKED)))
+    asked = " | ".join(f"'{word[:-1]}':*" if word.endswith("*") else f"'{word}'" for word in words)
+    config: ColumnElement[str] = literal_column(f"'{WORDS_CONFIG}'")
+    indexed, wanted = func.to_tsvector(config, PASSAGES.c.words), func.to_tsquery(config, asked)
+    rank = func.ts_rank_cd(indexed, wanted, 1)
+    query = _scoped(scope).where(indexed.op("@@")(wanted)).order_by(rank.desc(), PASSAGES.c.id)
+    return list(tx.scalars(query.limit(MOST_RANKED)))
+
+
+def _scoped(scope: Scope) -> Select[Any]:
+    return select(PASSAGES.c.id).join(DOCUMENTS, DOCUMENTS.c.id == PASSAGES.c.document_id).where(scope.where)
+
+
+def by_vector(tx: Connection, vector: array[float], model: str, scope: Scope) -> list[int] | None:
+    """Ids of the passages whose vectors are nearest, the best first; None where this database cannot tell: neither
+    sqlite-vec nor pgvector is there."""
+    if tx.dialect.name == "sqlite":
+        if not _has_sqlite_vec(tx):
+            return None
+        distance: Any = func.vec_distance_cosine(PASSAGES.c.vector, vector.tobytes())
+        fits = func.length(PASSAGES.c.vector) == len(vector) * vector.itemsize
+    else:
+        if not tx.scalar(text("SELECT to_regtype('vector') IS NOT NULL")):  # pgvector's
+            return None
+        fits = func.cardinality(PASSAGES.c.vector) == len(vector)
+        asked = "CAST(CAST(:asked AS real[]) AS vector)"
+        distance = text(f"CAST(knowledge_passages.vector AS vector) <=> {asked}").bindparams(asked=list(vector))
+    query = _scoped(scope).where(PASSAGES.c.model == model, fits).order_by(distance).limit(MOST_RANKED)
+    return list(tx.scalars(query))
+
+
+def nearest_after(
+    tx: Connection, after: int, vector: array[float], model: str, scope: Scope
+) -> tuple[list[tuple[float, int]], int | None]:
+    """A portion of the vectors compared here: (distance, passage), and the id after which the next portion begins;
+    None where there is none."""
+    query = _scoped(scope).add_columns(PASSAGES.c.vector).where(PASSAGES.c.model == model, PASSAGES.c.id > after)
+    rows = tx.execute(query.order_by(PASSAGES.c.id).limit(COMPARED)).all()
+    found = [
+        (1 - sum(map(mul, vector, row.vector)), row.id)
+        for row in rows
+        if row.vector is not None and len(row.vector) == len(vector)
+    ]
+    return nsmallest(MOST_RANKED, found), rows[-1].id if len(rows) == COMPARED else None
+
+
+def _has_sqlite_vec(tx: Connection) -> bool:
+    """Whether this connection has it, loaded at its first search."""
+    info = tx.connection.info
+    if "sqlite_vec" not in info:
+        info["sqlite_vec"] = _loaded(tx.connection.dbapi_connection)
+    return bool(info["sqlite_vec"])
+
+
+def _loaded(connection: Any) -> bool:
+    try:
+        import sqlite_vec
+    except ImportError:
+        return False
+    try:
+        connection.enable_load_extension(True)
+        try:
+            sqlite_vec.load(connection)
+        finally:
+            connection.enable_load_extension(False)
+    except (AttributeError, OSError, connection.Error):  # a Python or a system without extensions of SQLite
+        return False
+    return True
+
+
+def passages(tx: Connection, ids: Sequence[int], scope: Scope) -> list[FoundPassage]:
+    """Passages with their documents, in this order, as far as they are in the scope and still there."""
+    columns = (PASSAGES.c.page, PASSAGES.c.heading, PASSAGES.c.text, PASSAGES.c.id.label("passage"))
+    query = select(DOCUMENTS, *columns).join(PASSAGES, DOCUMENTS.c.id == PASSAGES.c.document_id)
+    rows = tx.execute(query.where(PASSAGES.c.id.in_(ids), scope.where))
+    found = {
+        row.passage: FoundPassage(row.passage, value_of(DocumentRow, row), row.page, row.heading, row.text)
+        for row in rows
+    }
+    return [found[known] for known in ids if known in found]

@@ -1,0 +1,120 @@
+"""The settings section `knowledge:`; bot/ puts it into the one config tree. Light to import."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
+
+from harness.config import Section
+
+_ROOM = "harness.knowledge.services"
+SERVICES = {
+    "ragflow": f"{_ROOM}:RagFlow",
+    "dify": f"{_ROOM}:Dify",
+    "qdrant": f"{_ROOM}:Qdrant",
+    "milvus": f"{_ROOM}:Milvus",
+}
+"""Name -> module:Class of the services that are built in; imported when they are used."""
+BY_VECTOR = frozenset({"qdrant", "milvus"})
+_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
+LONGEST_NAME = 40
+"""Characters of a collection's name, which is one word in any script."""
+
+CollectionName = Annotated[str, StringConstraints(pattern=r"^[\w-]+$", max_length=LONGEST_NAME)]
+
+
+def _empty_is_none(value: Any) -> Any:
+    return None if value == "" else value
+
+
+class EmbeddingSettings(Section):
+    """An OpenAI-compatible endpoint for embeddings. Without one, passages are found by their words alone."""
+
+    base_url: str = Field(pattern=r"^https?://[^\s]+$", description="The server's address, mostly ending in /v1")
+    model: str = Field(min_length=1, max_length=200)
+    api_key: SecretStr | None = None
+    dimensions: int | None = Field(default=None, ge=1, le=16_000, description="Asked for, where the model can shorten")
+    at_once: int = Field(default=16, ge=1, le=64, description="Passages in one request")
+    timeout: float = Field(default=60.0, gt=0, le=600)
+
+    _no_key = field_validator("api_key", mode="before")(_empty_is_none)
+
+
+class FolderSettings(Section):
+    """A folder of this machine, with all that is below it, as a collection that everybody finds."""
+
+    name: CollectionName
+    path: Path
+    url: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^\s]+$",
+        description="Where people open the same files: a citation is this with the file's path behind it",
+    )
+
+    @field_validator("path")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+
+class ServiceSettings(Section):
+    """An existing installation that is searched as a collection that everybody finds."""
+
+    name: CollectionName
+    use: str = Field(max_length=300, description="ragflow, dify, qdrant, milvus, or module:Class of your own")
+    base_url: str = Field(pattern=r"^https?://[^\s]+$")
+    api_key: SecretStr | None = None
+    datasets: tuple[str, ...] = Field(
+        min_length=1,
+        max_length=20,
+        description="Ids of datasets (ragflow, dify), names of collections (qdrant, milvus)",
+    )
+    text_field: str = Field(default="text", description="Of qdrant and milvus: the field with a passage's text")
+    title_field: str = Field(default="title", description="Of qdrant and milvus: the field with its document's title")
+    url_field: str = Field(default="url", description="Of qdrant and milvus: the field with its address")
+    embeddings: EmbeddingSettings | None = Field(
+        default=None, description="Of qdrant and milvus: what their vectors were made with; else knowledge.embeddings"
+    )
+    timeout: float = Field(default=15.0, gt=0, le=120)
+
+    _no_key = field_validator("api_key", mode="before")(_empty_is_none)
+
+    @field_validator("use")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if value not in SERVICES and not _PATH.fullmatch(value):
+            raise ValueError(f"should be one of {', '.join(SERVICES)}, or module:Class of your own service")
+        return value
+
+
+class KnowledgeSettings(Section):
+    """max_file_mb: of one file. The limits on documents and passages hold for each owner: a person, a group, the
+    installation."""
+
+    enabled: bool = Field(default=False, description="Whether the agent has knowledge_search, and people /knowledge")
+    groups: bool = Field(default=True, description="Whether groups have collections of their own")
+    folders: tuple[FolderSettings, ...] = Field(default=(), max_length=50)
+    scan_minutes: float = Field(default=30.0, gt=0, description="After which folders and addresses are looked at again")
+    refresh_hours: float = Field(default=24.0, gt=0, description="After which an address is read again")
+    embeddings: EmbeddingSettings | None = None
+    services: tuple[ServiceSettings, ...] = Field(default=(), max_length=20)
+    results: int = Field(default=8, ge=1, le=30, description="Passages that one search gives")
+    passage_characters: int = Field(default=1200, ge=200, le=8000)
+    max_file_mb: float = Field(default=20.0, gt=0, le=200)
+    max_documents: int = Field(default=2000, ge=1)
+    max_passages: int = Field(default=50_000, ge=1)
+
+    @model_validator(mode="after")
+    def _can_be_told_apart(self) -> Self:
+        names = [folder.name.casefold() for folder in self.folders]
+        names += [service.name.casefold() for service in self.services]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"folders and services: {name} is the name of two; give one of them another")
+        for number, service in enumerate(self.services):
+            if service.use in BY_VECTOR and service.embeddings is None and self.embeddings is None:
+                raise ValueError(f"services[{number}]: {service.use} needs embeddings as well")
+        return self

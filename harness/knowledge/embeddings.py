@@ -1,0 +1,102 @@
+"""Vectors of texts, made by any OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from harness.knowledge.port import KnowledgeFailed
+from harness.web.search.port import ApiClient, SearchFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from harness.knowledge.config import EmbeddingSettings
+    from harness.web.guard import Route
+
+LONGEST_TEXT = 8000
+"""Characters of a text that are sent: models take about so many tokens at most."""
+REFUSED = frozenset({400, 413, 422})
+"""Statuses that say that the texts are not taken."""
+_MEANING = {
+    401: "refuses the key",
+    403: "refuses the key",
+    404: "has no such model, or base_url is not the address in front of /embeddings",
+    400: "does not take the texts: they may be too long for the model",
+    413: "does not take so much at once: lower at_once",
+}
+
+
+class Embeddings:
+    """route: URL -> (proxy, CA file). name: under which vectors are kept, so that those of another model are never
+    compared. place: the key of the settings, for errors."""
+
+    def __init__(self, settings: EmbeddingSettings, route: Callable[[str], Route], place: str) -> None:
+        self._settings = settings
+        self._place = place
+        self._url = f"{settings.base_url.rstrip('/')}/embeddings"
+        self._api = ApiClient(route(self._url), settings.timeout)
+        self.name = settings.model if settings.dimensions is None else f"{settings.model}@{settings.dimensions}"
+
+    async def vectors(self, texts: Sequence[str], whose: str) -> list[array[float]]:
+        """One of length 1 for each text. Raises KnowledgeFailed."""
+        made: list[array[float]] = []
+        for start in range(0, len(texts), self._settings.at_once):
+            made += await self._asked(texts[start : start + self._settings.at_once], whose)
+        if len({len(each) for each in made}) > 1:
+            raise self._failed("gave vectors of several lengths")
+        return made
+
+    async def _asked(self, texts: Sequence[str], whose: str) -> list[array[float]]:
+        key = self._settings.api_key
+        body: dict[str, Any] = {"model": self._settings.model, "input": [text[:LONGEST_TEXT] or " " for text in texts]}
+        body["encoding_format"] = "float"
+        if self._settings.dimensions is not None:
+            body["dimensions"] = self._settings.dimensions
+        headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key is not None else {}
+        try:
+            answer = await self._api.ask(self._api.build("POST", self._url, json=body, headers=headers), whose)
+        except SearchFailed as failure:
+            raise self._failed(failure.reason) from None
+        if answer.status != 200:
+            why = _MEANING.get(answer.status, f"answered {answer.status}")
+            raise self._failed(why, refused=answer.status in REFUSED)
+        vectors = _read(answer.parsed(), len(texts))
+        if vectors is None:
+            raise self._failed("gave an answer that is none of an embeddings endpoint")
+        return vectors
+
+    def _failed(self, reason: str, *, refused: bool = False) -> KnowledgeFailed:
+        return KnowledgeFailed(f"{self._place}: the embeddings endpoint {reason}", refused=refused)
+
+    async def close(self) -> None:
+        """Give back connections."""
+        await self._api.close()
+
+
+def _read(answer: Any, count: int) -> list[array[float]] | None:
+    """The vectors in the order of the texts; None where the answer has not one for each."""
+    data = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(data, list) or len(data) != count:
+        return None
+    found: dict[int, array[float]] = {}
+    for number, each in enumerate(data):
+        values = each.get("embedding") if isinstance(each, dict) else None
+        index = each.get("index", number) if isinstance(each, dict) else None
+        if not isinstance(values, list) or not values or not isinstance(index, int):
+            return None
+        try:
+            found[index] = unit(values)
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return [found[number] for number in range(count)] if found.keys() == set(range(count)) else None
+
+
+def unit(values: Sequence[float]) -> array[float]:
+    """The vector with length 1, as 32-bit floats: then the cosine of two is their product. Raises TypeError and
+    ValueError for what is no vector."""
+    length = math.sqrt(math.fsum(value * value for value in values))
+    if not math.isfinite(length) or length == 0:
+        raise ValueError("no direction")
+    return array("f", (value / length for value in values))

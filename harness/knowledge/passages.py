@@ -1,0 +1,123 @@
+"""A text cut into passages, each with the page and the headings that it stands under. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE_BREAK = "\f"
+SHORTEST = 200
+"""Characters below which a passage goes on under the next heading of its page."""
+LONGEST_HEADING = 200
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.*\S)[ \t]*#*[ \t]*")
+_FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """page: from 1; None of a text that has no pages. heading: those above it, the highest first, " › " between."""
+
+    text: str
+    page: int | None = None
+    heading: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A paragraph. level: of a heading, 0 of other paragraphs."""
+
+    text: str
+    page: int
+    level: int = 0
+
+
+def passages_of(text: str, most: int) -> list[Passage]:
+    """All of the text, in its order. most: characters of a passage."""
+    paged = PAGE_BREAK in text
+    made: list[Passage] = []
+    held: list[str] = []
+    above: dict[int, str] = {}
+    heading, page = "", 1
+
+    def flush() -> None:
+        nonlocal held
+        whole = "\n\n".join(held).strip()
+        held = []
+        made.extend(Passage(part, page if paged else None, heading) for part in _cut(whole, most) if part)
+
+    for block in _blocks(text):
+        size = sum(map(len, held))
+        if held and (block.page != page or size + len(block.text) > most or (block.level and size >= SHORTEST)):
+            flush()
+        page = block.page
+        if block.level:
+            above = {level: title for level, title in above.items() if level < block.level}
+            above[block.level] = _HEADING.sub(r"\2", block.text)
+            if not held:
+                heading = " › ".join(above[level] for level in sorted(above))[:LONGEST_HEADING]
+        elif not held:
+            heading = " › ".join(above[level] for level in sorted(above))[:LONGEST_HEADING]
+        held.append(block.text)
+    flush()
+    return made
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    """Paragraphs and headings; a block of code is one."""
+    for page, content in enumerate(text.split(PAGE_BREAK), 1):
+        lines: list[str] = []
+        fence = ""
+        for line in content.splitlines():
+            if fence:
+                lines.append(line)
+                if line.lstrip(" ").startswith(fence) and not line.strip().strip(fence[0]):
+                    fence = ""
+                continue
+            heading = _HEADING.fullmatch(line)
+            if heading or not line.strip():
+                if lines:
+                    yield _Block("\n".join(lines), page)
+                    lines = []
+                if heading:
+                    yield _Block(line.strip(), page, len(heading[1]))
+                continue
+            if opening := _FENCE.match(line):
+                fence = opening[1]
+            lines.append(line)
+        if lines:
+            yield _Block("\n".join(lines), page)
+
+
+def _cut(text: str, most: int) -> Iterator[str]:
+    """A text that is too long for one passage, cut between lines and sentences; the head of a table is repeated."""
+    if len(text) <= most:
+        yield text
+        return
+    lines = text.splitlines()
+    table = len(lines) > 2 and lines[0].startswith("|") and lines[1].lstrip().startswith("|") and "--" in lines[1]
+    head = "\n".join(lines[:2]) + "\n" if table and len(lines[0]) < most // 4 else ""
+    held = ""
+    for piece in _pieces(text, most - len(head)):
+        if held and len(held) + len(piece) > most:
+            yield held.strip()
+            held = head
+        held += piece
+    yield held.strip()
+
+
+def _pieces(text: str, most: int) -> Iterator[str]:
+    """Sentences and lines with what parts them, none longer than `most`."""
+    at = 0
+    ends = [found.end() for found in _SENTENCE.finditer(text)]
+    for end in [*ends, len(text)]:
+        while end - at > most:
+            yield text[at : at + most]
+            at += most
+        if end > at:
+            yield text[at:end]
+            at = end

@@ -1,0 +1,283 @@
+"""Collections on a real store: found by words and meaning, by whom they may be; kept up to date, and forgotten."""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bot.clock import SystemClock
+from bot.files.sandboxes import Sandboxes
+from bot.knowledge.keeper import FILE, MAIN, Addition, Knowledge, LimitReached
+from bot.knowledge.reading import Unreadable
+from bot.settings import Settings
+from bot.store import Store, forgetting, knowledge
+from bot.store.forgetting import DeletionKind, DeletionRow
+from bot.store.knowledge import EVERYBODYS, Scope
+from harness.knowledge.config import KnowledgeSettings
+from harness.knowledge.embeddings import unit
+from tests.simulators.knowledge.services import KEY, Embedding, meaning, texts_asked
+from tests.simulators.web.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from bot.store.knowledge import DocumentRow
+    from tests.simulators.postgres import PostgresServer
+
+ANN, BOB, GROUP, OTHER = "telegram:1", "telegram:2", "telegram:-5", "telegram:-6"
+CANARY = "zebra4711"
+PGVECTOR = (
+    "CREATE DOMAIN vector AS real[]",
+    "CREATE FUNCTION distance(a vector, b vector) RETURNS float8 LANGUAGE sql IMMUTABLE AS "
+    "'SELECT 1 - sum(x * y) FROM unnest(a::real[], b::real[]) AS t(x, y)'",
+    "CREATE OPERATOR <=> (LEFTARG = vector, RIGHTARG = vector, FUNCTION = distance)",
+)
+
+
+@asynccontextmanager
+async def kept(store: Store, folder: Path, **settings: Any) -> AsyncIterator[Knowledge]:
+    sandbox = {"use": "off"}
+    base = Settings.default(folder)
+    whole = base.model_copy(
+        update={
+            "sandbox": type(base.sandbox).model_validate(sandbox),
+            "knowledge": KnowledgeSettings.model_validate({"enabled": True, **settings}),
+        }
+    )
+    sandboxes = Sandboxes(whole.sandbox, folder)
+    await sandboxes.start()
+    made = Knowledge(whole, store, sandboxes)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def add(made: Knowledge, text: str, owner: str = GROUP, name: str = "note.md", **more: str) -> DocumentRow:
+    known = {"owner": owner, "collection": MAIN, "kind": FILE, "place": name, "added_by": ANN}
+    return await made.add_file(Addition(**(known | more)), text.encode())
+
+
+async def found(made: Knowledge, query: str, owner: str = GROUP, *collections: str) -> list[str]:
+    looked = await made.search(query, owner=owner, collections=collections, whose=ANN)
+    return [hit.text for hit in looked.hits]
+
+
+async def test_words_find_whose_they_are(store: Store, tmp_path: Path) -> None:
+    async with kept(store, tmp_path) as made:
+        await add(made, f"The {CANARY} lives in the group.")
+        await add(made, f"The {CANARY} is private.", ANN)
+        await add(made, f"The {CANARY} is for everybody.", EVERYBODYS, collection="handbook")
+        everybodys = f"The {CANARY} is for everybody."
+        assert set(await found(made, CANARY, GROUP)) == {f"The {CANARY} lives in the group.", everybodys}
+        for owner in (OTHER, BOB, ""):
+            assert await found(made, CANARY, owner) == [f"The {CANARY} is for everybody."]
+        assert set(await found(made, CANARY, ANN)) == {f"The {CANARY} is private.", f"The {CANARY} is for everybody."}
+        assert await found(made, CANARY, GROUP, "HANDBOOK") == [f"The {CANARY} is for everybody."]
+        async with kept(store, tmp_path, groups=False) as without:
+            looked = await without.search(CANARY, owner=GROUP, collections=(), whose=ANN, is_group=True)
+            assert [hit.text for hit in looked.hits] == [everybodys]
+        nothing = await made.search(CANARY, owner=OTHER, collections=(MAIN,), whose=BOB)
+        assert (nothing.hits, nothing.unknown, nothing.collections) == ((), (MAIN,), ("handbook",))
+
+
+async def test_chinese_and_english_are_found_by_their_words(store: Store, tmp_path: Path) -> None:
+    async with kept(store, tmp_path) as made:
+        await add(made, "# 退款政策\n\n客户可以在三十天内申请退款。", name="a.md")
+        await add(made, "# Parking\n\nTwo cars may park behind the house.", name="b.md")
+        for query in ("退款", "怎么申请退款?", "款"):
+            assert (await found(made, query))[0].startswith("# 退款政策"), query
+        assert (await found(made, "parked where?"))[0].startswith("# Parking")
+        assert await found(made, "天空") == []
+        assert await found(made, "' OR 1=1 -- \" NEAR(*)") == []
+
+
+async def test_meaning_finds_what_words_do_not(store: Store, tmp_path: Path) -> None:
+    simulator = Embedding()
+    simulator.longest = 3000
+    async with Site(own=simulator.answers()).serve() as site:
+        settings = {"base_url": site.url("/v1"), "model": "small", "api_key": KEY}
+        async with kept(store, tmp_path, embeddings=settings, passage_characters=5000) as made:
+            await add(made, "An automobile needs fuel.", name="a.md")
+            await add(made, "x" * 4000, name="long.md")
+            await add(made, "A car of another group.", OTHER, name="b.md")
+            await made.look()
+            assert (await found(made, "a car"))[0] == "An automobile needs fuel."
+            assert "A car of another group." not in await found(made, "a car")
+            # Compared by the database, and where it cannot: the same order.
+            scope, asked = Scope((GROUP, OTHER)), unit(meaning("a car"))
+            there = await store.read(lambda tx: knowledge.by_vector(tx, asked, "small", scope))
+            portion, after = await store.read(lambda tx: knowledge.nearest_after(tx, 0, asked, "small", scope))
+            assert after is None
+            assert len(portion) == 2
+            assert there is None or there == [passage for _, passage in portion]
+            # Made once; an endpoint that is away costs the meaning, not the words.
+            asked_before = len(texts_asked(simulator))
+            await made.look()
+            assert len(texts_asked(simulator)) == asked_before
+            simulator.status = 500
+            looked = await made.search("fuel", owner=GROUP, collections=(), whose=ANN)
+            assert [hit.text for hit in looked.hits] == ["An automobile needs fuel."]
+            assert "embeddings endpoint" in looked.missing[0]
+
+
+async def test_a_folder_is_followed(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "handbook"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep" / "a.md").write_text("# Boats\n\nThe red boat.")
+    (folder / "b.txt").write_text("The blue boat.")
+    (folder / ".hidden.md").write_text("The hidden boat.")
+    (folder / "picture.png").write_bytes(b"\x89PNG")
+    (folder / "link.md").symlink_to(folder / "b.txt")
+    (folder / "bad.pdf").write_bytes(b"%PDF")
+    settings = {"folders": [{"name": "handbook", "path": str(folder), "url": "https://files.example.org/h/"}]}
+    async with kept(store, tmp_path, **settings) as made:
+        await made.look()
+        looked = await made.search("boat", owner=OTHER, collections=(), whose=BOB)
+        assert {hit.address for hit in looked.hits} == {
+            "https://files.example.org/h/deep/a.md#:~:text=Boats",
+            "https://files.example.org/h/b.txt#:~:text=The%20blue%20boat.",
+        }
+        rows = {row.place: row for row in await made.documents(EVERYBODYS)}
+        assert rows.keys() == {"deep/a.md", "b.txt", "bad.pdf"}
+        assert rows["bad.pdf"].problem.startswith("no_sandbox")
+
+        # What did not change is not read again; what did is, and what went goes.
+        read_at = rows["deep/a.md"].read_at
+        (folder / "b.txt").write_text("The green boat.")
+        os.utime(folder / "b.txt", ns=(1, 1))
+        await made.look()
+        rows = {row.place: row for row in await made.documents(EVERYBODYS)}
+        assert rows["deep/a.md"].read_at == read_at
+        assert await found(made, "green boat") != []
+        assert await found(made, "blue") == []
+        (folder / "b.txt").unlink()
+        await made.look()
+        assert await found(made, "green") == []
+
+        # A folder that is away keeps what was read; one that is not in the settings any more does not.
+        folder.rename(tmp_path / "elsewhere")
+        await made.look()
+        assert await found(made, "red boat") != []
+        assert "handbook" in made.troubles
+    async with kept(store, tmp_path) as made:
+        await made.look()
+        assert await made.documents(EVERYBODYS) == []
+
+
+async def test_a_new_version_takes_the_place_of_the_old_one(store: Store, tmp_path: Path) -> None:
+    async with kept(store, tmp_path, passage_characters=200) as made:
+        long = "\n\n".join(f"Old paragraph {number} about boats. " * 4 for number in range(250))
+        row = await add(made, long)
+        assert row.passages > 200
+        again = await add(made, long)
+        assert (again.id, again.passages) == (row.id, row.passages)
+        await add(made, "The new text.")
+        assert await found(made, "boats") == []
+        assert await found(made, "new text") == ["The new text."]
+        assert len(await made.documents(GROUP)) == 1
+
+
+async def test_limits_are_told_and_change_nothing(store: Store, tmp_path: Path) -> None:
+    async with kept(
+        store, tmp_path, max_documents=2, max_passages=3, passage_characters=200, max_file_mb=0.001
+    ) as made:
+        await add(made, "one", name="1.md")
+        with pytest.raises(LimitReached, match="passages: 3"):
+            await add(made, "\n\n".join("A paragraph of its own. " * 8 for _ in range(4)), name="2.md")
+        with pytest.raises(Unreadable, match="too_large"):
+            await add(made, "x" * 1001, name="2.md")
+        with pytest.raises(Unreadable, match="kind"):
+            await add(made, "a\0b", name="2.bin")
+        with pytest.raises(Unreadable, match="empty"):
+            await add(made, " \n", name="2.md")
+        await add(made, "two", name="2.md")
+        with pytest.raises(LimitReached, match="documents: 2"):
+            await add(made, "three", name="3.md")
+        await add(made, "two, changed", name="2.md")
+        await add(made, "another owner's", OTHER, name="3.md")
+        assert [row.place for row in await made.documents(GROUP)] == ["1.md", "2.md"]
+
+
+async def test_an_address_needs_the_web(store: Store, tmp_path: Path) -> None:
+    async with kept(store, tmp_path) as made:
+        page = Addition(owner=GROUP, collection=MAIN, kind="page", place="https://example.org/")
+        with pytest.raises(Unreadable, match="no_web"):
+            await made.add_page(page)
+
+
+async def test_what_belongs_to_a_person_or_a_thread_goes_with_it(store: Store, tmp_path: Path) -> None:
+    async with kept(store, tmp_path) as made:
+        await add(made, f"{CANARY} one", ANN, thread_id="t1")
+        await add(made, f"{CANARY} two", GROUP, name="by-ann.md", added_by=ANN)
+        await add(made, f"{CANARY} three", GROUP, name="by-bob.md", added_by=BOB, thread_id="t2")
+        now = store.clock.now()
+        await store.write(lambda tx: knowledge.remove_person(tx, ANN, now - timedelta(days=1)))
+        assert len(await found(made, CANARY, GROUP)) == 2  # what is younger than the request stays
+        await store.write(lambda tx: knowledge.remove_person(tx, ANN, now))
+        assert await found(made, CANARY, ANN) == []
+        assert await found(made, CANARY, GROUP) == [f"{CANARY} three"]
+        await store.write(lambda tx: knowledge.remove_thread(tx, "t2"))
+        await store.write(knowledge.tidy)
+        assert await found(made, CANARY, GROUP) == []
+
+
+@pytest.mark.parametrize("subject", [ANN, "t1"])
+async def test_what_is_read_while_its_owner_is_forgotten_is_not_kept(
+    store: Store, tmp_path: Path, subject: str
+) -> None:
+    async with kept(store, tmp_path) as made:
+        reading = made._reading.file
+
+        async def slow(name: str, body: bytes, whose: str) -> Any:
+            read = await reading(name, body, whose)
+            kind = DeletionKind.PERSON if subject == ANN else DeletionKind.THREAD
+            now = store.clock.now()
+            row = DeletionRow(
+                id="d", kind=kind, subject=subject, account="telegram", asked_by=ANN, asked_at=now, done_at=now
+            )
+            await store.write(lambda tx: forgetting.ask_deletion(tx, row))
+            return read
+
+        made._reading.file = slow  # type: ignore[method-assign]
+        with pytest.raises(Unreadable, match="gone"):
+            await add(made, CANARY, f"page:{ANN}", thread_id="t1")
+        assert await made.owners() == {}
+
+
+async def test_what_a_crash_cut_short_is_read_again(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "handbook"
+    folder.mkdir()
+    (folder / "a.md").write_text("The red boat.")
+    settings = {"folders": [{"name": "handbook", "path": str(folder)}]}
+    async with kept(store, tmp_path, **settings) as made:
+        await made.look()
+        (row,) = await made.documents(EVERYBODYS)
+        # As a kill between the first portion and the last transaction leaves it.
+        from dataclasses import replace
+
+        await store.write(lambda tx: knowledge.put(tx, replace(row, sha256="")))
+        await made.look()
+        (again,) = await made.documents(EVERYBODYS)
+        assert again.sha256 == row.sha256
+        assert await found(made, "boat") == ["The red boat."]
+
+
+@pytest.mark.postgres
+async def test_pgvector_is_asked_where_it_is_there(postgres: PostgresServer, tmp_path: Path) -> None:
+    """A stand-in with pgvector's names for its type and its cosine distance, which not every machine has."""
+    store = await Store.open(postgres.database(), clock=SystemClock())
+    await store.write(lambda tx: [tx.exec_driver_sql(statement) for statement in PGVECTOR])
+    async with kept(store, tmp_path) as made:
+        for name in ("a", "b", "c"):
+            await add(made, f"note {name}", name=f"{name}.md")
+    vectors = [(1, unit([1, 0])), (2, unit([0, 1])), (3, unit([1, 1, 1]))]
+    await store.write(lambda tx: knowledge.set_vectors(tx, "m", vectors))
+    found = await store.read(lambda tx: knowledge.by_vector(tx, unit([1, 5]), "m", Scope((GROUP,))))
+    await store.close()
+    assert found == [2, 1]  # one of another length is left out
