@@ -48,6 +48,7 @@ class Action(StrEnum):
     AGENT = "agent"
     TIMEZONE = "timezone"
     PROGRESS = "progress"
+    VOICE = "voice"
     SKILLS_ON = "skills_on"
     SKILLS_OFF = "skills_off"
     SKILL_APPROVE = "skill_approve"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bot.files.sandboxes import ThreadOwners
     from bot.files.uploads import Uploads
     from bot.runs.manager import RunManager
+    from bot.runs.speaking import SpokenAnswers
     from bot.settings.sections import LimitSettings
     from bot.skills.service import SkillService
     from bot.store.retrying import RetryingStore
@@ -49,6 +50,7 @@ class ConversationPorts:
     skills: SkillService
     timezone: Callable[[], str]
     research: Callable[[], str]
+    speaking: SpokenAnswers
     tally: Tally = field(default_factory=Tally)
 
     @property

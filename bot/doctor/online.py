@@ -26,6 +26,7 @@ from channels.errors import ChannelError
 from channels.network import http_session, tls_context, usable_proxy
 from channels.registry import name_of
 from channels.registry import probe as ask_platform
+from harness.events import FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,6 +145,50 @@ async def transcription(examined: Examined) -> list[Finding]:
     finally:
         await service.close()
     return [ok("transcription", f"{settings.model} takes recordings")]
+
+
+async def speech(examined: Examined) -> list[Finding]:
+    """Whether the service says one word."""
+    settings = examined.settings.speech
+    if settings is None:
+        return []
+    from harness.media.services import MediaFailure, SpeechService  # with it comes OpenAI's client
+
+    service = SpeechService(settings, examined.settings.network_route(settings.base_url), SystemClock())
+    try:
+        async with asyncio.timeout(ACCOUNT_SECONDS):
+            spoken = await service.say("Hello.", settings.voice, "mp3")
+    except TimeoutError:
+        return [error("speech", f"no answer within {ACCOUNT_SECONDS:.0f} s", _reach("speech.base_url"))]
+    except MediaFailure as failure:
+        return [error("speech", str(failure), _reach("speech.base_url"))]
+    finally:
+        await service.close()
+    return [ok("speech", f"{settings.model} speaks as {settings.voice} ({len(spoken)} bytes)")]
+
+
+async def images(examined: Examined) -> list[Finding]:
+    """Whether the service knows the key, and the model where it lists any; a picture would cost money."""
+    settings = examined.settings.images
+    if settings is None or settings.use:
+        return []
+    from harness.media.services import ImageService, MediaFailure
+
+    service = ImageService(settings, examined.settings.network_route(settings.base_url), SystemClock())
+    try:
+        async with asyncio.timeout(ACCOUNT_SECONDS):
+            listed = await service.models()
+    except TimeoutError:
+        return [error("images", f"no answer within {ACCOUNT_SECONDS:.0f} s", _reach("images.base_url"))]
+    except MediaFailure as failure:
+        if failure.kind is not FailureKind.NOT_FOUND:
+            return [error("images", str(failure), _reach("images.base_url"))]
+        return [note("images", "the service lists no models; no picture was asked for, which would cost money")]
+    finally:
+        await service.close()
+    if settings.model not in listed:
+        return [warning("images", f"the service does not list {settings.model}", "correct images.model")]
+    return [ok("images", f"{settings.model} is there; no picture was asked for, which would cost money")]
 
 
 async def search(examined: Examined) -> list[Finding]:

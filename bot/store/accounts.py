@@ -148,7 +148,9 @@ def _move_conversation(tx: Connection, old: str, new: str) -> None:
     if taken:
         source = tx.execute(select(conversations).where(conversations.c.key == old)).one()
         tx.execute(delete(conversations).where(conversations.c.key == old))
-        chosen = {name: getattr(source, name) for name in ("model", "agent", "skills_off", "timezone", "progress")}
+        chosen = {
+            name: getattr(source, name) for name in ("model", "agent", "skills_off", "timezone", "progress", "voice")
+        }
         changes = {"thread_id": source.thread_id, "owner": source.owner}
         changes |= {name: value for name, value in chosen.items() if value is not None}
         tx.execute(update(conversations).where(conversations.c.key == new).values(changes))

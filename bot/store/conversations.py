@@ -161,7 +161,7 @@ def _was_used(tx: Connection, thread_id: str) -> bool:
 
 
 def choose(
-    tx: Connection, key: str, what: Literal["model", "agent", "timezone", "progress"], chosen: str | None
+    tx: Connection, key: str, what: Literal["model", "agent", "timezone", "progress", "voice"], chosen: str | None
 ) -> None:
     """Record what the conversation uses, None for the default."""
     tx.execute(update(conversations).where(conversations.c.key == key).values({what: chosen}))

@@ -138,6 +138,7 @@ conversations = Table(
     _text("skills_off", "names of the skills that are off there, JSON list; null for none", null=True),
     _text("timezone", "IANA name, chosen by /timezone; null for the gateway's", null=True),
     _text("progress", "off, short or full, chosen by /verbose; null for the account's", null=True),
+    _text("voice", "on or off, chosen by /voice; null for the gateway's", null=True),
     # A conversation can only point at a thread of its own owner.
     ForeignKeyConstraint(["thread_id", "owner"], ["threads.thread_id", "threads.owner"], onupdate="CASCADE"),
 )
