@@ -60,7 +60,11 @@ while :; do
   elif [ -f "$io/end" ]; then break
   else sleep 0.05; fi
 done | {{ {command} 2>"$io/stderr"; echo $? >"$io/code"; : >"$io/end"; }}
-code=$(cat "$io/code"); tail -c 500 "$io/stderr" | tr '\\n' ' ' | sed 's/^/\\n{at}ended /'; rm -rf "$io"; exit "$code"
+code=$(cat "$io/code")
+tail -c 500 "$io/stderr" | tr '\\n' ' ' | sed 's/^/\\n{at}ended /'
+echo
+rm -rf "$io"
+exit "$code"
 """
 
 

@@ -212,6 +212,8 @@ def make_painter(settings: ImageSettings, route: Route, clock: Clock) -> Painter
         raise ToolSetupError(f"images.use: {module_name} cannot be imported: {error}") from error
     except AttributeError as error:
         raise ToolSetupError(f"images.use: {module_name} has no {name}") from error
+    except TypeError as error:
+        raise ToolSetupError(f"images.use: {settings.use} is not made with (settings, route): {error}") from error
     if not callable(getattr(made, "paint", None)) or not callable(getattr(made, "close", None)):
         raise ToolSetupError(f"images.use: {settings.use} has no paint and close")
     return made

@@ -83,9 +83,9 @@ async def test_it_works_in_a_folder_of_the_thread_without_our_secrets(gateway: W
 async def test_what_it_wants_permitted_is_asked_in_the_chat(gateway: World, person: Person) -> None:
     await gateway.telegram.user_says(orders("ask delete the deer", "ask feed the deer"), user=person)
     card = await gateway.telegram.wait_for_text(person, "delete the deer")
-    await gateway.telegram.press(card.message_id, EN.approval_buttons["once"], user=person, chat=person)
+    await gateway.telegram.press(card.message_id, EN.approval_buttons["once"], user=person, chat=person.id)
     card = await gateway.telegram.wait_for_text(person, "feed the deer")
-    await gateway.telegram.press(card.message_id, EN.approval_buttons["deny"], user=person, chat=person)
+    await gateway.telegram.press(card.message_id, EN.approval_buttons["deny"], user=person, chat=person.id)
     await gateway.telegram.wait_for_text(person, "I am back.")
     answer = await told(gateway)
     assert "delete the deer: yes." in answer

@@ -89,6 +89,7 @@ SET = {
     "TAVILY_API_KEY": "example",
     "BRAVE_API_KEY": "example",
     "JINA_API_KEY": "example",
+    "GEMINI_API_KEY": "example",
     "SANDBOX_TOKEN": "example-of-a-token-0123456789",
     "TRACKER_TOKEN": "example",
     "WIKI_TEAM_KEY": "example",

@@ -1,4 +1,4 @@
-"""The package of the Agent Client Protocol is an extra: where it is missing, that is said with the command that helps."""
+"""The Agent Client Protocol's package is an extra: where it is missing, that is said with the command that helps."""
 
 from __future__ import annotations
 

@@ -52,9 +52,20 @@ class MediaServer(FaultyServer[Record, Fault]):
         app = web.Application(client_max_size=50 * 1024 * 1024)
         app.router.add_post("/v1/images/{method:generations|edits}", self._serve)
         app.router.add_post("/v1/audio/{method:speech}", self._serve)
+        app.router.add_get("/v1/models", self._models)
+        app.router.add_get("/pictures/{prompt}", self._picture)
         faults = FaultRoutes(self.faults, Fault, self.released, account=lambda spec: str(spec["client"]))
         add_routes(app, JournalRoutes(self.journal), faults)
         return app
+
+    async def _models(self, request: web.Request) -> web.Response:
+        if request.headers.get("Authorization", "").startswith("Bearer bad"):
+            return _error(401, "invalid_api_key", "Incorrect API key provided.")
+        models = [{"id": name, "object": "model", "created": 1, "owned_by": "sim"} for name in ("sim-image", "sim-tts")]
+        return web.json_response({"object": "list", "data": models})
+
+    async def _picture(self, request: web.Request) -> web.Response:
+        return web.Response(body=picture(request.match_info["prompt"]), content_type="image/png")
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         key = request.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -123,6 +134,10 @@ def _painted(fields: dict[str, Any]) -> web.Response:
     content = picture(fields["prompt"], fields.get("size", "1024x1024"))
     usage = {"input_tokens": 10, "output_tokens": 100, "total_tokens": 110, "input_tokens_details": _DETAILS}
     data = [{"b64_json": base64.b64encode(content).decode()}]
+    if fields["model"] == "sim-url":
+        data = [{"url": f"/pictures/{fields['prompt']}"}]
+    if fields["model"] == "sim-elsewhere":
+        data = [{"url": "http://pictures.example/deer.png"}]
     return web.json_response({"created": 1_700_000_000, "data": data, "usage": usage})
 
 
