@@ -98,9 +98,8 @@ class RunManager:
         self.budgets = budgets
         self.transcriber = Transcriber(store, hearing, budgets)
         self.approvals = ApprovalService(store, delivery, clock, self.active)
-        counts = self.active.counts
         self._driver = Driver(
-            store, harness, clock, self._seconds, presented, budgets, self.approvals, speaking, counts
+            store, harness, clock, self._seconds, presented, budgets, self.approvals, speaking, self.active.counts
         )
 
     def limit(self, limits: RunLimits) -> None:
