@@ -49,6 +49,7 @@ class Capabilities:
     notifies: a new message calls people, and a change or a deletion of one does not, so what they wait for comes as a
     new message. notify_after: seconds for which they are taken to watch an answer grow after they were called; None for
     as long as it grows.
+    voice_notes: a file of kind "voice", Ogg with Opus, is shown as what people record themselves.
     smallest_file, largest_file: bytes of a file that it takes from a bot; None for no limit.
     """
 
@@ -74,6 +75,7 @@ class Capabilities:
     typing_in_threads: bool = False
     notifies: bool = False
     notify_after: float | None = None
+    voice_notes: bool = False
     smallest_file: int = 0
     largest_file: int | None = None
 

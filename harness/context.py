@@ -48,7 +48,8 @@ class RunContext:
     model: a name of the config's list. schedule: what started this turn: the id of a schedule, or HOOK and the name of
     a webhook; "" where a person did.
     skills_off: those that were turned off for the conversation. intermediate: which of the run's messages people are
-    shown; progress: how much of what it does; heading: what stands above its answer from the beginning on, in Markdown.
+    shown; progress: how much of what it does; voice: whether the answer is spoken too, "" as usual; heading: what
+    stands above its answer from the beginning on, in Markdown.
     """
 
     thread_id: str
@@ -67,6 +68,7 @@ class RunContext:
     place: Place = Place()
     intermediate: Literal["all", "last"] = "all"
     progress: Progress = "short"
+    voice: Literal["", "on", "off"] = ""
     heading: str = ""
 
     @property

@@ -277,12 +277,14 @@ class ApprovalRequested(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage(BaseEvent):
-    """Tokens of one model call, as the provider counted them."""
+    """Tokens of one model call, as the provider counted them. flat: what it cost besides, in billionths of the price's
+    currency: a picture, a recording."""
 
     model: str
     input_tokens: int
     output_tokens: int
     cached_tokens: int = 0
+    flat: int = 0
     type: Literal["usage"] = "usage"
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bot.agents.profiles import AgentChoices
     from bot.commands.group import Answers, CommandHandler
     from bot.conversations.actor import Conversation
+    from bot.runs.speaking import SpokenAnswers
     from bot.store.rows import ConversationRow, PromptRow
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call, Press
@@ -94,6 +95,34 @@ class VerboseCommands:
         )
         conversation.forget_row()
         log_act(Action.PROGRESS, call, conversation, what=wanted)
+
+
+class VoiceCommands:
+    """speaking: what speaks answers."""
+
+    def __init__(self, answers: Answers, speaking: SpokenAnswers) -> None:
+        self._answers = answers
+        self._speaking = speaking
+        self.commands: Mapping[str, CommandHandler] = {"voice": self._voice}
+        self.buttons: Mapping[str, ButtonKind] = {}
+
+    async def _voice(self, conversation: Conversation, call: Call) -> None:
+        row, wanted, words = await conversation.row(call.message), call.line.arguments.strip().casefold(), call.texts
+        if not self._speaking.works:
+            return await self._answers.say(call, words.voice["none"], "/voice")
+        usual = "on" if self._speaking.usual else "off"
+        if wanted not in ("on", "off", DEFAULT):
+            known = words.voice["unknown"] if wanted else words.voice["shown"]
+            return await self._answers.say(call, known.format(state=words.voice[row.voice or usual]), "/voice")
+        if not call.may_control:
+            return await self._answers.say(call, words.not_allowed, "not allowed")
+        chosen = None if wanted == DEFAULT else wanted
+        text = words.voice["changed"].format(state=words.voice[chosen or usual])
+        await self._answers.say(
+            call, text, "/voice", also=lambda tx: conversations.choose(tx, conversation.key, "voice", chosen)
+        )
+        conversation.forget_row()
+        log_act(Action.VOICE, call, conversation, what=wanted)
 
 
 def _near(wanted: str) -> str:

@@ -49,6 +49,7 @@ class Action(StrEnum):
     TIMEZONE = "timezone"
     PROGRESS = "progress"
     RESEARCH_STYLE = "research_style"
+    VOICE = "voice"
     SKILLS_ON = "skills_on"
     SKILLS_OFF = "skills_off"
     SKILL_APPROVE = "skill_approve"

@@ -401,6 +401,7 @@ class Conversation:
             timezone=zone_of(known, ports.timezone()),
             skills_off=off,
             progress=known.progress if known is not None else None,
+            voice=known.voice if known is not None else None,
             now=now,
             epoch=ports.store.epoch,
         )

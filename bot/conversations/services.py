@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bot.files.uploads import Uploads
     from bot.knowledge.keeper import Knowledge
     from bot.runs.manager import RunManager
+    from bot.runs.speaking import SpokenAnswers
     from bot.settings.sections import LimitSettings
     from bot.skills.service import SkillService
     from bot.store.retrying import RetryingStore
@@ -53,6 +54,7 @@ class ConversationPorts:
     timezone: Callable[[], str]
     research: Callable[[], str]
     report_style: Callable[[], Style]
+    speaking: SpokenAnswers
     tally: Tally = field(default_factory=Tally)
 
     @property

@@ -88,6 +88,26 @@ class Presented:
         if reply.outcome is not Outcome.PENDING and reply.address.account not in OWN_ACCOUNTS:
             await asyncio.to_thread(self._remove, run_id)
 
+    def takes_files(self, account: str) -> bool:
+        """Whether a file can be sent there at all; a terminal only keeps them."""
+        caps = self._capabilities(account)
+        return caps is not None and caps.files and not caps.operator
+
+    def plays_voice_notes(self, account: str) -> bool:
+        """Whether a recording can be sent there as what people record themselves."""
+        caps = self._capabilities(account)
+        return caps is not None and caps.voice_notes
+
+    async def kept(self, run_id: str, name: str) -> Path | None:
+        """A file that was kept for the answer of a run; None where there is none."""
+        path = self._folder / run_id / name
+        return path if await asyncio.to_thread(path.is_file) else None
+
+    async def keep(self, run_id: str, name: str, content: bytes) -> Path:
+        """Keep a file for the answer of a run, whole or not at all. Raises OSError."""
+        part = await asyncio.to_thread(self._keep, run_id, f"{name}.part", lambda: content)
+        return await asyncio.to_thread(part.replace, part.with_name(name))
+
     def shows_images(self, account: str) -> bool:
         """Whether people see pictures there; a terminal only keeps them."""
         caps = self._capabilities(account)

@@ -103,7 +103,8 @@ def _counted(things: Sized, noun: str) -> str:
 def _unencrypted(settings: Settings) -> Iterator[Finding]:
     """Keys that travel where everybody on the way can read them."""
     services = [(f"models[{index}]", model) for index, model in enumerate(settings.models)]
-    for key, service in [*services, ("transcription", settings.transcription), *settings.web.search.asked.items()]:
+    others = (("transcription", settings.transcription), ("speech", settings.speech), ("images", settings.images))
+    for key, service in [*services, *others, *settings.web.search.asked.items()]:
         if service is None or service.api_key is None or service.base_url is None:
             continue
         parts = urlsplit(service.base_url)

@@ -53,6 +53,8 @@ SUBJECTS = (
     Subject("Models", parts.models, when="offline"),
     Subject("Models", online.models, online.MODEL_SECONDS + LOOKING, when="online"),
     Subject("Transcription", online.transcription, online.ACCOUNT_SECONDS + LOOKING, when="online"),
+    Subject("Speech", online.speech, online.ACCOUNT_SECONDS + LOOKING, when="online"),
+    Subject("Pictures", online.images, online.ACCOUNT_SECONDS + LOOKING, when="online"),
     Subject("Search", parts.search, when="offline"),
     Subject("Search", online.search, online.ACCOUNT_SECONDS + LOOKING, when="online"),
     Subject("Knowledge", parts.knowledge),

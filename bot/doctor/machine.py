@@ -45,6 +45,8 @@ _SQLITE_STEPS = 100_000
 """Steps of SQLite's machine between two looks at the clock."""
 _OPEN = 0o077
 """Rights of others than the owner."""
+EXTRAS = {"acp_agents": "acp"}
+"""Extras of the package by the section of the config that needs them."""
 ZONE_LINK = Path("/etc/localtime")
 
 
@@ -55,14 +57,15 @@ async def versions(examined: Examined) -> list[Finding]:
 
 def installed(sections: Collection[str] = ()) -> list[Finding]:
     """The same as `versions`; needs no settings. sections: those that the config has. An extra of the package is named
-    for the section that needs it."""
+    for the section that needs it, or stands in EXTRAS."""
     about = importlib.metadata.metadata("antler")
     python, wanted = platform.python_version(), about["Requires-Python"] or ""
     if SpecifierSet(wanted).contains(python, prereleases=True):
         found = [ok("python", python)]
     else:
         found = [error("python", f"{python} is not {wanted}", f"install Antler with a Python {wanted}")]
-    wrong = [*wrong_packages(importlib.metadata.requires("antler") or [], sections)]
+    extras = [EXTRAS.get(section, section) for section in sections]
+    wrong = [*wrong_packages(importlib.metadata.requires("antler") or [], extras)]
     return found + (wrong or [ok("packages", "all are there, in versions that fit")])
 
 
@@ -70,14 +73,16 @@ def wrong_packages(requirements: list[str], extras: Collection[str] = ()) -> Ite
     """What is missing or too old of these requirements, those of the named extras among them."""
     for requirement in map(Requirement, requirements):
         marker = requirement.marker
-        if marker is not None and not any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+        needing = [extra for extra in ("", *extras) if marker is None or marker.evaluate({"extra": extra})]
+        if not needing:
             continue
+        lacks = "is not installed" if not needing[0] else f"is not installed (the extra antler[{needing[0]}])"
         package = f"'{requirement.name}{requirement.specifier}'"
         install = f"run: {install_command(package)}"
         try:
             version = importlib.metadata.version(requirement.name)
         except importlib.metadata.PackageNotFoundError:
-            yield error(requirement.name, "is not installed", install)
+            yield error(requirement.name, lacks, install)
             continue
         if not requirement.specifier.contains(version, prereleases=True):
             yield error(requirement.name, f"is {version}, and Antler needs {requirement.specifier}", install)

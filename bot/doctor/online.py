@@ -27,6 +27,7 @@ from channels.network import http_session, tls_context, usable_proxy
 from channels.registry import name_of
 from channels.registry import probe as ask_platform
 from harness.errors import ToolSetupError
+from harness.events import FailureKind
 from harness.knowledge.port import KnowledgeFailed
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.voice.audio import Untranscribed
     from harness.config import ModelSettings
+    from harness.media.services import MediaFailure
     from harness.web.search.several import Named
 
 ACCOUNT_SECONDS = 20.0
@@ -146,6 +148,64 @@ async def transcription(examined: Examined) -> list[Finding]:
     finally:
         await service.close()
     return [ok("transcription", f"{settings.model} takes recordings")]
+
+
+async def speech(examined: Examined) -> list[Finding]:
+    """Whether the service says one word."""
+    settings = examined.settings.speech
+    if settings is None:
+        return []
+    from harness.media.services import MediaFailure, SpeechService  # with it comes OpenAI's client
+
+    service = SpeechService(settings, examined.settings.network_route(settings.base_url), SystemClock())
+    try:
+        async with asyncio.timeout(ACCOUNT_SECONDS):
+            spoken = await service.say("Hello.", settings.voice, "mp3")
+    except TimeoutError:
+        return [error("speech", f"no answer within {ACCOUNT_SECONDS:.0f} s", _reach("speech.base_url"))]
+    except MediaFailure as failure:
+        return [_not_made("speech", failure)]
+    finally:
+        await service.close()
+    return [ok("speech", f"{settings.model} speaks as {settings.voice} ({len(spoken)} bytes)")]
+
+
+async def images(examined: Examined) -> list[Finding]:
+    """Whether the service knows the key, and the model where it lists any; a picture would cost money."""
+    settings = examined.settings.images
+    if settings is None or settings.use:
+        return []
+    from harness.media.services import ImageService, MediaFailure
+
+    service = ImageService(settings, examined.settings.network_route(settings.base_url), SystemClock())
+    try:
+        async with asyncio.timeout(ACCOUNT_SECONDS):
+            listed = await service.models()
+    except TimeoutError:
+        return [error("images", f"no answer within {ACCOUNT_SECONDS:.0f} s", _reach("images.base_url"))]
+    except MediaFailure as failure:
+        if failure.kind is not FailureKind.NOT_FOUND:
+            return [_not_made("images", failure)]
+        return [note("images", "the service lists no models; no picture was asked for, which would cost money")]
+    finally:
+        await service.close()
+    if settings.model not in listed:
+        return [warning("images", f"the service does not list {settings.model}", "correct images.model")]
+    return [ok("images", f"{settings.model} is there; no picture was asked for, which would cost money")]
+
+
+def _not_made(section: str, failure: MediaFailure) -> Finding:
+    """Why a service of pictures or speech did not do what it was asked for."""
+    remedies = {
+        FailureKind.AUTH: f"set {section}.api_key to a key of this provider",
+        FailureKind.NOT_FOUND: f"set {section}.model to a name that the provider lists; base_url mostly ends in /v1",
+        FailureKind.BAD_RESPONSE: f"{section}.base_url is no service of this kind: mostly it ends in /v1",
+        FailureKind.BAD_REQUEST: f"see whether {section}.model, its voice and its options fit together",
+        FailureKind.QUOTA: "the provider's account has no credit left: top it up",
+        FailureKind.RATE_LIMITED: "the provider takes no more calls now: try again later",
+    }
+    says = str(failure).partition(":")[0]
+    return error(section, says, remedies.get(failure.kind, _reach(f"{section}.base_url")))
 
 
 async def search(examined: Examined) -> list[Finding]:

@@ -296,6 +296,7 @@ class Gateway:
         await parts.delivery.close(max(0.1, left))
         await self._parts.conversation_tasks.cancel()
         await parts.hearing.close()
+        await parts.speaking.close()
         await parts.connections.close()
         if self._terminal is not None:
             await self._terminal

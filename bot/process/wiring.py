@@ -47,6 +47,7 @@ from bot.runs.approvals import StoreApprovals
 from bot.runs.endings import NO_AFTERMATH, Aftermath
 from bot.runs.manager import RunManager
 from bot.runs.research import unavailable
+from bot.runs.speaking import SpokenAnswers
 from bot.runs.titles import Titles
 from bot.schedule.service import ScheduleService, scheduling
 from bot.schedule.timer import Timer
@@ -168,6 +169,7 @@ class Wiring:
         self._make_health()
         self.presented = Presented(self._spool, self.tasks, self.connections.capabilities)
         self.hearing = CurrentSpeechToText(settings, lambda now: outside.hearing(now, self.sandboxes, clock))
+        self.speaking = SpokenAnswers(settings, self.presented, self.spending, clock, self.tasks)
         self.runs = self._make_runs(patient)
         self.status = self._make_status(patient)
         self.why = why_page(settings, patient)
@@ -283,7 +285,13 @@ class Wiring:
             tool_search=settings.tool_search,
             subagents=settings.subagents,
             extras=ExtraSettings(
-                web=settings.web, tools=settings.tools, groups=settings.tool_groups, route=settings.network_route
+                web=settings.web,
+                images=settings.images,
+                speech=settings.speech,
+                acp_agents=settings.acp_agents,
+                tools=settings.tools,
+                groups=settings.tool_groups,
+                route=settings.network_route,
             ),
             effects=StoreEffectLog(store),
             ledger=StoreRunLedger(store, self.spending.meter),
@@ -350,6 +358,7 @@ class Wiring:
             presented=self.presented,
             spending=spending,
             hearing=self.hearing,
+            speaking=self.speaking,
             owners=self.owners,
             on_end=(self.memory.after, self.titles.after, self._traced),
             on_dead_letter=self._on_dead_letter,
@@ -425,6 +434,7 @@ class Wiring:
             report_style=lambda: self.settings.research.style,
             skills=self.skills,
             knowledge=self.knowledge,
+            speaking=self.speaking,
         )
         return ChannelManager(
             ports=ports,
@@ -458,6 +468,7 @@ class Wiring:
             "search": settings.web.search.is_on,
             "pages": settings.web.fetch.enabled,
             "voice": settings.transcription is not None,
+            "pictures": settings.images is not None and self.sandboxes.has_files,
             "reminders": settings.schedules.enabled,
             "knowledge": settings.knowledge.enabled,
             "memory": settings.memory.enabled,
@@ -494,6 +505,7 @@ class Wiring:
         self.schedules.limits = settings.schedules
         self.uploads.limits = UploadLimits.of(settings.uploads)
         self.converter.wanted = settings.uploads.convert
+        self.speaking.adopt(settings)
         self.retention.days = settings.data.keep_threads_days
         self.timer.wake()
         if settings.log != self._log:

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from bot.runs.active import ActiveRun, RunCounts
     from bot.runs.approvals import ApprovalService
     from bot.runs.endings import Ending
+    from bot.runs.speaking import SpokenAnswers
     from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from bot.usage.budgets import Budgets
     from bot.voice.speech_to_text import SpeechToText
     from channels.base import Clock
+    from channels.message import OutboundFile
     from harness.context import InputFile, RunInput
     from harness.ports import AnyRunEvent, Harness, Head
 
@@ -164,6 +166,7 @@ class Driver:
         presented: Presented,
         budgets: Budgets,
         approvals: ApprovalService,
+        speaking: SpokenAnswers,
         counts: RunCounts,
     ) -> None:
         self._store = store
@@ -174,6 +177,7 @@ class Driver:
         self._presented = presented
         self._budgets = budgets
         self._approvals = approvals
+        self._speaking = speaking
 
     async def drive(self, active: ActiveRun) -> Ending | None:
         """Start the run, or go on with it, as soon as there is an agent. None: it waits for a person, and that is
@@ -241,7 +245,7 @@ class Driver:
             active.row = replace(active.row, deaths=())  # as in the store: see runs.wait
             return None
         active.view.notices += await self._budgets.notices(active.row, last, active.texts)
-        return self._ending(active, last)
+        return await self._ending(active, last)
 
     async def _say_first(self, active: ActiveRun) -> None:
         """Let what was said before a request stand above it, where that can be shown soon."""
@@ -273,12 +277,15 @@ class Driver:
         if rows and await self._store.tried(partial(run_events.append, run_id=active.row.run_id, events=rows)):
             active.record.kept(rows)
 
-    def _ending(self, active: ActiveRun, last: AnyRunEvent | None) -> Ending:
+    async def _ending(self, active: ActiveRun, last: AnyRunEvent | None) -> Ending:
         files = last.files if isinstance(last, Finished) else ()
         outgoing = self._presented.outgoing(files, active.row.address.account, active.texts)
         active.view.notices += outgoing.sentences
+        spoken: tuple[OutboundFile, ...] = ()
+        if isinstance(last, Finished) and self._speaking.wanted(active.context):
+            spoken = await self._speaking.spoken(active, last.text)
         ending = endings.told(active.context.model, last, active.view, active.texts)
-        return replace(ending, message=replace(ending.message, files=outgoing.files))
+        return replace(ending, message=replace(ending.message, files=(*spoken, *outgoing.files)))
 
 
 def _broken(active: ActiveRun, error: Exception) -> Ending:

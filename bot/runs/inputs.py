@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bot.runs.research import BadOption, asked, choice
 from bot.runs.turns import edited_message, joined
@@ -117,6 +117,7 @@ def _context_of(
         timezone=timezone,
         intermediate=turn.rules.intermediate,
         progress=conversation.progress or turn.rules.progress,
+        voice=conversation.voice or "",
         heading=turn.heading,
     )
 
@@ -204,11 +205,12 @@ def run_again(
     timezone: str,
     skills_off: tuple[str, ...] = (),
     progress: Progress | None = None,
+    voice: Literal["on", "off"] | None = None,
     now: datetime,
     epoch: int,
 ) -> RunRow:
     """The pending run that answers what an ended one answered. event_id: the event that asks for it. timezone: the
-    conversation's. progress: that was chosen for it.
+    conversation's. progress, voice: that were chosen for it.
 
     Voice messages that could not be transcribed are tried again; the others are not paid for twice.
     """
@@ -221,6 +223,7 @@ def run_again(
         skills_off=skills_off,
         timezone=timezone,
         progress=progress or run.context.progress,
+        voice=voice or "",
         heading="",  # what called the person stands above the answer that they ask for again
     )
     return RunRow(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from bot.runs.active import RunLimits
     from bot.runs.approvals import Change
     from bot.runs.endings import Aftermath
+    from bot.runs.speaking import SpokenAnswers
     from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from bot.usage.budgets import Payer
@@ -72,6 +73,7 @@ class RunManager:
         presented: Presented,
         spending: Spending,
         hearing: SpeechToText,
+        speaking: SpokenAnswers,
         owners: ThreadOwners,
         on_end: Sequence[Callable[[RunRow, Ending, str], Aftermath]],
         on_dead_letter: Callable[[RunRow], None],
@@ -96,8 +98,9 @@ class RunManager:
         self.budgets = budgets
         self.transcriber = Transcriber(store, hearing, budgets)
         self.approvals = ApprovalService(store, delivery, clock, self.active)
-        counts = self.active.counts
-        self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals, counts)
+        self._driver = Driver(
+            store, harness, clock, self._seconds, presented, budgets, self.approvals, speaking, self.active.counts
+        )
 
     def limit(self, limits: RunLimits) -> None:
         """Change the limits. Runs that work go on, even if that is more of them than there may be."""

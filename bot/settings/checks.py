@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _PLACEHOLDER = re.compile(r"<[^<>]*>|.*replace-me.*", re.IGNORECASE | re.DOTALL)
 CLASS_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 ONE_CALL = re.compile(
-    r"(?<=[^/])/(chat/completions|audio/transcriptions|completions|responses|embeddings|messages|models)/*$"
+    r"(?<=[^/])/(chat/completions|audio/transcriptions|audio/speech|images/generations|completions|responses|embeddings|messages|models)/*$"
 )
 """Where examples and dashboards show the address of a call, which is often pasted for that of the service."""
 THINKING = ("show_thinking", "return_thinking", "when_thinking_enabled", "when_thinking_disabled")
@@ -45,7 +45,7 @@ def check_tree(values: Mapping[str, Any]) -> list[Finding]:
         _groups,
         check_models,
         check_helpers,
-        _transcription,
+        _media_services,
         check_budgets,
         _tools,
         _engines,
@@ -333,8 +333,9 @@ def _service(place: Path, section: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding((*place, "base_url"), "is the address of one call, not of the service", hint)
 
 
-def _transcription(values: Mapping[str, Any]) -> Iterator[Finding]:
-    yield from _service(("transcription",), _section(values, "transcription"))
+def _media_services(values: Mapping[str, Any]) -> Iterator[Finding]:
+    for key in ("transcription", "speech", "images"):
+        yield from _service((key,), _section(values, key))
 
 
 def _fallbacks(index: int, model: Mapping[str, Any], known: Sequence[str]) -> Iterator[Finding]:
@@ -368,15 +369,20 @@ def check_budgets(values: Mapping[str, Any]) -> Iterator[Finding]:
     if not priced:
         for scope in money:
             yield Finding(("budgets", scope, "money"), "counts nothing: no model has a price", "see models[].price")
-    for index, price in priced[1:]:
+    for place, price in priced[1:]:
         first, other = (each.get("currency", "USD") for each in (priced[0][1], price))
         if first != other:
-            path = ("models", index, "price", "currency")
-            yield Finding(path, f"should be {first} as that of models[{priced[0][0]}]: budgets count one currency")
+            path = (*place, "price", "currency")
+            named = f"{priced[0][0][0]}[{priced[0][0][1]}]" if len(priced[0][0]) > 1 else priced[0][0][0]
+            yield Finding(path, f"should be {first} as that of {named}: budgets count one currency")
 
 
-def _prices(values: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _prices(values: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Prices of models, pictures and speech, with their place in the tree."""
     models = values.get("models")
-    for index, model in enumerate(models if isinstance(models, list) else ()):
-        if isinstance(model, dict) and isinstance(model.get("price"), dict):
-            yield index, model["price"]
+    priced: list[tuple[Path, Any]] = [
+        (("models", index), model) for index, model in enumerate(models if isinstance(models, list) else ())
+    ]
+    for place, section in [*priced, (("images",), values.get("images")), (("speech",), values.get("speech"))]:
+        if isinstance(section, dict) and isinstance(section.get("price"), dict):
+            yield place, section["price"]

@@ -45,6 +45,7 @@ from bot.settings.sections import (
 )
 from channels.http.config import HttpConfig
 from channels.registry import OWN, PLATFORMS, config_class, names_group
+from harness.acp.config import AcpAgentSettings, AgentName
 from harness.config import (
     LlmSettings,
     LoopSettings,
@@ -57,6 +58,7 @@ from harness.config import (
 from harness.guardrails.config import GuardrailSettings
 from harness.knowledge.config import KnowledgeSettings
 from harness.mcp.config import McpServerSettings, ServerName, ToolSearchSettings
+from harness.media.config import ImageSettings, SpeechSettings
 from harness.memory.config import MemorySettings
 from harness.research.config import ResearchSettings
 from harness.skills.config import SkillEvolutionSettings, SkillsSettings
@@ -170,10 +172,13 @@ class Settings(BaseSettings):
     sandbox: SandboxSettings = SandboxSettings()
     uploads: UploadSettings = UploadSettings()
     transcription: TranscriptionSettings | None = None
+    speech: SpeechSettings | None = None
+    images: ImageSettings | None = None
     web: WebSettings = WebSettings()
     tools: tuple[ToolSettings, ...] = Field(default=(), max_length=200)
     tool_groups: tuple[str, ...] = ()
     mcp_servers: dict[ServerName, McpServerSettings] = Field(default={})
+    acp_agents: dict[AgentName, AcpAgentSettings] = Field(default={}, max_length=20)
     tool_search: ToolSearchSettings = ToolSearchSettings()
     skills: SkillsSettings = SkillsSettings()
     skill_evolution: SkillEvolutionSettings = SkillEvolutionSettings()
@@ -311,8 +316,10 @@ class Settings(BaseSettings):
 
     @property
     def prices(self) -> dict[str, PriceSettings]:
-        """The prices of the models that have one, by name."""
-        return {model.name: model.price for model in self.models if model.price is not None}
+        """The prices of the models that have one, and of the services of pictures and speech, by name."""
+        makers = [maker for maker in (self.images, self.speech) if maker is not None]
+        priced = [*((model.name, model.price) for model in self.models), *((m.name, m.token_price) for m in makers)]
+        return {name: price for name, price in priced if price is not None}
 
     def secrets(self) -> frozenset[str]:
         """Every secret of the tree, adapters included, for redaction: whole values, and passwords within URLs."""

@@ -30,6 +30,8 @@ def describe(settings: Settings) -> str:
         *(f"model     {model.name} ({model.model or model.use})" for model in settings.models),
     ]
     lines += [*_agents(settings), f"memory    {_memory(settings)}", f"voice     {_voice(settings)}"]
+    if settings.speech is not None or settings.images is not None:
+        lines.append(f"makes     {_made(settings)}")
     lines += [f"web       {_web(settings)}", *_knowledge(settings), *_tools(settings)]
     if settings.http.listen is not None:
         lines.append(f"page      {settings.http.root} (the page and the API, for who may use an account)")
@@ -64,6 +66,16 @@ def _voice(settings: Settings) -> str:
     if transcription is None:
         return "voice messages are not listened to (no transcription)"
     return f"{transcription.model} at {urlsplit(transcription.base_url).hostname} writes voice messages down"
+
+
+def _made(settings: Settings) -> str:
+    """Who speaks and who makes pictures."""
+    told = [
+        f"{maker.model} at {urlsplit(maker.base_url).hostname} {does}"
+        for maker, does in ((settings.speech, "speaks"), (settings.images, "makes pictures"))
+        if maker is not None
+    ]
+    return "; ".join(told)
 
 
 def _web(settings: Settings) -> str:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from channels.message import Address
     from harness.context import RunContext
 
-CHOSEN = ("model", "agent", "skills_off", "timezone", "progress", "research_style")
+CHOSEN = ("model", "agent", "skills_off", "timezone", "progress", "research_style", "voice")
 """Columns of a conversation in which people's choices for it are."""
 
 

@@ -163,7 +163,7 @@ def _was_used(tx: Connection, thread_id: str) -> bool:
 def choose(
     tx: Connection,
     key: str,
-    what: Literal["model", "agent", "timezone", "progress", "research_style"],
+    what: Literal["model", "agent", "timezone", "progress", "research_style", "voice"],
     chosen: str | None,
 ) -> None:
     """Record what the conversation uses, None for the default."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from channels.message import Address
 from harness.context import UNREADABLE_CONTEXT, UNREADABLE_INPUT
@@ -100,7 +100,7 @@ class InboxRow:
 class ConversationRow:
     """key: account:chat[/topic][@speaker]. model: chosen by /models, agent: by /agent, None for the
     default. title: of the thread. skills_off: names of the skills that /skills turned off there. timezone: chosen by
-    /timezone, progress: by /verbose, research_style: by /research style; None for the gateway's."""
+    /timezone, progress: by /verbose, research_style: by /research style, voice: by /voice; None for the gateway's."""
 
     key: str
     account: str
@@ -113,6 +113,7 @@ class ConversationRow:
     timezone: str | None = None
     progress: Progress | None = None
     research_style: str | None = None
+    voice: Literal["on", "off"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,6 +139,7 @@ conversations = Table(
     _text("timezone", "IANA name, chosen by /timezone; null for the gateway's", null=True),
     _text("progress", "off, short or full, chosen by /verbose; null for the account's", null=True),
     _text("research_style", "style of reports, chosen by /research style; null for the gateway's", null=True),
+    _text("voice", "on or off, chosen by /voice; null for the gateway's", null=True),
     # A conversation can only point at a thread of its own owner.
     ForeignKeyConstraint(["thread_id", "owner"], ["threads.thread_id", "threads.owner"], onupdate="CASCADE"),
 )

@@ -102,6 +102,7 @@ class Texts:
     hooked: str  # {name} {line}
     read_by_admins: str
     timezone: Mapping[str, str]
+    voice: Mapping[str, str]  # {state}; keys: of /voice; rest is spoken; speaking is a status line
     verbose: Mapping[str, str]  # {state}; keys: shown, changed, unknown, and each level
     reminders_head: str
     reminders_none: str

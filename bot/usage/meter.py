@@ -136,7 +136,7 @@ def cost(usage: Usage, price: PriceSettings) -> int:
     cached = min(usage.cached_tokens, usage.input_tokens)
     cached_price = price.input if price.cached is None else price.cached
     read = (usage.input_tokens - cached) * price.input + cached * cached_price
-    return round((read + usage.output_tokens * price.output) * NANO_PER_TOKEN)
+    return usage.flat + round((read + usage.output_tokens * price.output) * NANO_PER_TOKEN)
 
 
 class Meter:

@@ -153,6 +153,7 @@ COMMANDS = (
     ("usage", "Tokens and cost of this chat"),
     ("queue", "What is running and waiting"),
     ("timezone", "The time zone of this chat"),
+    ("voice", "Whether my answers are spoken too"),
     ("verbose", "How much of my work is shown"),
     ("reminders", "See or cancel what is scheduled here"),
     ("approvals", "What is allowed here without asking"),

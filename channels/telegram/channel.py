@@ -50,6 +50,7 @@ class TelegramChannel(Adapter):
             stream_ttl=None,
             buttons=True,
             files=True,
+            voice_notes=True,
             smallest_file=1,
             largest_file=MAX_UPLOAD,
             typing=True,

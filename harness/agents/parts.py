@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
     from langchain_core.tools import BaseTool
 
+    from harness.acp.config import AcpAgentSettings
     from harness.agents.profiles import AgentDefinition
     from harness.config import ModelSettings, ToolSettings
     from harness.files.spool import Spool
     from harness.graph.sandbox import SandboxSetup
     from harness.knowledge.port import KnowledgeBase
     from harness.mcp.offering import Servers
+    from harness.media.config import ImageSettings, SpeechSettings
     from harness.memory.store import Remembering
     from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering, Tracing
     from harness.research.config import ResearchParts
@@ -43,9 +45,13 @@ def _direct(url: str) -> tuple[str | None, Path | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraSettings:
-    """groups: which of the tools; all where empty. route: how to reach a URL, (proxy or None for direct, CA file)."""
+    """images, speech: of services that make them; None: there is none. acp_agents: by name. groups: which of the tools;
+    all where empty. route: how to reach a URL, (proxy or None for direct, CA file)."""
 
     web: WebSettings = NO_WEB
+    images: ImageSettings | None = None
+    speech: SpeechSettings | None = None
+    acp_agents: Mapping[str, AcpAgentSettings] = field(default_factory=dict)
     tools: tuple[ToolSettings, ...] = ()
     groups: tuple[str, ...] = ()
     route: Callable[[str], tuple[str | None, Path | None]] = _direct

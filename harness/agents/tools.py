@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,18 +21,27 @@ from harness.tools.shell import bash_tool
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from harness.acp.tool import AcpAgents
     from harness.agents.parts import Parts
     from harness.agents.profiles import AgentDefinition
     from harness.config import ToolSettings
     from harness.files.spool import Spool
     from harness.graph.sandbox import SandboxSetup
+    from harness.media.tools import Media
     from harness.ports import Clock
+    from harness.web.pages import Pages
     from harness.web.tools import Web
+
+log = logging.getLogger(__name__)
+
 WEB_TOOLS = frozenset({"web_search", "web_fetch"})
 MEMORY_TOOLS = frozenset({"remember", "recall"})
 KNOWLEDGE_SEARCH = "knowledge_search"
 OUTSIDE_TOOLS = WEB_TOOLS | {KNOWLEDGE_SEARCH}
 """Tools of Antler whose results hold what strangers wrote."""
+ACP_TOOL = "invoke_acp_agent"
+WITH_FILES = frozenset({"make_image", "speak", ACP_TOOL})
+"""Further tools that need the sandbox."""
 ANTLERS = "the tools of Antler"
 GROUP = "antler_group"
 """metadata key of an operator's tool: the group that agents name it by."""
@@ -40,19 +50,21 @@ RESERVED = (TASK, ASK)
 
 
 class Extras:
-    """tools: of which no two have one name. outside: some bring what strangers wrote. gone: tells whether a page still
-    answers, see harness.web.pages.Pages.gone; None: nothing reads pages."""
+    """holding: what makes some of the tools. tools: of which no two have one name. outside: some bring what strangers
+    wrote. gone: tells whether a page still answers, see Pages.gone; None: nothing reads pages."""
 
-    def __init__(self, web: Web | None, tools: Sequence[BaseTool]) -> None:
+    def __init__(
+        self, holding: Sequence[Web | Media | AcpAgents], tools: Sequence[BaseTool], pages: Pages | None
+    ) -> None:
         self.tools = tuple(tools)
-        self.outside = any(_brings_outside(tool) for tool in tools)
-        self.gone = web.pages.gone if web is not None and web.pages is not None else None
-        self._web = web
+        self.outside = any(map(_brings_outside, tools))
+        self.gone = pages.gone if pages is not None else None
+        self._holding = holding
 
     async def close(self) -> None:
         """Give back connections and processes; runs must have ended."""
-        if self._web is not None:
-            await self._web.close()
+        for each in self._holding:
+            await each.close()
 
 
 async def load_extras(parts: Parts) -> Extras:
@@ -72,12 +84,17 @@ async def load_extras(parts: Parts) -> Extras:
         given.append(knowledge_tool(parts.knowledge, parts.sources, clock))
     loaded = await asyncio.to_thread(configured_tools, settings.tools, settings.groups)
     web = await asyncio.to_thread(_web, parts)
+    holding: list[Web | Media | AcpAgents] = [web] if web is not None else []
     try:
-        placed = [(ANTLERS, tool) for tool in [*own, *(web.tools if web else ()), *given]]
-        return Extras(web, distinct([*placed, *loaded])[len(own) :])
+        for make in (_media, _acp):
+            if (made := await asyncio.to_thread(make, parts)) is not None:
+                holding.append(made)
+        placed = [(ANTLERS, tool) for tool in [*own, *(tool for each in holding for tool in each.tools), *given]]
+        pages = web.pages if web is not None else None
+        return Extras(holding, distinct([*placed, *loaded])[len(own) :], pages)
     except ToolSetupError:
-        if web is not None:
-            await web.close()
+        for each in holding:
+            await each.close()
         raise
 
 
@@ -90,6 +107,34 @@ def _web(parts: Parts) -> Web | None:
 
     hosts = parts.sandbox.report.hosts if parts.sandbox is not None else ()
     return Web(settings.web, settings.route, clock=parts.clock, sources=parts.sources, hosts=hosts)
+
+
+def _media(parts: Parts) -> Media | None:
+    """What they make becomes files of the thread, so that there is nothing without a sandbox."""
+    settings = parts.extras
+    if parts.sandbox is None or parts.spool is None or (settings.images is None and settings.speech is None):
+        return None
+    # Here, not at the top: with it comes OpenAI's client.
+    from harness.media.tools import Media
+
+    return Media(
+        settings.images, settings.speech, settings.route, spool=parts.spool, budget=parts.budget, clock=parts.clock
+    )
+
+
+def _acp(parts: Parts) -> AcpAgents | None:
+    """Their programs are commands of the sandbox. Raises ToolSetupError where the protocol's package is missing."""
+    agents = parts.extras.acp_agents
+    if not agents:
+        return None
+    try:
+        from harness.acp.tool import AcpAgents  # with it comes the package of an extra
+    except ImportError as error:
+        raise ToolSetupError(f"acp_agents: {error.name} is not installed; pip install 'antler[acp]'") from error
+    if parts.sandbox is None or not parts.sandbox.report.bash or parts.spool is None:
+        log.warning("acp_agents: the sandbox runs no commands here, so that there is no %s", ACP_TOOL)
+        return None
+    return AcpAgents(agents, parts.sandbox, spool=parts.spool, approvals=parts.guarding.approvals, clock=parts.clock)
 
 
 def sandbox_tools(setup: SandboxSetup, *, spool: Spool | None, sees_images: bool, clock: Clock) -> list[BaseTool]:
@@ -173,6 +218,8 @@ def _has(definition: AgentDefinition, tool: BaseTool) -> bool:
         return definition.settings.features.web
     if tool.name == KNOWLEDGE_SEARCH:
         return definition.settings.features.knowledge
+    if tool.name in WITH_FILES:
+        return definition.settings.features.sandbox
     if tool.name in MEMORY_TOOLS:
         return definition.settings.features.memory
     group, groups = (tool.metadata or {}).get(GROUP), definition.settings.tool_groups

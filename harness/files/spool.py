@@ -78,6 +78,19 @@ class Spool:
         """What the run presents, in order."""
         return await asyncio.to_thread(self._cards, self._folder(run_id))
 
+    async def begun(self, run_id: str, place: str) -> bool:
+        """Record that a call of the run begins which is not to be paid twice; whether it had begun before. place: its
+        name within the run. Raises OSError."""
+        return await asyncio.to_thread(self._begin, self._folder(run_id), place)
+
+    def _begin(self, folder: Path, place: str) -> bool:
+        mark = folder / f"begun-{hashlib.sha256(place.encode()).hexdigest()[:32]}"
+        if mark.exists():
+            return True
+        with _opened(self._settings.folder, mark) as file:
+            os.fsync(file.fileno())
+        return False
+
     async def _copied(self, run_id: str, path: str, sandbox: Sandbox, most: int) -> ReadyFile | Problem:
         folder = self._folder(run_id)
         copy = folder / secrets.token_hex(8)

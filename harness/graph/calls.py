@@ -29,7 +29,7 @@ OWN_TOOLS = frozenset(
     [
         *("bash", "ls", "glob", "grep", "read_file", "write_file", "str_replace", "present_files", "view_image"),
         *(ASK, TASK, "tool_search", "skill_manage", "write_todos", "schedule", "remember", "recall"),
-        *("web_search", "web_fetch", "knowledge_search", RECORD),
+        *("web_search", "web_fetch", "knowledge_search", RECORD, "make_image", "speak", "invoke_acp_agent"),
     ]
 )
 """Names of Antler's tools, kept even where they are switched off: what says `bash` to the model, to people and to the

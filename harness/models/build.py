@@ -60,8 +60,7 @@ def check_model(settings: ModelSettings) -> None:
 
 def _build_openai(settings: ModelSettings, route: Route) -> BuiltModel:
     base_url = settings.base_url or OPENAI_URL
-    http = _http_client(settings, route)
-    client = _openai_client(settings, base_url, http)
+    client, http = connected(settings, route)
     optional: dict[str, Any] = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
     chat = CompatibleChatOpenAI(
         model=settings.model or settings.name,
@@ -81,6 +80,12 @@ def _build_openai(settings: ModelSettings, route: Route) -> BuiltModel:
         **optional,
     )
     return BuiltModel(chat, urlsplit(base_url).netloc, http.aclose)
+
+
+def connected(settings: ModelSettings, route: Route) -> tuple[AsyncOpenAI, httpx2.AsyncClient]:
+    """A client of an OpenAI-compatible server, and its connections, which the caller closes."""
+    http = _http_client(settings, route)
+    return _openai_client(settings, settings.base_url or OPENAI_URL, http), http
 
 
 def _extra_body(arguments: dict[str, Any]) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from tests.flow.gateway import World
 from tests.flow.sandboxed import MARK
+from tests.simulators.media import client as media_client
 from tests.simulators.model.client import ModelSimulator, take_malformed
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.telegram import client as telegram_client
@@ -48,6 +49,12 @@ def telegram_process() -> Iterator[SimulatorProcess]:
 @pytest.fixture(scope="session")
 def transcription_process() -> Iterator[SimulatorProcess]:
     with SimulatorProcess(transcription_client.MODULE) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def media_process() -> Iterator[SimulatorProcess]:
+    with SimulatorProcess(media_client.MODULE) as process:
         yield process
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.simulators.feishu import client as feishu_client
+from tests.simulators.media import client as media_client
 from tests.simulators.model.client import ModelSimulator
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.slack import client as slack_client
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from tests.simulators.feishu.client import FeishuSimulator
+    from tests.simulators.media.client import MediaSimulator
     from tests.simulators.slack.client import SlackSimulator
     from tests.simulators.telegram.client import TelegramSimulator
     from tests.simulators.transcription.client import TranscriptionSimulator
@@ -57,6 +59,17 @@ def model_process() -> Iterator[SimulatorProcess]:
 @pytest.fixture(scope="package")
 def transcription_process() -> Iterator[SimulatorProcess]:
     yield from _process(transcription_client.MODULE)
+
+
+@pytest.fixture(scope="package")
+def media_process() -> Iterator[SimulatorProcess]:
+    yield from _process(media_client.MODULE)
+
+
+@pytest.fixture
+async def media(media_process: SimulatorProcess) -> AsyncIterator[MediaSimulator]:
+    async with media_client.connect(media_process) as client:
+        yield client
 
 
 @pytest.fixture

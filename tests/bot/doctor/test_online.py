@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from bot.doctor.findings import Finding
     from tests.simulators.feishu.client import FeishuSimulator
+    from tests.simulators.media.client import MediaSimulator
     from tests.simulators.model.client import ModelSimulator
     from tests.simulators.slack.client import SlackSimulator
     from tests.simulators.telegram.client import TelegramSimulator
@@ -145,6 +146,23 @@ async def test_a_transcription_service(ask: Any, transcription: TranscriptionSim
     code, (found,) = await ask("Transcription", transcription=section)
     assert code == EXIT_ERRORS
     assert found.remedy == "set transcription.api_key to a key of this provider"
+
+
+async def test_services_of_speech_and_pictures(ask: Any, media: MediaSimulator) -> None:
+    section = {"model": "sim-tts", "base_url": media.base_url, "api_key": media.api_key}
+    _, (found,) = await ask("Speech", speech=section)
+    assert found.says.startswith("sim-tts speaks as alloy")
+    _, (found,) = await ask("Pictures", images=section | {"model": "sim-image"})
+    assert found == ok("images", "sim-image is there; no picture was asked for, which would cost money")
+    _, (found,) = await ask("Pictures", images=section | {"model": "other"})
+    assert found.remedy == "correct images.model"
+    for subject, key in (("Speech", "speech"), ("Pictures", "images")):
+        code, (found,) = await ask(subject, **{key: section | {"api_key": "bad-key"}})
+        assert code == EXIT_ERRORS
+        assert (found.says, found.remedy) == (
+            "the service refuses its API key",
+            f"set {key}.api_key to a key of this provider",
+        )
 
 
 async def test_a_proxy_that_is_not_there(ask: Any) -> None:

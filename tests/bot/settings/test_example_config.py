@@ -92,6 +92,7 @@ SET = {
     "EMBEDDINGS_KEY": "example",
     "RAGFLOW_KEY": "example",
     "DIFY_KEY": "example",
+    "GEMINI_API_KEY": "example",
     "SANDBOX_TOKEN": "example-of-a-token-0123456789",
     "TRACKER_TOKEN": "example",
     "WIKI_TEAM_KEY": "example",

@@ -49,6 +49,7 @@ FROZEN = {
     "4": "4db10a587461bb4c",
     "5": "9ab65f7a2466ae82",
     "6": "KNOWLEDGE",
+    "7": "VOICE",
 }
 """What each step leaves of the schema, on SQLite. One that is in use never changes: the next change is another step."""
 INDEXES = ("knowledge_words", "ix_knowledge_passages_words")

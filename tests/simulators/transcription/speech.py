@@ -10,17 +10,17 @@ _AMR_FRAME = bytes([0x04]) + bytes(12)
 def ogg(words: str, seconds: float = 1.0) -> bytes:
     """Ogg with Opus, as Telegram and Feishu send it; the last page tells the length."""
     head = b"OpusHead" + struct.pack("<BBHIhB", 1, 1, 312, 16_000, 0, 0)
-    return _page(head, 0, 0, 2) + _page(_hidden(words), 1, round(seconds * _RATE) + 312, 4)
+    return _page(head, 0, 0, 2) + _page(hidden(words), 1, round(seconds * _RATE) + 312, 4)
 
 
 def amr(words: str, seconds: float = 1.0) -> bytes:
     """AMR, as WeChat's family records it. The words stand behind the frames."""
-    return b"#!AMR\n" + _AMR_FRAME * round(seconds / 0.02) + _hidden(words)
+    return b"#!AMR\n" + _AMR_FRAME * round(seconds / 0.02) + hidden(words)
 
 
 def wav(words: str, seconds: float = 1.0, rate: int = 16_000) -> bytes:
     """PCM, mono, 16 bits."""
-    data = _hidden(words).ljust(round(seconds * rate * 2), b"\0")
+    data = hidden(words).ljust(round(seconds * rate * 2), b"\0")
     form = struct.pack("<HHIIHH", 1, 1, rate, rate * 2, 2, 16)
     chunks = b"fmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(data)) + data
     return b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WAVE" + chunks
@@ -29,7 +29,7 @@ def wav(words: str, seconds: float = 1.0, rate: int = 16_000) -> bytes:
 def m4a(words: str, seconds: float = 1.0) -> bytes:
     """The boxes that tell what it is and how long, as Slack's clips begin."""
     movie = _box(b"mvhd", bytes(12) + struct.pack(">II", 1000, round(seconds * 1000)) + bytes(80))
-    return _box(b"ftyp", b"M4A \0\0\0\0") + _box(b"moov", movie) + _box(b"mdat", _hidden(words))
+    return _box(b"ftyp", b"M4A \0\0\0\0") + _box(b"moov", movie) + _box(b"mdat", hidden(words))
 
 
 def heard(recording: bytes) -> str:
@@ -38,7 +38,8 @@ def heard(recording: bytes) -> str:
     return found.partition(_END)[0].decode()
 
 
-def _hidden(words: str) -> bytes:
+def hidden(words: str) -> bytes:
+    """The words as recordings hold them."""
     return _BEGIN + words.encode() + _END
 
 

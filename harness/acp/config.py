@@ -1,0 +1,26 @@
+"""The settings of agents that speak the Agent Client Protocol."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, SecretStr, StringConstraints
+
+from harness.config import Section
+
+AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class AcpAgentSettings(Section):
+    """One entry of `acp_agents:`, a program that commands of the sandbox find."""
+
+    command: str = Field(min_length=1, max_length=300, description="The program, as the sandbox finds it")
+    args: tuple[str, ...] = Field(default=(), max_length=50)
+    description: str = Field(default="", max_length=500, description="What it is good at, for the model")
+    env: dict[Variable, SecretStr] = Field(default={}, description="All that it is given besides the sandbox's own")
+    timeout: float = Field(
+        default=1800.0, gt=0, le=86_400, description="Seconds of one task, waiting for people included"
+    )
+    start_timeout: float = Field(default=60.0, gt=0, le=600, description="Seconds until it has begun a session")
+    permissions: bool = Field(default=True, description="False: what it asks for is denied, and nobody is asked")

@@ -1,0 +1,182 @@
+"""invoke_acp_agent: hands a task to another agent, and asks people for what it wants to be permitted.
+
+A permission is a request for approval like any other: the run waits for a person, for hours if need be, while the agent
+waits in its sandbox. After a crash the agent is gone, and that is told; it is never started again by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import TYPE_CHECKING, Annotated
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import tool
+from langgraph.errors import GraphInterrupt
+from langgraph.types import interrupt
+
+from harness.acp.session import Session
+from harness.graph.calls import IDEMPOTENT, INTERRUPTED, asking_message
+from harness.graph.results import Answer, Runtime, failed
+from harness.graph.signals import ApprovalNeeded, scope_of, tell
+from harness.guardrails.approvals import ONCE
+from harness.guardrails.shown import shown_proposal
+from harness.text.frames import harmless, outside
+from harness.tools.shell import telling_progress
+from sandbox.providers import SharedProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langchain_core.tools import BaseTool
+
+    from harness.acp.config import AcpAgentSettings
+    from harness.acp.session import Permission
+    from harness.files.spool import Spool
+    from harness.graph.sandbox import SandboxSetup
+    from harness.guardrails.approvals import Approvals
+    from harness.ports import Clock
+
+INVOKE = "invoke_acp_agent"
+LONGEST_PROMPT = 50_000
+LONGEST_ANSWER = 16_000
+DESCRIPTION = """\
+Hand a task to another agent and wait for it. It works alone in its own folder, /mnt/user-data/workspace/acp/AGENT, and
+knows only what `prompt` says; what it says is its own claim, so look at its files. Agents: """
+ENDINGS = {
+    "end_turn": "It says that it is done.",
+    "refusal": "It refused the task.",
+    "max_tokens": "It stopped because its model's limit was reached; the task may not be done.",
+    "max_turn_requests": "It stopped because it had made too many requests; the task may not be done.",
+    "cancelled": "It was cancelled.",
+}
+
+
+class AcpAgents:
+    """The tool, and the agents that work or wait. spool: records which calls have begun."""
+
+    def __init__(
+        self,
+        agents: Mapping[str, AcpAgentSettings],
+        setup: SandboxSetup,
+        *,
+        spool: Spool,
+        approvals: Approvals,
+        clock: Clock,
+    ) -> None:
+        provider = setup.provider
+        self._agents = agents
+        self._provider = provider if isinstance(provider, SharedProvider) else SharedProvider(provider)
+        self._spool = spool
+        self._approvals = approvals
+        self._clock = clock
+        self._sessions: dict[tuple[str, str], Session] = {}
+        self.tools: list[BaseTool] = [self._tool()]
+
+    async def close(self) -> None:
+        """End all of them; runs must have ended."""
+        sessions = list(self._sessions.values())
+        self._sessions.clear()
+        await asyncio.gather(*(session.cancel() for session in sessions))
+
+    def _tool(self) -> BaseTool:
+        listed = "; ".join(f"{name}: {each.description or each.command}" for name, each in self._agents.items())
+
+        @tool(INVOKE, description=DESCRIPTION.replace("\n", " ") + listed)
+        async def invoke_acp_agent(
+            agent: Annotated[str, "Which agent"],
+            prompt: Annotated[str, "The whole task: goal, all that is needed to know, which files"],
+            runtime: Runtime,
+        ) -> Answer:
+            settings = self._agents.get(agent)
+            if settings is None:
+                return failed(runtime, INVOKE, f"There is no such agent. Use one of: {', '.join(self._agents)}.")
+            if not prompt.strip() or len(prompt) > LONGEST_PROMPT:
+                return failed(runtime, INVOKE, f"prompt needs between 1 and {LONGEST_PROMPT} characters.")
+            place = _place(runtime)
+            key = (scope_of(runtime).ctx.run_id, place)
+            if await self._spool.begun(*key) and key not in self._sessions:
+                return failed(runtime, INVOKE, INTERRUPTED)
+            session = self._sessions.get(key)
+            if session is None:
+                session = await self._begun(key, agent, settings, prompt, runtime)
+            try:
+                async with telling_progress(runtime, INVOKE, self._clock) as progress:
+                    session.progress = progress.feed
+                    while (permission := await session.next()) is not None:
+                        session.decide(permission, await self._allowed(runtime, place, permission, settings))
+            except GraphInterrupt:
+                raise  # a person is asked: the agent waits, and this call is made again with their answer
+            except BaseException:  # a stop: the agent ends with the run
+                self._sessions.pop(key, None)
+                await session.cancel()
+                raise
+            self._sessions.pop(key, None)
+            return _told(runtime, agent, session)
+
+        invoke_acp_agent.metadata = {IDEMPOTENT: True}
+        return invoke_acp_agent
+
+    async def _begun(
+        self, key: tuple[str, str], agent: str, settings: AcpAgentSettings, prompt: str, runtime: Runtime
+    ) -> Session:
+        """A session at work. What earlier runs of the thread left waiting, since they were stopped, is ended."""
+        thread_id = scope_of(runtime).ctx.thread_id
+        for other in [each for each in self._sessions if each[0] != key[0]]:
+            if self._sessions[other].thread_id == thread_id:
+                await self._sessions.pop(other).cancel()
+        session = Session(settings=settings, name=agent, thread_id=thread_id, prompt=prompt, provider=self._provider)
+        self._sessions[key] = session
+        session.start()
+        return session
+
+    async def _allowed(self, runtime: Runtime, place: str, permission: Permission, settings: AcpAgentSettings) -> bool:
+        """A person's decision; raises GraphInterrupt while there is none."""
+        scope = scope_of(runtime)
+        if not settings.permissions or scope.depth > 0:
+            return False
+        call = f"{place}/permission-{permission.number}"
+        digest = hashlib.sha256(f"{call}\0{permission.shown}".encode()).hexdigest()
+        decided = scope.approvals.decided.get((call, digest))
+        if decided is not None:
+            return decided.allowed
+        scope.approvals.asking += 1
+        if await self._approvals.room(scope.ctx) < scope.approvals.asking:
+            return False
+        asked = {
+            "prompt_id": "a" + hashlib.sha256(f"{scope.ctx.run_id}/{call}/{digest}".encode()).hexdigest()[:31],
+            "call_id": call,
+            "tool": INVOKE,
+            "args_masked": shown_proposal(permission.shown),
+            "args_hash": digest,
+            "requester": scope.ctx.speaker.id,
+            "reason": "",
+            "coverage": f"{ONCE}:{digest}",
+        }
+        tell(runtime, ApprovalNeeded(asked))
+        while True:
+            # What this gives at once are the answers to earlier requests of this very call, which are not for this one:
+            # the record alone is believed. Then it raises.
+            interrupt(asked)
+
+
+def _told(runtime: Runtime, agent: str, session: Session) -> Answer:
+    ended, said = session.ended, session.said
+    assert ended is not None
+    if ended.failure:
+        note = f"{agent} did not do it: {ended.failure}."
+    else:
+        note = ENDINGS.get(ended.reason, f"It ended: {ended.reason}.")
+    text = said if len(said) <= LONGEST_ANSWER else f"[…]\n{said[-LONGEST_ANSWER:]}"
+    return ToolMessage(
+        f"{harmless(note)}\n{outside(text or '[it said nothing]')}",
+        tool_call_id=runtime.tool_call_id or "",
+        name=INVOKE,
+        status="error" if ended.failure else "success",
+    )
+
+
+def _place(runtime: Runtime) -> str:
+    """The call's name within its run, also of a subagent's call."""
+    call_id = runtime.tool_call_id or ""
+    return f"{scope_of(runtime).key(asking_message(runtime.state['messages'], call_id))}/{call_id}"

@@ -1,0 +1,97 @@
+"""The settings sections of services that make pictures and speech."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, SecretStr
+
+from harness.config import PriceSettings, Section
+
+OPENAI = "https://api.openai.com/v1"
+CLASS_PATH = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
+Shape = Literal["square", "landscape", "portrait"]
+SIZES: dict[Shape, str] = {"square": "1024x1024", "landscape": "1536x1024", "portrait": "1024x1536"}
+NANO = 1_000_000_000
+"""Costs are billionths of their currency."""
+
+
+class ImagePrice(Section):
+    """picture: of one. input, output: for a million tokens, where the service counts any."""
+
+    picture: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    input: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    output: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$", description="ISO 4217")
+
+
+class ImageSettings(Section):
+    """A server that speaks OpenAI's /images/generations, or a class of the operator's own. The agent makes pictures
+    where this section is."""
+
+    model: str = Field(min_length=1, max_length=200, description="The provider's name of the model")
+    use: str = Field(default="", pattern=f"^$|{CLASS_PATH}", description="module:Class of another service")
+    base_url: str = OPENAI
+    api_key: SecretStr | None = None
+    sizes: dict[Shape, str] = Field(default=SIZES, min_length=1, description="What the service calls each shape")
+    edits: bool = Field(default=True, description="It also takes pictures to begin with: /images/edits")
+    options: dict[str, Any] = Field(default={}, description="Added to each request, such as quality")
+    timeout: float = Field(default=180.0, gt=0, le=3600, description="Seconds for one picture, retries included")
+    price: ImagePrice | None = None
+
+    @property
+    def name(self) -> str:
+        """Name under which its usage is recorded; no model is called so."""
+        return f"images/{self.model}"
+
+    @property
+    def token_price(self) -> PriceSettings | None:
+        """The part of the price that counts tokens."""
+        price = self.price
+        if price is None:
+            return None
+        return PriceSettings(input=price.input, output=price.output, currency=price.currency)
+
+
+class SpeechPrice(Section):
+    """characters: for a million of them."""
+
+    characters: float = Field(ge=0, allow_inf_nan=False)
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$", description="ISO 4217")
+
+
+class SpeechSettings(Section):
+    """A server that speaks OpenAI's /audio/speech. Answers can be heard, and the agent makes recordings, where this
+    section is."""
+
+    model: str = Field(min_length=1, max_length=200, description="The provider's name of the model")
+    base_url: str = OPENAI
+    api_key: SecretStr | None = None
+    voice: str = Field(default="alloy", min_length=1, max_length=200, description="That answers are spoken with")
+    voices: tuple[str, ...] = Field(
+        default=("alloy", "nova", "onyx", "shimmer"), max_length=100, description="That the agent can choose from"
+    )
+    options: dict[str, Any] = Field(default={}, description="Added to each request, such as speed or instructions")
+    answers: Literal["off", "on"] = Field(default="off", description="Where nobody has said /voice on or off")
+    max_characters: int = Field(
+        default=1500, ge=100, le=4000, description="Of a spoken answer; of a longer one the beginning is spoken"
+    )
+    max_recording: int = Field(
+        default=30_000, ge=1000, description="Characters of one recording that the agent makes, such as a podcast"
+    )
+    timeout: float = Field(default=120.0, gt=0, le=3600, description="Seconds for one part, retries included")
+    price: SpeechPrice | None = None
+
+    @property
+    def name(self) -> str:
+        """Name under which its usage is recorded; no model is called so."""
+        return f"speech/{self.model}"
+
+    @property
+    def token_price(self) -> PriceSettings | None:
+        """Its currency: no tokens are counted."""
+        return None if self.price is None else PriceSettings(input=0, output=0, currency=self.price.currency)
+
+    def cost(self, characters: int) -> int:
+        """What it costs to speak so many, in billionths of the currency."""
+        return 0 if self.price is None else round(self.price.characters * characters * NANO / 1_000_000)

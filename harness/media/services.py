@@ -1,0 +1,241 @@
+"""Services that make pictures and speech, asked through OpenAI's SDK; every failure becomes a MediaFailure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import urljoin, urlsplit
+
+from openai import OpenAIError
+
+from harness.config import ModelSettings
+from harness.errors import ToolSetupError
+from harness.events import FailureKind as Kind
+from harness.failures import BUSY, classify
+from harness.models.build import connected
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from harness.media.config import ImageSettings, SpeechSettings
+    from harness.ports import Clock
+
+    Route = tuple[str | None, Path | None]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+TRIES = 3
+PAUSE = 2.0
+"""Seconds before the second try; twice as many before the third, unless the service says when."""
+MOST_BYTES = 40_000_000
+"""Size of a picture or a recording."""
+LONGEST_PART = 4000
+"""Characters that one request speaks; OpenAI takes 4096."""
+
+REASONS: Mapping[Kind, str] = {
+    Kind.AUTH: "the service refuses its API key: an operator has to set {section}.api_key",
+    Kind.QUOTA: "the account at the service has no credit left: an operator has to see to it",
+    Kind.NOT_FOUND: "the service does not know the configured model: an operator has to see to {section}.model and "
+    "{section}.base_url",
+    Kind.RATE_LIMITED: "the service takes no more requests at the moment; try again later",
+    Kind.OVERLOADED: "the service is overloaded; try again later",
+    Kind.CONTENT_FILTER: "the service refuses what was asked for, by its rules on content; ask for something else",
+    Kind.CONTEXT_LENGTH: "what was asked for is too long for the service; make it shorter",
+    Kind.TIMEOUT: "the service did not answer in time; whether it was paid is not known",
+    Kind.CONNECTION: "the service cannot be reached: an operator has to see to {section}.base_url",
+    Kind.CUT: "the service's answer broke off; whether it was paid is not known",
+    Kind.UNAVAILABLE: "the service has trouble of its own; try again later",
+    Kind.BAD_RESPONSE: "the service answered something that is none: an operator has to see to {section}.base_url",
+    Kind.BAD_REQUEST: "the service refuses the request: an operator finds in the log what it says of {section}",
+}
+REFUSED_TEXTS = ("moderation_blocked", "safety system", "content_policy_violation")
+
+
+class MediaFailure(Exception):
+    """Nothing was made. The text says why, for the model; it has no secret and nothing of what was asked."""
+
+    def __init__(self, section: str, kind: Kind) -> None:
+        super().__init__(REASONS.get(kind, "something went wrong, which the log tells").format(section=section))
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What picture is wanted. size: as the service calls it. references: (file name, content, MIME type) of pictures to
+    begin with."""
+
+    prompt: str
+    size: str
+    references: Sequence[tuple[str, bytes, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Painted:
+    """A picture. The tokens are 0 where the service counts none."""
+
+    content: bytes
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Painter(Protocol):
+    """A service that makes pictures. One of the operator's own is made with (settings, route), route being (proxy URL
+    or None, CA file or None), and raises what it likes: the log has it."""
+
+    async def paint(self, order: Order) -> Painted: ...
+    async def close(self) -> None: ...
+
+
+class _Service:
+    """A client of one OpenAI-compatible service. section: its key in the config."""
+
+    def __init__(self, section: str, settings: ImageSettings | SpeechSettings, route: Route, clock: Clock) -> None:
+        asked = ModelSettings(
+            name=section,
+            model=settings.model,
+            base_url=settings.base_url,
+            api_key=settings.api_key,
+            timeout=settings.timeout,
+        )
+        self._section = section
+        self._clock = clock
+        self._timeout = settings.timeout
+        self._client, self._http = connected(asked, route)
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """The answer. Asked again only where the service said that it did nothing. Raises MediaFailure."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                return await ask()
+            except (OpenAIError, OSError, ValueError) as error:
+                kind, wait = _kind(error), _wait(error, attempt)
+                if kind not in BUSY or attempt == TRIES or wait > self._timeout:
+                    log.warning("%s: %s (%s)", self._section, kind, _told(error))
+                    raise MediaFailure(self._section, kind) from None
+                await self._clock.sleep(wait)
+        raise AssertionError("unreachable")
+
+
+class ImageService(_Service):
+    """OpenAI's images API (POST /images/generations and /images/edits), as many servers imitate it."""
+
+    def __init__(self, settings: ImageSettings, route: Route, clock: Clock) -> None:
+        super().__init__("images", settings, route, clock)
+        self._settings = settings
+
+    async def paint(self, order: Order) -> Painted:
+        answer = await self._asked(lambda: self._request(order))
+        made = (answer.data or [None])[0]
+        usage = answer.usage
+        tokens = (usage.input_tokens, usage.output_tokens) if usage is not None else (0, 0)
+        try:
+            if made is not None and made.b64_json:
+                return Painted(base64.b64decode(made.b64_json, validate=True), *tokens)
+            if made is not None and made.url:
+                return Painted(await self._asked(lambda: self._fetched(str(made.url))), *tokens)
+        except binascii.Error:
+            pass
+        raise MediaFailure("images", Kind.BAD_RESPONSE)
+
+    async def models(self) -> frozenset[str]:
+        """Those that the service lists. Raises MediaFailure, NOT_FOUND where it has no list."""
+        return frozenset(model.id for model in (await self._asked(self._client.models.list)).data)
+
+    def _request(self, order: Order) -> Awaitable[Any]:
+        asked: dict[str, Any] = {"model": self._settings.model, "prompt": order.prompt, "size": order.size, "n": 1}
+        images = self._client.images
+        if order.references:
+            return images.edit(image=list(order.references), extra_body=self._settings.options, **asked)
+        return images.generate(extra_body=self._settings.options, **asked)
+
+    async def _fetched(self, url: str) -> bytes:
+        """A picture that the service keeps on a server: its own, or one that is reached by TLS."""
+        whole = urljoin(f"{self._settings.base_url}/", url)
+        here, there = urlsplit(self._settings.base_url), urlsplit(whole)
+        if there.scheme != "https" and (there.scheme, there.netloc) != (here.scheme, here.netloc):
+            raise ValueError("the picture is on another server without TLS")
+        content = bytearray()
+        async with self._http.stream("GET", whole) as answer:
+            if answer.status_code != 200:
+                raise ValueError(f"the picture's address answers {answer.status_code}")
+            async for part in answer.aiter_bytes():
+                content += part
+                if len(content) > MOST_BYTES:
+                    raise ValueError("the picture is too large")
+        return bytes(content)
+
+
+class SpeechService(_Service):
+    """OpenAI's speech API (POST /audio/speech)."""
+
+    def __init__(self, settings: SpeechSettings, route: Route, clock: Clock) -> None:
+        super().__init__("speech", settings, route, clock)
+        self.settings = settings
+
+    async def say(self, text: str, voice: str, audio_format: str) -> bytes:
+        """The recording of at most LONGEST_PART characters. audio_format: "mp3" or "opus" (in Ogg). Raises
+        MediaFailure."""
+        content = await self._asked(lambda: self._spoken(text, voice, audio_format))
+        if len(content) < 16 or len(content) > MOST_BYTES or content.lstrip()[:1] in (b"{", b"<"):
+            raise MediaFailure("speech", Kind.BAD_RESPONSE)
+        return content
+
+    async def _spoken(self, text: str, voice: str, audio_format: Any) -> bytes:
+        answer = await self._client.audio.speech.create(
+            model=self.settings.model,
+            input=text,
+            voice=voice,
+            response_format=audio_format,
+            extra_body=self.settings.options,
+        )
+        return answer.content
+
+
+def make_painter(settings: ImageSettings, route: Route, clock: Clock) -> Painter:
+    """Raises ToolSetupError, whose text names the key."""
+    if not settings.use:
+        return ImageService(settings, route, clock)
+    module_name, _, name = settings.use.partition(":")
+    try:
+        made: Painter = getattr(importlib.import_module(module_name), name)(settings, route)
+    except ImportError as error:
+        raise ToolSetupError(f"images.use: {module_name} cannot be imported: {error}") from error
+    except AttributeError as error:
+        raise ToolSetupError(f"images.use: {module_name} has no {name}") from error
+    except TypeError as error:
+        raise ToolSetupError(f"images.use: {settings.use} is not made with (settings, route): {error}") from error
+    if not callable(getattr(made, "paint", None)) or not callable(getattr(made, "close", None)):
+        raise ToolSetupError(f"images.use: {settings.use} has no paint and close")
+    return made
+
+
+def _kind(error: Exception) -> Kind:
+    if any(text in str(error).lower() for text in REFUSED_TEXTS):
+        return Kind.CONTENT_FILTER
+    failure = classify(error, model="", now=lambda: datetime.now(UTC))
+    return failure.kind if failure is not None else Kind.BAD_RESPONSE
+
+
+def _wait(error: Exception, attempt: int) -> float:
+    failure = classify(error, model="", now=lambda: datetime.now(UTC))
+    asked = failure.retry_after if failure is not None else None
+    return PAUSE * 2 ** (attempt - 1) if asked is None else asked
+
+
+def _told(error: Exception) -> str:
+    """The failure for the log: what the service says may repeat what was asked, or the key."""
+    failure = classify(error, model="", now=lambda: datetime.now(UTC))
+    status = getattr(error, "status_code", None)
+    code = getattr(error, "code", None)
+    named = [str(each) for each in (status, code) if each and str(each).replace("_", "").isalnum()]
+    return " ".join([type(error).__name__, *named, *([] if failure else [str(error)])])

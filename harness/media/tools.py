@@ -1,0 +1,311 @@
+"""make_image and speak: pictures and recordings become files of the thread, and are sent with the answer.
+
+Neither is paid twice where that can be known. Before a picture is asked for, that is recorded beside the run's files;
+of a recording each part is kept as it comes. So both may be called again after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+from langchain_core.tools import tool
+
+from harness.events import FileReady, ToolProgress, Usage
+from harness.files.spool import IMAGES, NotTaken, mime_type_of
+from harness.graph.calls import IDEMPOTENT, INTERRUPTED, asking_message
+from harness.graph.results import Answer, Runtime, canonical, done, explained, failed, sandbox_of, short, size_text
+from harness.graph.signals import Told, scope_of, tell
+from harness.media.services import MediaFailure, Order, SpeechService, make_painter
+from harness.media.spoken import in_parts, joined, turns_of
+from sandbox.base import OUTPUTS, WORKSPACE, Problem, ProblemCode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
+
+    from langchain_core.tools import BaseTool
+
+    from harness.events import ReadyFile
+    from harness.files.spool import Spool
+    from harness.media.config import ImageSettings, SpeechSettings
+    from harness.media.services import Painter
+    from harness.ports import Budget, Clock
+    from sandbox.base import Sandbox
+
+MAKE_IMAGE, SPEAK = "make_image", "speak"
+LONGEST_PROMPT = 4000
+MOST_REFERENCES = 4
+MOST_REFERENCE_BYTES = 20_000_000
+MOST_SCRIPT_BYTES = 400_000
+ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
+PARTS = f"{WORKSPACE}/.speech"
+"""Parts of recordings that were paid, one file each: a recording that is made again takes them from here."""
+LOST = f"{INTERRUPTED} The picture is not there, and may have been paid for: ask the person before you make it again."
+
+
+class NotMade(Exception):
+    """The text says why, in words for the model."""
+
+
+class Media:
+    """The tools by the settings, each None where its section is missing, and what they hold. spool: hands files over.
+    Raises ToolSetupError for a class that cannot be had."""
+
+    def __init__(
+        self,
+        images: ImageSettings | None,
+        speech: SpeechSettings | None,
+        route: Callable[[str], tuple[str | None, Path | None]],
+        *,
+        spool: Spool,
+        budget: Budget | None,
+        clock: Clock,
+    ) -> None:
+        self.tools: list[BaseTool] = []
+        self._services: list[Painter | SpeechService] = []
+        desk = _Desk(spool, budget, clock)
+        if images is not None:
+            painter = make_painter(images, route(images.base_url), clock)
+            self._services.append(painter)
+            self.tools.append(image_tool(images, painter, desk))
+        if speech is not None:
+            service = SpeechService(speech, route(speech.base_url), clock)
+            self._services.append(service)
+            self.tools.append(speech_tool(speech, service, desk))
+
+    async def close(self) -> None:
+        """Give back connections; runs must have ended."""
+        for service in self._services:
+            await service.close()
+
+
+class _Desk:
+    """What both tools do with money and files."""
+
+    def __init__(self, spool: Spool, budget: Budget | None, clock: Clock) -> None:
+        self.spool = spool
+        self.clock = clock
+        self._budget = budget
+
+    async def afford(self, runtime: Runtime) -> None:
+        """Raises NotMade where a budget is used up."""
+        overdraft = await self._budget.overdraft(scope_of(runtime).ctx) if self._budget is not None else None
+        if overdraft is not None:
+            raise NotMade(f"The budget {overdraft.name} is used up; nothing was asked for. Tell the person.")
+
+    async def write(self, runtime: Runtime, path: str, content: bytes) -> None:
+        """Raises NotMade."""
+        run = sandbox_of(runtime)
+        sandbox = await run.get()
+        async with run.writing:
+            if isinstance(problem := await sandbox.write_file(path, content), Problem):
+                raise NotMade(explained(problem))
+
+    async def present(self, runtime: Runtime, path: str) -> ReadyFile | None:
+        """Have a file sent with the answer; None: there is no such file. Raises NotMade."""
+        run = sandbox_of(runtime)
+        sandbox = await run.get()
+        try:
+            async with run.writing:
+                taken = await self.spool.take(scope_of(runtime).ctx.run_id, path, sandbox)
+        except NotTaken as error:
+            raise NotMade(f"{path} was made, and is not sent: {error}.") from None
+        if isinstance(taken, Problem):
+            if taken.code is ProblemCode.NOT_FOUND:
+                return None
+            raise NotMade(f"{path} was made, and is not sent: {explained(taken)}")
+        tell(runtime, Told(partial(FileReady, call_id=runtime.tool_call_id or "", file=taken)))
+        return taken
+
+
+def image_tool(settings: ImageSettings, painter: Painter, desk: _Desk) -> BaseTool:
+    """The tool make_image."""
+
+    @tool(MAKE_IMAGE)
+    async def make_image(
+        prompt: Annotated[str, "What is to be seen: subject, setting, style, light, colours, and any words in quotes"],
+        runtime: Runtime,
+        shape: Annotated[str, "As listed above"] = "",
+        name: Annotated[str, "Name of the file, without an ending"] = "",
+        references: Annotated[tuple[str, ...], "Paths of pictures to begin with, at most 4"] = (),
+    ) -> Answer:
+        """Make a picture by a paid service. It is saved below the outputs and sent with your answer: do not present it
+        again. One call makes one picture."""
+        place = _place(runtime)
+        stem = f"{OUTPUTS}/{_slug(name, 'picture')}-{hashlib.sha256(place.encode()).hexdigest()[:6]}"
+        try:
+            order = await _order(runtime, settings, prompt, shape, references)
+            if await desk.spool.begun(scope_of(runtime).ctx.run_id, place):
+                for ending in ENDINGS.values():
+                    if await desk.present(runtime, f"{stem}.{ending}") is not None:
+                        return done(runtime, MAKE_IMAGE, f"{stem}.{ending} will be sent with your answer.")
+                return failed(runtime, MAKE_IMAGE, LOST)
+            await desk.afford(runtime)
+            painted = await painter.paint(order)
+            _pay(runtime, settings, painted.input_tokens, painted.output_tokens)
+            mime_type = mime_type_of("", painted.content[:32])
+            if mime_type not in {known for _, known in IMAGES}:
+                raise NotMade("No picture was made: the service answered something else. An operator has to see to it.")
+            path = f"{stem}.{ENDINGS[mime_type]}"
+            await desk.write(runtime, path, painted.content)
+            await desk.present(runtime, path)
+        except MediaFailure as failure:
+            return failed(runtime, MAKE_IMAGE, f"No picture was made: {failure}.")
+        except NotMade as error:
+            return failed(runtime, MAKE_IMAGE, str(error))
+        told = f"{path} ({size_text(len(painted.content))}) will be sent with your answer."
+        return done(runtime, MAKE_IMAGE, told)
+
+    make_image.description += f" Shapes: {', '.join(settings.sizes)}."
+    make_image.metadata = {IDEMPOTENT: True}
+    return make_image
+
+
+async def _order(
+    runtime: Runtime, settings: ImageSettings, prompt: str, shape: str, references: Sequence[str]
+) -> Order:
+    """Raises NotMade."""
+    if not prompt.strip() or len(prompt) > LONGEST_PROMPT:
+        raise NotMade(f"Describe the picture in 1 to {LONGEST_PROMPT} characters.")
+    sizes = {str(name): size for name, size in settings.sizes.items()}
+    size = sizes.get(shape) if shape else next(iter(sizes.values()))
+    if size is None:
+        raise NotMade(f"There is no such shape; take one of: {', '.join(sizes)}.")
+    if references and not settings.edits:
+        raise NotMade("This service takes no pictures to begin with. Describe the picture in words.")
+    if len(references) > MOST_REFERENCES:
+        raise NotMade(f"At most {MOST_REFERENCES} pictures can be given.")
+    given = []
+    for path in references:
+        content = await _read(runtime, path, MOST_REFERENCE_BYTES)
+        mime_type = mime_type_of("", content[:32])
+        if mime_type not in ENDINGS:
+            raise NotMade(f"{short(path)} is no PNG, JPEG, WEBP or GIF.")
+        given.append((f"reference.{ENDINGS[mime_type]}", content, mime_type))
+    return Order(prompt=prompt.strip(), size=size, references=given)
+
+
+def _pay(runtime: Runtime, settings: ImageSettings, input_tokens: int, output_tokens: int) -> None:
+    flat = 0 if settings.price is None else round(settings.price.picture * 1_000_000_000)
+    used = partial(Usage, model=settings.name, input_tokens=input_tokens, output_tokens=output_tokens, flat=flat)
+    tell(runtime, Told(used))
+
+
+def speech_tool(settings: SpeechSettings, service: SpeechService, desk: _Desk) -> BaseTool:
+    """The tool speak."""
+
+    @tool(SPEAK)
+    async def speak(
+        runtime: Runtime,
+        text: Annotated[str, "What to say, plain words for the ear; or leave it out and give script"] = "",
+        script: Annotated[str, "Path of a text file with what to say, for anything long"] = "",
+        voices: Annotated[dict[str, str] | None, "Who speaks with which voice"] = None,
+        name: Annotated[str, "Name of the file, without an ending"] = "",
+    ) -> Answer:
+        """Make a recording (MP3) by a paid service. With voices such as {"ANN": "nova", "BEN": "onyx"}, each line
+        that begins with "ANN:" or "BEN:" is spoken with that voice. It is saved below the outputs and sent with your
+        answer: do not present it again."""
+        try:
+            said = await _said(runtime, text, script)
+            turns = turns_of(
+                said, {who: _voice(settings, voice) for who, voice in (voices or {}).items()}, settings.voice
+            )
+            length = sum(len(words) for _, words in turns)
+            if not turns or length > settings.max_recording:
+                raise NotMade(f"Give between 1 and {settings.max_recording} characters to say; these are {length}.")
+            parts = [(voice, part) for voice, words in turns for part in in_parts(words)]
+            recordings = await _recorded(runtime, parts, settings, service, desk)
+            whole = await asyncio.to_thread(joined, recordings)
+            path = f"{OUTPUTS}/{_slug(name, 'speech')}.mp3"
+            await desk.write(runtime, path, whole)
+            await desk.present(runtime, path)
+        except MediaFailure as failure:
+            return failed(runtime, SPEAK, f"Nothing was recorded: {failure}. Parts that were made are kept.")
+        except (NotMade, ValueError) as error:
+            return failed(runtime, SPEAK, str(error))
+        told = f"{path} ({size_text(len(whole))}, {len(turns)} turns) will be sent with your answer."
+        return done(runtime, SPEAK, told)
+
+    speak.description += f" Voices: {', '.join(dict.fromkeys((settings.voice, *settings.voices)))}."
+    speak.metadata = {IDEMPOTENT: True}
+    return speak
+
+
+async def _recorded(
+    runtime: Runtime, parts: Sequence[tuple[str, str]], settings: SpeechSettings, service: SpeechService, desk: _Desk
+) -> list[bytes]:
+    """The recordings of all parts; those that were made before are not paid again. Raises NotMade, MediaFailure."""
+    began, recordings = desk.clock.monotonic(), []
+    for number, (voice, words) in enumerate(parts, 1):
+        seconds = round(desk.clock.monotonic() - began)
+        told = partial(ToolProgress, tool=SPEAK, seconds=seconds, line=f"{number}/{len(parts)}")
+        tell(runtime, Told(partial(told, call_id=runtime.tool_call_id or "")))
+        key = hashlib.sha256("\0".join((settings.model, voice, repr(settings.options), words)).encode()).hexdigest()[
+            :32
+        ]
+        kept = f"{PARTS}/{key}.mp3"
+        content = await _kept(await sandbox_of(runtime).get(), kept)
+        if content is None:
+            await desk.afford(runtime)
+            content = await service.say(words, voice, "mp3")
+            flat = settings.cost(len(words))
+            used = partial(Usage, model=settings.name, input_tokens=0, output_tokens=0, flat=flat)
+            tell(runtime, Told(used))
+            await desk.write(runtime, kept, content)
+        recordings.append(content)
+    return recordings
+
+
+async def _said(runtime: Runtime, text: str, script: str) -> str:
+    if bool(text.strip()) == bool(script.strip()):
+        raise NotMade("Give either text or script.")
+    if not script.strip():
+        return text
+    return (await _read(runtime, script, MOST_SCRIPT_BYTES)).decode("utf-8", "replace")
+
+
+def _voice(settings: SpeechSettings, voice: str) -> str:
+    known = (settings.voice, *settings.voices)
+    if voice not in known:
+        raise NotMade(f"There is no voice {voice[:60]!r}; take one of: {', '.join(dict.fromkeys(known))}.")
+    return voice
+
+
+async def _kept(sandbox: Sandbox, path: str) -> bytes | None:
+    content = io.BytesIO()
+    found = await sandbox.fetch(path, _writer(content), max_bytes=MOST_REFERENCE_BYTES)
+    return None if isinstance(found, Problem) else content.getvalue()
+
+
+async def _read(runtime: Runtime, path: str, most: int) -> bytes:
+    """Raises NotMade."""
+    sandbox = await sandbox_of(runtime).get()
+    content = io.BytesIO()
+    found = await sandbox.fetch(canonical(path), _writer(content), max_bytes=most)
+    if isinstance(found, Problem):
+        raise NotMade(explained(found))
+    return content.getvalue()
+
+
+def _writer(content: io.BytesIO) -> Callable[[bytes], Awaitable[None]]:
+    async def write(data: bytes) -> None:
+        content.write(data)
+
+    return write
+
+
+def _place(runtime: Runtime) -> str:
+    """The call's name within its run, also of a subagent's call."""
+    call_id = runtime.tool_call_id or ""
+    asking = scope_of(runtime).key(asking_message(runtime.state["messages"], call_id))
+    return f"{asking}/{call_id}"
+
+
+def _slug(name: str, otherwise: str) -> str:
+    """A name that every file system takes; letters of any script stay."""
+    return re.sub(r"[^\w-]+", "-", name.strip())[:60].strip("-_") or otherwise
