@@ -27,7 +27,7 @@ from bot.store import access, schema, sql
 from bot.store.access import AccessState
 from bot.store.errors import StoreError, StoreNewer
 from channels.registry import OWN
-from harness.config import install_command
+from harness.config import EXTRAS, extra_of, install_command
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -50,19 +50,20 @@ ZONE_LINK = Path("/etc/localtime")
 
 async def versions(examined: Examined) -> list[Finding]:
     """Python, and every package that Antler needs, against what Antler says of itself."""
-    return await asyncio.to_thread(installed, examined.settings.model_fields_set)
+    vendors = {EXTRAS.get(model.use.partition(":")[0], "") for model in examined.settings.models}
+    return await asyncio.to_thread(installed, examined.settings.model_fields_set | vendors)
 
 
-def installed(sections: Collection[str] = ()) -> list[Finding]:
-    """The same as `versions`; needs no settings. sections: those that the config has. An extra of the package is named
-    for the section that needs it."""
+def installed(extras: Collection[str] = ()) -> list[Finding]:
+    """The same as `versions`; needs no settings. extras: what the config has; an extra of the package is named for the
+    section, or the vendor of models, that needs it."""
     about = importlib.metadata.metadata("antler")
     python, wanted = platform.python_version(), about["Requires-Python"] or ""
     if SpecifierSet(wanted).contains(python, prereleases=True):
         found = [ok("python", python)]
     else:
         found = [error("python", f"{python} is not {wanted}", f"install Antler with a Python {wanted}")]
-    wrong = [*wrong_packages(importlib.metadata.requires("antler") or [], sections)]
+    wrong = [*wrong_packages(importlib.metadata.requires("antler") or [], extras)]
     return found + (wrong or [ok("packages", "all are there, in versions that fit")])
 
 
@@ -70,9 +71,10 @@ def wrong_packages(requirements: list[str], extras: Collection[str] = ()) -> Ite
     """What is missing or too old of these requirements, those of the named extras among them."""
     for requirement in map(Requirement, requirements):
         marker = requirement.marker
-        if marker is not None and not any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
+        wanted = [extra for extra in ("", *extras) if marker is None or marker.evaluate({"extra": extra})]
+        if not wanted:
             continue
-        package = f"'{requirement.name}{requirement.specifier}'"
+        package = extra_of(wanted[0]) if wanted[0] else f"'{requirement.name}{requirement.specifier}'"
         install = f"run: {install_command(package)}"
         try:
             version = importlib.metadata.version(requirement.name)
