@@ -122,9 +122,25 @@ class LlmSettings(Section):
     )
 
 
+EXTRAS = {
+    "langchain_anthropic": "anthropic",
+    "langchain_google_genai": "gemini",
+    "langchain_deepseek": "deepseek",
+    "langchain_ollama": "ollama",
+}
+"""Module of a vendor's chat model -> the extra of Antler's that installs it."""
+
+
 def package_of(use: str) -> str:
-    """The name by which the package of a `module:Class` is installed: langchain_anthropic -> langchain-anthropic."""
-    return use.partition(":")[0].partition(".")[0].replace("_", "-")
+    """What is to be installed for a `module:Class`, for a shell: Antler's extra for the vendors it is tried with, else
+    the package that is named like the module."""
+    module = use.partition(":")[0].partition(".")[0]
+    return extra_of(EXTRAS[module]) if module in EXTRAS else module.replace("_", "-")
+
+
+def extra_of(name: str) -> str:
+    """An extra of Antler's, for a shell."""
+    return f"'antler[{name}]'"
 
 
 def install_command(package: str) -> str:

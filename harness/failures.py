@@ -19,7 +19,7 @@ from harness.errors import ModelFailure
 from harness.events import FailureKind as Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 # OpenAI and Azure, vLLM, llama.cpp, Anthropic, Mistral, Moonshot, DeepSeek, Gemini, Ollama, LiteLLM
 CONTEXT_TEXTS = (
@@ -49,7 +49,12 @@ FILTER_TEXTS = (
 QUOTA_TEXTS = ("insufficient_quota", "exceeded your current quota", "insufficient balance", "billing", "credit balance")
 RATE_TEXTS = ("rate_limit", "rate limit", "too many requests")
 OVERLOAD_TEXTS = ("overloaded", "over capacity", "at capacity", "server is busy", "engine is busy")
-AUTH_TEXTS = ("invalid_api_key", "incorrect api key", "invalid_authentication", "unauthorized")
+AUTH_TEXTS = (
+    *("invalid_api_key", "incorrect api key", "invalid_authentication", "unauthorized"),
+    *("api_key_invalid", "api key not valid"),  # Gemini's, with 400
+)
+RETRY_INFO = "google.rpc.RetryInfo"
+"""Type of the detail in which Google's APIs say how long to wait."""
 
 STATUS_KINDS: Mapping[int, Kind] = {
     400: Kind.BAD_REQUEST,
@@ -79,7 +84,7 @@ CORE_KINDS: tuple[tuple[type[Exception], Kind], ...] = (
     (core.ModelConnectionError, Kind.CONNECTION),
 )
 TIMEOUT_NAMES = frozenset({"APITimeoutError", "TimeoutException", "StreamChunkTimeoutError", "TimeoutError"})
-API_NAMES = frozenset({"APIError", "ModelAPIError"})
+API_NAMES = frozenset({"APIError", "ModelAPIError", "ResponseError"})
 # Ours, aiohttp's and http.client's, of a body that ends too early.
 CUT_NAMES = frozenset({"TruncatedStreamError", "ClientPayloadError", "IncompleteRead"})
 # httpx's TransportError and its family, httpcore's and the SDKs' connection errors.
@@ -117,15 +122,19 @@ def _kind(error: Exception) -> Kind | None:
     for core_type, kind in CORE_KINDS:
         if isinstance(error, core_type):
             return kind
+    names = {cls.__name__ for cls in type(error).__mro__}
     status = status_of(error)
+    if status is None and not names & CUT_NAMES:  # packages put errors of their own around the SDK's
+        status = next(filter(None, map(status_of, _causes(error))), None)
     if status is not None and status >= 500:
         by_text = _kind_of_text(_text(error))
         busy = by_text if by_text in BUSY else None
         return STATUS_KINDS.get(status) or busy or Kind.UNAVAILABLE
     by_text = _kind_of_text(_text(error))
     if status is not None:
+        if by_text is Kind.QUOTA and RETRY_INFO in _text(error):  # Gemini says the same of a minute's limit
+            by_text = Kind.RATE_LIMITED
         return _kind_of_status(status, by_text)
-    names = {cls.__name__ for cls in type(error).__mro__}
     if names & TIMEOUT_NAMES:
         return Kind.TIMEOUT
     if names & CUT_NAMES:
@@ -165,20 +174,42 @@ def status_of(error: Exception) -> int | None:
 
 
 def retry_after(error: Exception, now: Callable[[], datetime]) -> float | None:
-    """Seconds that the provider asks to wait: Retry-After as seconds or as a date (RFC 9110, 10.2.3)."""
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    if headers is None:
-        return None
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        try:
-            seconds = float(value) / unit
-        except ValueError:
-            return _seconds_until(value, now())
-        return max(0.0, seconds) if math.isfinite(seconds) else None
+    """Seconds that the provider asks to wait: Retry-After as seconds or as a date (RFC 9110, 10.2.3), or RETRY_INFO."""
+    for cause in (error, *_causes(error, implicit=True)):
+        headers = getattr(getattr(cause, "response", None), "headers", None) or {}
+        for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+            value = headers.get(name)
+            if value is None:
+                continue
+            try:
+                seconds = float(value) / unit
+            except ValueError:
+                return _seconds_until(value, now())
+            return max(0.0, seconds) if math.isfinite(seconds) else None
+        if (asked := _retry_info(getattr(cause, "details", None))) is not None:
+            return asked
     return None
+
+
+def _retry_info(body: Any) -> float | None:
+    """Of an answer like {"error": {"details": [{"@type": RETRY_INFO, "retryDelay": "21s"}]}}."""
+    match body:
+        case {"error": {"details": [*details]}}:
+            for detail in details:
+                if isinstance(detail, dict) and str(detail.get("@type", "")).endswith(RETRY_INFO):
+                    delay = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)s", str(detail.get("retryDelay")))
+                    return float(delay[1]) if delay else None
+    return None
+
+
+def _causes(error: BaseException, *, implicit: bool = False) -> Iterator[Exception]:
+    """The exceptions that led to it, at most four. implicit: also those that were only being handled."""
+    for _ in range(4):
+        cause = error.__cause__ or (error.__context__ if implicit else None)
+        if not isinstance(cause, Exception):
+            return
+        yield cause
+        error = cause
 
 
 def _seconds_until(date: str, now: datetime) -> float | None:

@@ -34,7 +34,7 @@ GROUPS = PROJECT["dependency-groups"]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 DEPENDENCIES = [
     *PROJECT["project"]["dependencies"],
-    *EXTRAS["tracing"],
+    *(requirement for extra in EXTRAS.values() for requirement in extra),
     *(requirement for group in ("dev", "browser", "real-model") for requirement in GROUPS[group]),
 ]
 

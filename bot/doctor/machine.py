@@ -27,7 +27,7 @@ from bot.store import access, schema, sql
 from bot.store.access import AccessState
 from bot.store.errors import StoreError, StoreNewer
 from channels.registry import OWN
-from harness.config import install_command
+from harness.config import EXTRAS, extra_of, install_command
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -45,26 +45,27 @@ _SQLITE_STEPS = 100_000
 """Steps of SQLite's machine between two looks at the clock."""
 _OPEN = 0o077
 """Rights of others than the owner."""
-EXTRAS = {"acp_agents": "acp"}
-"""Extras of the package by the section of the config that needs them."""
+SECTIONS = {"acp_agents": "acp"}
+"""Extras of the package by the section of the config that needs them, where they are not called alike."""
 ZONE_LINK = Path("/etc/localtime")
 
 
 async def versions(examined: Examined) -> list[Finding]:
     """Python, and every package that Antler needs, against what Antler says of itself."""
-    return await asyncio.to_thread(installed, examined.settings.model_fields_set)
+    vendors = {EXTRAS.get(model.use.partition(":")[0], "") for model in examined.settings.models}
+    sections = {SECTIONS.get(section, section) for section in examined.settings.model_fields_set}
+    return await asyncio.to_thread(installed, sections | vendors)
 
 
-def installed(sections: Collection[str] = ()) -> list[Finding]:
-    """The same as `versions`; needs no settings. sections: those that the config has. An extra of the package is named
-    for the section that needs it, or stands in EXTRAS."""
+def installed(extras: Collection[str] = ()) -> list[Finding]:
+    """The same as `versions`; needs no settings. extras: what the config has; an extra of the package is named for the
+    section, or the vendor of models, that needs it."""
     about = importlib.metadata.metadata("antler")
     python, wanted = platform.python_version(), about["Requires-Python"] or ""
     if SpecifierSet(wanted).contains(python, prereleases=True):
         found = [ok("python", python)]
     else:
         found = [error("python", f"{python} is not {wanted}", f"install Antler with a Python {wanted}")]
-    extras = [EXTRAS.get(section, section) for section in sections]
     wrong = [*wrong_packages(importlib.metadata.requires("antler") or [], extras)]
     return found + (wrong or [ok("packages", "all are there, in versions that fit")])
 
@@ -77,7 +78,7 @@ def wrong_packages(requirements: list[str], extras: Collection[str] = ()) -> Ite
         if not needing:
             continue
         lacks = "is not installed" if not needing[0] else f"is not installed (the extra antler[{needing[0]}])"
-        package = f"'{requirement.name}{requirement.specifier}'"
+        package = extra_of(needing[0]) if needing[0] else f"'{requirement.name}{requirement.specifier}'"
         install = f"run: {install_command(package)}"
         try:
             version = importlib.metadata.version(requirement.name)

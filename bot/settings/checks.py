@@ -17,7 +17,9 @@ from bot.settings.problems import Finding, did_you_mean
 from bot.settings.sections import ACCOUNT_ID, ANYBODY, check_identity, with_account
 from channels.registry import PLATFORMS, config_class, names_group
 from harness.config import SAME, install_command, package_of
-from harness.subagents.config import INHERIT
+from harness.mcp.config import LEAD
+from harness.research.config import RoleModels
+from harness.subagents.config import BASH, GENERAL_PURPOSE, INHERIT
 from sandbox.config import PROVIDERS
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def check_tree(values: Mapping[str, Any]) -> list[Finding]:
         _tools,
         _engines,
         _subagents,
+        _agents_of_servers,
         _research,
         _history,
         _files,
@@ -188,6 +191,21 @@ def _subagents(values: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding(
                 ("subagents", "types", name, "model"), "names no model", did_you_mean(model, [INHERIT, *known])
             )
+
+
+def _agents_of_servers(values: Mapping[str, Any]) -> Iterator[Finding]:
+    """Whom the tools of MCP servers are added to: a name that nobody has would take them away from all."""
+    types = _section(_section(values, "subagents"), "types")
+    known = [LEAD, GENERAL_PURPOSE, BASH, *map(str, types), *RoleModels.model_fields]
+    for server, section in _section(values, "mcp_servers").items():
+        settings = _section({"server": section}, "server")
+        hints = {name: _section(_section(settings, "hints"), name) for name in _section(settings, "hints")}
+        for below, holder in ((), settings), *((("hints", name), each) for name, each in hints.items()):
+            agents = holder.get("add_to_agents")
+            for index, agent in enumerate(agents if isinstance(agents, list) else ()):
+                if isinstance(agent, str) and agent not in known:
+                    place = ("mcp_servers", server, *below, "add_to_agents", index)
+                    yield Finding(place, "names no agent", did_you_mean(agent, known))
 
 
 def _research(values: Mapping[str, Any]) -> Iterator[Finding]:

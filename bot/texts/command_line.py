@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _STOP = re.compile(r"\s*(?:stop|cancel|停|取消)[\W_]*", re.IGNORECASE)
 TAKE_FILES = frozenset({"knowledge"})
 """Commands that mean something in a file's caption."""
-_LINE = re.compile(r"/([A-Za-z][\w-]{0,31})(?:@(\S+))?(?:\s+(.*))?", re.DOTALL)
+_LINE = re.compile(r"/([^\W\d_][\w-]{0,31})(?:@(\S+))?(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from harness.events import FailureKind
 from harness.graph.calls import TASK
 from harness.graph.signals import RunScope
 from harness.graph.state import ThreadState
-from harness.mcp.offering import offering
+from harness.mcp.config import LEAD
+from harness.mcp.offering import given_names, offering
 from harness.middleware import ChainParts, middleware_chain, subagent_chain
 from harness.prompt import Abilities, sections
 from harness.research.tool import record_tool
@@ -99,8 +100,8 @@ class AgentMaker:
         """Make the agent with this model. Raises ModelSetupError."""
         parts = self._parts
         model = self._models.built(settings.name)
-        tools, remote = self._tools_and_offering(settings)
-        research = self._research(parts.research, settings.name, [tool.name for tool in tools])
+        tools, remote = self._tools_and_offering(settings, LEAD)
+        research = self._research(parts.research, settings, [tool.name for tool in tools])
         if parts.subagents is not None:
             tools.append(task_tool(self._subagent_pool(parts.subagents, settings.name, [tool.name for tool in tools])))
         chain = self._chain(settings, model, tools, remote.deferred)
@@ -110,7 +111,9 @@ class AgentMaker:
         shortening, slots = chain.summarization(), chain.slots
         return Agent(settings, model, graph, shortening, revision, parts_of_prompt, slots, tools, research)
 
-    def _research(self, research: ResearchParts | None, lead: str, tools: Collection[str]) -> Graph | None:
+    def _research(
+        self, research: ResearchParts | None, settings: ModelSettings, tools: Collection[str]
+    ) -> Graph | None:
         """The graph of researches for the lead agent with this model, which has these tools."""
         if research is None:
             return None
@@ -118,8 +121,11 @@ class AgentMaker:
         from harness.agents.research import ResearchTeam, research_kinds
         from harness.research.graph import make_research
 
-        pool = self._pool(research_kinds(research.settings, tools), lead, tools)
-        team = ResearchTeam(pool, tools, partial(self._model_of, lead), self._parts.spool, self._parts.gone)
+        own = [TASK, *(tool.name for tool in self._tools(settings))]
+        given = partial(given_names, self._parts.servers, own)
+        pool = self._pool(research_kinds(research.settings, tools, given), settings.name, tools)
+        model_of = partial(self._model_of, settings.name)
+        team = ResearchTeam(pool, tools, given, model_of, self._parts.spool, self._parts.gone)
         return make_research(team, research, self._parts.sources, self._saver)
 
     def _chain(
@@ -138,11 +144,11 @@ class AgentMaker:
             fallbacks=self._models.standbys(settings.name),
         )
 
-    def _tools_and_offering(self, settings: ModelSettings) -> tuple[list[BaseTool], Offering]:
-        """All tools but `task`, the servers' among them."""
+    def _tools_and_offering(self, settings: ModelSettings, agent: str) -> tuple[list[BaseTool], Offering]:
+        """All tools but `task`, those of the servers for this agent among them."""
         parts, tools = self._parts, self._tools(settings)
         taken = [TASK, *(tool.name for tool in tools)]
-        remote = offering(parts.servers, parts.tool_search, taken, sees_images=settings.supports_vision)
+        remote = offering(parts.servers, parts.tool_search, taken, agent, sees_images=settings.supports_vision)
         return [*tools, *remote.tools], remote
 
     def _subagent_pool(self, subagents: SubagentsSettings, lead: str, tools: Collection[str]) -> SubagentPool:
@@ -170,10 +176,13 @@ class AgentMaker:
         return {name: kind for name, kind in kinds.items() if wanted is True or name in (wanted or ())}
 
     def _worker(self, kind: Kind, settings: ModelSettings, most: Collection[str]) -> Worker:
-        """most: the tools of the lead agent; its subagents never have others. Raises ModelSetupError."""
+        """most: the tools of the lead agent; its subagents have others only by an operator's add_to_agents. Raises
+        ModelSetupError."""
         parts, model = self._parts, self._models.built(settings.name)
-        offered, remote = self._tools_and_offering(settings)
-        tools = [tool for tool in offered if tool.name in most and kind.allows(tool.name)]
+        offered, remote = self._tools_and_offering(settings, kind.name)
+        has = {tool.name for tool in offered if tool.name in most and kind.allows(tool.name)}
+        has |= remote.given - kind.disallowed
+        tools = [tool for tool in offered if tool.name in has]
         names = {tool.name for tool in tools}
         named = kind.tools is not None  # what was chosen by name need not be found first
         deferred = remote.deferred if remote.deferred is None or not named else ()

@@ -71,8 +71,11 @@ ENDED: Mapping[SubagentState, DoneState] = {
 }
 
 
-def research_kinds(settings: ResearchSettings, tools: Collection[str]) -> dict[str, Kind]:
-    """A kind for each role, by its name. tools: of the lead agent."""
+def research_kinds(
+    settings: ResearchSettings, tools: Collection[str], given: Callable[[str], Collection[str]]
+) -> dict[str, Kind]:
+    """A kind for each role, by its name. tools: of the lead agent. given: role -> tools of servers that are its by the
+    operator's add_to_agents."""
     kinds = {}
     for role in Role:
         model = str(getattr(settings.models, role.value))
@@ -81,7 +84,7 @@ def research_kinds(settings: ResearchSettings, tools: Collection[str]) -> dict[s
             name=role.value,
             description=role.value,
             system_prompt=system_prompt(role, settings),
-            tools=tuple(sorted(TOOLS[role].union(further))),
+            tools=tuple(sorted(TOOLS[role].union(further, given(role.value)))),
             model=SAME_MODEL if model == INHERIT else model,
             max_turns=TURNS.get(role, settings.max_turns),
             timeout_seconds=settings.seconds_per_step,
@@ -97,20 +100,21 @@ def _further(settings: ResearchSettings, role: Role) -> tuple[str, ...]:
 
 
 class ResearchTeam:
-    """See harness.research.team.Team. tools: of the lead agent; its team never has others. model: the settings of a
-    kind's model. spool: None: no file can be handed over. gone: (address, for whom) -> why a page does not answer;
-    None: nobody can tell."""
+    """See harness.research.team.Team. tools: of the lead agent. given: see research_kinds; its team has no others.
+    model: the settings of a kind's model. spool: None: no file can be handed over. gone: (address, for whom) -> why a
+    page does not answer; None: nobody can tell."""
 
     def __init__(
         self,
         pool: SubagentPool,
         tools: Collection[str],
+        given: Callable[[str], Collection[str]],
         model: Callable[[Kind], ModelSettings],
         spool: Spool | None,
         gone: Callable[[str, str], Awaitable[str]] | None = None,
     ) -> None:
         self._pool = pool
-        self._tools = frozenset(tools)
+        self._tools = frozenset(tools).union(*(given(role.value) for role in Role))
         self._model = model
         self._spool = spool
         self._gone = gone

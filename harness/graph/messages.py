@@ -53,8 +53,12 @@ CHOSEN_SKILL = "antler_skill"
 
 THINK_OPEN, THINK_CLOSE = "<think>", "</think>"
 
+CALL_BLOCKS = frozenset({"tool_use", "input_json_delta", "function_call", "tool_call", "tool_call_chunk"})
+"""Content blocks that repeat the message's tool calls."""
+
 IMAGE_TYPES = frozenset({"image_url", "image", "input_image"})
 """Content blocks: OpenAI's, LangChain's and Anthropic's, the Responses API's."""
+LENGTH_REASONS = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
 LEFT_OUT = "[an image that this model cannot see]"
 
 
@@ -85,7 +89,41 @@ def stored_form(message: Any, message_id: str, history: Sequence[BaseMessage]) -
         thought, text = split_thinking(message.content)
         update["content"] = text
         update["additional_kwargs"] = {**message.additional_kwargs, REASONING: thought}
+    elif isinstance(message.content, list):
+        update["content"] = _stored_content(message.content)
     return message.model_copy(update=update)
+
+
+def _stored_content(blocks: list[Any]) -> str | list[Any]:
+    """Plain text where the blocks are nothing else. Tool calls stand in the message's own list alone: a call that a
+    limit takes back there must not stay in a block, or the next request has a call without a result."""
+    kept: list[Any] = [
+        {key: value for key, value in block.items() if key != "index"} if isinstance(block, dict) else block
+        for block in blocks
+        if not (isinstance(block, dict) and block.get("type") in CALL_BLOCKS)
+    ]
+    if all(isinstance(block, str) or (block.get("type") == "text" and len(block) == 2) for block in kept):
+        return "".join(block if isinstance(block, str) else block.get("text") or "" for block in kept)
+    return kept
+
+
+def readable_by(provider: str, messages: Sequence[BaseMessage], *, thoughts: bool = False) -> list[BaseMessage]:
+    """The messages for a vendor's API: of another vendor's answers only their text and tool calls, since signed
+    thoughts and blocks of one are refused by the next. provider: as response_metadata names it. thoughts: plain ones
+    stay."""
+    return [_plain(message, thoughts) if _is_foreign(message, provider) else message for message in messages]
+
+
+def _is_foreign(message: BaseMessage, provider: str) -> bool:
+    return isinstance(message, AIMessage) and message.response_metadata.get("model_provider") != provider
+
+
+def _plain(message: BaseMessage, thoughts: bool) -> BaseMessage:
+    drops = not thoughts and REASONING in message.additional_kwargs
+    if isinstance(message.content, str) and not drops:
+        return message
+    extra = {key: value for key, value in message.additional_kwargs.items() if thoughts or key != REASONING}
+    return message.model_copy(update={"content": str(message.text), "additional_kwargs": extra})
 
 
 def _unique_calls(calls: list[ToolCall], message_id: str, known: set[str | None]) -> list[ToolCall]:
@@ -115,7 +153,7 @@ def answer_text(message: AIMessage) -> str:
 def outcome_of(message: AIMessage) -> Outcome:
     """LIMITED when our limit or the provider's output limit cut the answer."""
     metadata = message.response_metadata
-    if metadata.get(OUTCOME) == Outcome.LIMITED.value or finish_reason(message) in ("length", "max_tokens"):
+    if metadata.get(OUTCOME) == Outcome.LIMITED.value or finish_reason(message) in LENGTH_REASONS:
         return Outcome.LIMITED
     return Outcome.SUCCESS
 
@@ -142,8 +180,13 @@ def cut_by_budget(message: AIMessage) -> str | None:
 
 def finish_reason(message: AIMessage) -> str:
     """Why the provider stopped, lower case; "" when it did not say."""
-    metadata = message.response_metadata
-    return str(metadata.get("finish_reason") or metadata.get("stop_reason") or "").lower()
+    return reason_in(message.response_metadata)
+
+
+def reason_in(metadata: Mapping[str, Any]) -> str:
+    """Under the names that OpenAI and Gemini, Anthropic, and Ollama have for it."""
+    named = (metadata.get(key) for key in ("finish_reason", "stop_reason", "done_reason"))
+    return str(next(filter(None, named), "")).lower()
 
 
 def is_users(message: BaseMessage) -> bool:

@@ -20,6 +20,9 @@ from pydantic import (
 from harness.config import Section
 
 ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
+AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+LEAD = "lead"
+"""The agent that a person talks to, as `add_to_agents` names it; others have the name of their type or role."""
 Transport = Literal["stdio", "http", "sse"]
 
 _TELLING = re.compile(r"key|token|secret|passw|pwd|credential|auth|private|cookie|session|dsn|pat$", re.IGNORECASE)
@@ -105,11 +108,13 @@ class OAuthSettings(Section):
 
 
 class HintSettings(Section):
-    """What an operator knows of a tool, or of those whose names fit a pattern; wins over what the server says."""
+    """What an operator knows of a tool, or of those whose names fit a pattern; wins over what the server says.
+    add_to_agents: in the place of the server's."""
 
     read_only: bool | None = None
     destructive: bool | None = None
     idempotent: bool | None = None
+    add_to_agents: tuple[AgentName, ...] | None = Field(default=None, max_length=50)
 
 
 class ToolFilter(Section):
@@ -120,7 +125,9 @@ class ToolFilter(Section):
 
 
 class McpServerSettings(Section):
-    """One server. transport: stdio where there is a command, http where there is a url, unless it says otherwise."""
+    """One server. transport: stdio where there is a command, http where there is a url, unless it says otherwise.
+    add_to_agents: who has its tools, by type of subagent, role of a research, or LEAD; None: the lead agent, and what
+    subagents have of it."""
 
     transport: Transport
     enabled: bool = True
@@ -135,6 +142,7 @@ class McpServerSettings(Section):
     connect_timeout: float = Field(default=30.0, gt=0, le=300, description="Seconds to start and name its tools")
     tools: ToolFilter = ToolFilter()
     hints: dict[str, HintSettings] = Field(default={})
+    add_to_agents: tuple[AgentName, ...] | None = Field(default=None, max_length=50)
 
     @field_validator("cwd")
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -175,7 +175,7 @@ class RemoteTool:
 
     read_only, idempotent: what its server or the operator says of it. destructive: unless the operator says otherwise;
     the server's word does not count. renamed: arguments that the server calls otherwise. digest: changes with anything
-    that the model is told of it, and with what its server says it does.
+    that the model is told of it, and with what its server says it does. agents: see McpServerSettings.add_to_agents.
     """
 
     server: str
@@ -186,6 +186,15 @@ class RemoteTool:
     destructive: bool
     idempotent: bool
     renamed: Renamed = ()
+    agents: tuple[str, ...] | None = None
+
+    def is_for(self, agent: str) -> bool:
+        """Whether the operator keeps it from an agent, who else may have it as far as its type allows."""
+        return self.agents is None or agent in self.agents
+
+    def is_given(self, agent: str) -> bool:
+        """Whether the operator gave it to an agent by name: also to one whose lead agent does not have it."""
+        return self.agents is not None and agent in self.agents
 
     @property
     def repeatable(self) -> bool:
@@ -222,7 +231,9 @@ def checked(server: str, settings: McpServerSettings, offers: Iterable[Offer]) -
                 raise Refused("the server has it twice")
             if len(tools) >= MOST_TOOLS:
                 raise Refused(f"the server has more than {MOST_TOOLS}")
-            tools[offer.name] = _tool(server, offer, _hints(offer.name, settings))
+            known = _hints(offer.name, settings)
+            agents = settings.add_to_agents if known.add_to_agents is None else known.add_to_agents
+            tools[offer.name] = replace(_tool(server, offer, known), agents=agents)
         except Refused as reason:
             refused.append(f"{line(offer.name, 64)}: {reason}")
     return Checked(tools=tuple(tools[name] for name in sorted(tools)), refused=tuple(refused))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.graph.calls import OWN_TOOLS
-from harness.mcp.tool_search import search_tool
+from harness.mcp.tool_search import TOOL_SEARCH, search_tool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -98,29 +98,40 @@ class Servers(Protocol):
     async def settled(self) -> None: ...
 
 
+def given_names(servers: Servers | None, own: Collection[str], agent: str) -> list[str]:
+    """The names of the tools that the operator gave to an agent by its name."""
+    shown = {} if servers is None else shown_names(servers.tools, own)
+    return [name for name, tool in shown.items() if tool.is_given(agent)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offering:
-    """tools: with tool_search where some are deferred. deferred: their names; None where no server is configured."""
+    """tools: with tool_search where some are deferred. deferred: their names; None where no server is configured.
+    given: names of those that the operator gave to this agent, and of tool_search if they are deferred."""
 
     tools: tuple[BaseTool, ...] = ()
+    given: frozenset[str] = frozenset()
     deferred: tuple[str, ...] | None = None
     section: str = ""
 
 
 def offering(
-    servers: Servers | None, search: ToolSearchSettings, own: Collection[str], *, sees_images: bool
+    servers: Servers | None, search: ToolSearchSettings, own: Collection[str], agent: str, *, sees_images: bool
 ) -> Offering:
-    """The offering of the servers to a graph. own: names of its other tools."""
+    """The offering of the servers to a graph. own: names of its other tools. agent: whose it is."""
     if servers is None:
         return Offering()
-    shown = shown_names(servers.tools, own)
+    # Named before they are chosen, so that a tool has one name with all agents.
+    shown = {name: tool for name, tool in shown_names(servers.tools, own).items() if tool.is_for(agent)}
     if not shown:
         return Offering(deferred=())
     from harness.mcp.tools import mcp_tools  # the SDK's types: a gateway whose servers are all away does without
 
     tools = mcp_tools(servers, shown, sees_images=sees_images)
     defers = search.defers(len(tools))
+    given = {name for name, tool in shown.items() if tool.is_given(agent)}
     return Offering(
+        given=frozenset({*given, TOOL_SEARCH} if given and defers else given),
         tools=(*tools, search_tool(tools)) if defers else tuple(tools),
         deferred=tuple(shown) if defers else (),
         section=servers_section(shown, deferred=defers),

@@ -50,7 +50,12 @@ TOLD_EVERY = 5.0
 RETRIED = frozenset({Kind.BAD_RESPONSE, Kind.EMPTY, Kind.CUT})
 # The provider is in trouble, not just this request.
 DOWN = (PASSING | {Kind.CUT}) - {Kind.RATE_LIMITED}
-FILTERED = frozenset({"content_filter", "safety", "refusal", "sensitive"})
+FILTERED = frozenset(
+    {
+        *("content_filter", "safety", "refusal", "sensitive"),
+        *("blocklist", "prohibited_content", "spii", "recitation", "image_safety"),  # Gemini's
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import httpx2
 from langchain_core.language_models import BaseChatModel
-from openai import AsyncOpenAI, Omit
 
 from harness.config import install_command, package_of
 from harness.errors import ModelSetupError
-from harness.models.chat_openai import CompatibleChatOpenAI, LeanCompletions
+from harness.models.chat_openai import CompatibleChatOpenAI, LeanCompletions, extra_body, openai_client
 from harness.models.demo import DemoModel
-from harness.models.transport import AiohttpTransport
-from sandbox.egress.tls import trust
+from harness.models.transport import http_client
+from harness.models.vendors import VENDORS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    import httpx2
+    from openai import AsyncOpenAI
+
     from harness.config import ModelSettings
+    from harness.models.transport import Route
 
 DEMO = "demo"
 OPENAI = "langchain_openai:ChatOpenAI"
 OPENAI_URL = "https://api.openai.com/v1"
-CONNECT_SECONDS = 15.0
-MAX_CONNECTIONS = 500
-
-Route = tuple[str | None, Path | None]
-"""(proxy URL, extra CA file), as network settings give them for one model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,18 @@ def build_model(settings: ModelSettings, route: Route) -> BuiltModel:
         return BuiltModel(DemoModel(), DEMO, _nothing)
     if settings.use == OPENAI:
         return _build_openai(settings, route)
-    return _build_other(settings, route)
+    cls = _load(settings)
+    try:
+        return _build_vendor(settings, route) if settings.use in VENDORS else _build_other(cls, settings, route)
+    except (TypeError, ValueError, ImportError) as error:
+        raise ModelSetupError(f"model {settings.name}: {settings.use} refuses its settings: {error}") from error
+
+
+def _build_vendor(settings: ModelSettings, route: Route) -> BuiltModel:
+    vendor = VENDORS[settings.use]
+    url = settings.base_url or vendor.base_url
+    chat, close = vendor.build(settings, url, route)
+    return BuiltModel(chat, urlsplit(url).netloc, close)
 
 
 def check_model(settings: ModelSettings) -> None:
@@ -75,7 +82,7 @@ def _build_openai(settings: ModelSettings, route: Route) -> BuiltModel:
         stream_usage=True,
         use_responses_api=False,
         temperature=settings.temperature,
-        extra_body=_extra_body(settings.thinking_arguments),
+        extra_body=extra_body(settings.thinking_arguments),
         return_thinking=settings.thinks and settings.return_thinking,
         **optional,
     )
@@ -84,32 +91,8 @@ def _build_openai(settings: ModelSettings, route: Route) -> BuiltModel:
 
 def connected(settings: ModelSettings, route: Route) -> tuple[AsyncOpenAI, httpx2.AsyncClient]:
     """A client of an OpenAI-compatible server, and its connections, which the caller closes."""
-    http = _http_client(settings, route)
-    return _openai_client(settings, settings.base_url or OPENAI_URL, http), http
-
-
-def _extra_body(arguments: dict[str, Any]) -> dict[str, Any] | None:
-    """Fields of the request; what stands below `extra_body`, as examples for the SDK have it, is one of them too."""
-    fields = {name: value for name, value in arguments.items() if name != "extra_body"}
-    return {**fields, **arguments.get("extra_body", {})} or None
-
-
-def _openai_client(settings: ModelSettings, base_url: str, http: httpx2.AsyncClient) -> AsyncOpenAI:
-    """Everything is given, if only as "", because what is None is taken from OPENAI_* variables of the environment."""
-    nothing: Any = Omit()
-    return AsyncOpenAI(
-        # Local servers want no key, but the client wants one.
-        api_key=settings.api_key.get_secret_value() if settings.api_key is not None else "none",
-        admin_api_key="",
-        organization="",
-        project="",
-        webhook_secret="",
-        base_url=base_url,
-        default_headers={"OpenAI-Organization": nothing, "OpenAI-Project": nothing},
-        http_client=http,
-        max_retries=0,
-        timeout=_timeout(settings),
-    )
+    http = http_client(settings.timeout, route)
+    return openai_client(settings, settings.base_url or OPENAI_URL, http), http
 
 
 async def _no_key() -> str:
@@ -117,23 +100,8 @@ async def _no_key() -> str:
     raise NotImplementedError
 
 
-def _http_client(settings: ModelSettings, route: Route) -> httpx2.AsyncClient:
-    proxy, ca_file = route
-    return httpx2.AsyncClient(
-        trust_env=False,
-        transport=AiohttpTransport(trust(ca_file), proxy, MAX_CONNECTIONS),
-        timeout=_timeout(settings),
-        follow_redirects=True,
-    )
-
-
-def _timeout(settings: ModelSettings) -> httpx2.Timeout:
-    return httpx2.Timeout(settings.timeout, connect=min(CONNECT_SECONDS, settings.timeout))
-
-
-def _build_other(settings: ModelSettings, route: Route) -> BuiltModel:
+def _build_other(cls: type[BaseChatModel], settings: ModelSettings, route: Route) -> BuiltModel:
     """Any LangChain chat model; it gets those of our settings that it knows by name."""
-    cls = _load(settings)
     if route != (None, None):
         raise ModelSetupError(f"model {settings.name}: {settings.use} cannot use network.proxy or network.ca_file")
     wanted: dict[str, Any] = {
@@ -149,11 +117,7 @@ def _build_other(settings: ModelSettings, route: Route) -> BuiltModel:
     known = {name for field, info in cls.model_fields.items() for name in (field, info.alias) if name is not None}
     arguments = {name: value for name, value in wanted.items() if value is not None and name in known}
     arguments |= settings.thinking_arguments
-    try:
-        chat = cls(**arguments)
-    except (TypeError, ValueError, ImportError) as error:
-        raise ModelSetupError(f"model {settings.name}: {settings.use} refuses its settings: {error}") from error
-    return BuiltModel(chat, settings.base_url or settings.use, _nothing)
+    return BuiltModel(cls(**arguments), settings.base_url or settings.use, _nothing)
 
 
 def _load(settings: ModelSettings) -> type[BaseChatModel]:
@@ -171,15 +135,14 @@ def _load(settings: ModelSettings) -> type[BaseChatModel]:
 
 def _missing(settings: ModelSettings, error: ImportError) -> ModelSetupError:
     """The class's package, or one that it needs in turn."""
-    package, lacking = package_of(settings.use), (error.name or "").partition(".")[0]
+    module, lacking = settings.use.partition(":")[0].partition(".")[0], (error.name or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError):
         return ModelSetupError(f"model {settings.name}: {settings.use} cannot be imported: {error}")
-    if lacking.replace("_", "-") != package:
+    if lacking != module:
         need = f"{settings.use} needs {lacking}, which is not installed"
         return ModelSetupError(f"model {settings.name}: {need}; run: {install_command(lacking.replace('_', '-'))}")
-    return ModelSetupError(
-        f"model {settings.name}: the package for {settings.use} is not installed; run: {install_command(package)}"
-    )
+    command = install_command(package_of(settings.use))
+    return ModelSetupError(f"model {settings.name}: the package for {settings.use} is not installed; run: {command}")
 
 
 async def _nothing() -> None:

@@ -1,4 +1,4 @@
-"""ChatOpenAI for OpenAI-compatible servers: takes what they stream besides OpenAI's own fields, without the SDK's
+"""Chat models of OpenAI-compatible servers: they take what those stream besides OpenAI's own fields, without the SDK's
 types."""
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import httpx2
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.tools import BaseTool
 from langchain_openai import ChatOpenAI
-from openai import APIConnectionError, APIError, APITimeoutError, AsyncStream
+from langchain_openai.chat_models.base import BaseChatOpenAI
+from openai import APIConnectionError, APIError, APITimeoutError, AsyncOpenAI, AsyncStream, Omit
 from pydantic import PrivateAttr
 
-from harness.graph.messages import REASONING
+from harness.graph.messages import REASONING, readable_by
+from harness.models.transport import http_timeout
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessageChunk
     from langchain_core.outputs import ChatGenerationChunk
     from langchain_core.runnables import Runnable
-    from openai import AsyncOpenAI
+
+    from harness.config import ModelSettings
 
 SDK_ARGUMENTS = frozenset({"extra_headers", "extra_query", "timeout"})
 FORMING = frozenset({"strict", "response_format"})
@@ -35,6 +38,30 @@ DRAIN_SECONDS = 0.1
 """How long the end of the body is waited for after DONE; a connection that was read to its end is used again."""
 TEXTS = frozenset({"content", "reasoning_content", "reasoning"})
 """Keys of a delta that hold a piece of text."""
+
+
+def openai_client(settings: ModelSettings, base_url: str, http: httpx2.AsyncClient) -> AsyncOpenAI:
+    """Everything is given, if only as "", because what is None is taken from OPENAI_* variables of the environment."""
+    nothing: Any = Omit()
+    return AsyncOpenAI(
+        # Local servers want no key, but the client wants one.
+        api_key=settings.api_key.get_secret_value() if settings.api_key is not None else "none",
+        admin_api_key="",
+        organization="",
+        project="",
+        webhook_secret="",
+        base_url=base_url,
+        default_headers={"OpenAI-Organization": nothing, "OpenAI-Project": nothing},
+        http_client=http,
+        max_retries=0,
+        timeout=http_timeout(settings.timeout),
+    )
+
+
+def extra_body(arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """Fields of the request; what stands below `extra_body`, as examples for the SDK have it, is one of them too."""
+    fields = {name: value for name, value in arguments.items() if name != "extra_body"}
+    return {**fields, **arguments.get("extra_body", {})} or None
 
 
 class LeanCompletions:
@@ -89,8 +116,9 @@ class FormattedTools:
         return form
 
 
-class CompatibleChatOpenAI(ChatOpenAI):
-    """Keeps reasoning and refusals, which ChatOpenAI drops, and does not take half an answer for a whole one.
+class Compatible(BaseChatOpenAI):
+    """Keeps reasoning and refusals, which ChatOpenAI drops, and does not take half an answer for a whole one. Stands
+    before the class of a vendor's package.
 
     Reasoning: `reasoning_content` (DeepSeek, vLLM, Moonshot) or `reasoning` (OpenRouter, Ollama).
     """
@@ -104,9 +132,9 @@ class CompatibleChatOpenAI(ChatOpenAI):
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
     ) -> dict[str, Any]:
-        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
+        messages = readable_by("", self._convert_input(input_).to_messages(), thoughts=True)
+        payload: dict[str, Any] = super()._get_request_payload(messages, stop=stop, **kwargs)
         if self.return_thinking:
-            messages = self._convert_input(input_).to_messages()
             for message, sent in zip(messages, payload["messages"], strict=True):
                 if isinstance(message, AIMessage):
                     sent["reasoning_content"] = message.additional_kwargs.get(REASONING) or " "
@@ -127,7 +155,7 @@ class CompatibleChatOpenAI(ChatOpenAI):
         try:
             async for chunk in super()._astream(*args, **kwargs):
                 begun, finished = True, finished or bool((chunk.generation_info or {}).get("finish_reason"))
-                told = told or _tells(chunk.message)
+                told = told or tells(chunk.message)
                 yield chunk
         except APITimeoutError:
             raise
@@ -159,7 +187,11 @@ class CompatibleChatOpenAI(ChatOpenAI):
         return converted
 
 
-def _tells(message: BaseMessageChunk) -> bool:
+class CompatibleChatOpenAI(Compatible, ChatOpenAI):
+    """OpenAI's own, and any server that speaks as it does."""
+
+
+def tells(message: BaseMessageChunk) -> bool:
     """Whether the chunk brings anything of the answer: a stream begins with one that only names its author."""
     calls = isinstance(message, AIMessageChunk) and message.tool_call_chunks
     return bool(message.content or message.additional_kwargs or calls)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from harness.config import ModelSettings
-    from harness.models.build import BuiltModel, Route
+    from harness.models.build import BuiltModel
+    from harness.models.transport import Route
     from harness.ports import Clock
 
 log = logging.getLogger(__name__)

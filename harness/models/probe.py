@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from harness.config import ModelSettings
     from harness.errors import ModelFailure
-    from harness.models.build import Route
+    from harness.models.transport import Route
 
 COUNT = "Count from one to forty in words, and write nothing else."
 """Long enough that also a very fast model is heard more than once."""

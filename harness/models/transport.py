@@ -10,14 +10,40 @@ import aiohttp
 import httpx2
 from yarl import URL
 
+from sandbox.egress.tls import trust
+
 if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
+Route = tuple[str | None, "Path | None"]
+"""(proxy URL, extra CA file), as network settings give them for one model."""
+
+CONNECT_SECONDS = 15.0
+MAX_CONNECTIONS = 500
 PACE = 0.05
 """Seconds between two reads of an event stream: what arrives meanwhile is handled together, and nobody sees it."""
 KEPT_SECONDS = 30.0
 """How long an idle connection is kept."""
+
+
+def http_client(
+    seconds: float, route: Route, kind: type[httpx2.AsyncClient] = httpx2.AsyncClient
+) -> httpx2.AsyncClient:
+    """A model's client, which looks at no environment. seconds: without a byte from the provider."""
+    proxy, ca_file = route
+    return kind(
+        trust_env=False,
+        transport=AiohttpTransport(trust(ca_file), proxy, MAX_CONNECTIONS),
+        timeout=http_timeout(seconds),
+        follow_redirects=True,
+    )
+
+
+def http_timeout(seconds: float) -> httpx2.Timeout:
+    """seconds: without a byte; a connection has to stand sooner."""
+    return httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
 
 
 class AiohttpTransport(httpx2.AsyncBaseTransport):

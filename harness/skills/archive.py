@@ -114,7 +114,8 @@ def _extra_faults(extra: bytes) -> Iterator[str]:
 def _overlapping(entries: Sequence[zipfile.ZipInfo], end: int) -> Iterator[zipfile.ZipInfo]:
     """Entries that share bytes with the following one. end: offset of the table of contents."""
     ordered = sorted(entries, key=lambda info: info.header_offset)
-    for info, following in zip(ordered, [each.header_offset for each in ordered[1:]] + [end], strict=True):
+    offsets = [*(each.header_offset for each in ordered), end]
+    for info, following in zip(ordered, offsets[1:], strict=True):
         if info.header_offset + _LOCAL.size + info.compress_size > following:
             yield info
 

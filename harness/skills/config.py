@@ -8,12 +8,12 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, field_validator
 
 from harness.config import Section
-from harness.skills.document import LONGEST_NAME, valid_name
+from harness.skills.document import NAME_RULE, valid_name
 
 
 def _hyphen_case(name: str) -> str:
     if not valid_name(name):
-        raise ValueError(f"should be 1 to {LONGEST_NAME} of a-z, 0-9 and single hyphens between them")
+        raise ValueError(NAME_RULE)
     return name
 
 

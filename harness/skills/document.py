@@ -7,6 +7,7 @@ or grow, and `version: 1.10` stays what was written.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,9 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 SKILL_FILE = "SKILL.md"
-NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-"""The form of a name, which has at most LONGEST_NAME characters."""
 LONGEST_NAME = 64
+"""Characters of a name."""
+MOST_NAME_BYTES = 200
+"""A file system takes 255, and names get endings."""
+NAME_RULE = (
+    f"should be 1 to {LONGEST_NAME} of a-z, 0-9 and single hyphens between them, or of another script's small letters"
+)
+_EASTERN = frozenset({"CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"})
+"""Scripts that are written together, and beside a-z; no letter of theirs looks like one of those."""
+_DIGITS = frozenset("0123456789")
 LONGEST_DESCRIPTION = 1024
 """Characters of a description."""
 LONGEST_VALUE = 500
@@ -82,8 +90,27 @@ class SkillDocument:
 
 
 def valid_name(name: str) -> bool:
-    """Whether a skill may have this name: hyphen-case, so it is safe as a folder's name and as a command."""
-    return len(name) <= LONGEST_NAME and NAME.fullmatch(name) is not None
+    """Whether a skill may have this name: hyphen-case, so it is safe as a folder's name and as a command.
+
+    In any script, but in one way to write it (NFKC, small letters), and without letters that look like another
+    script's: `pdf` with a Cyrillic letter in it is none.
+    """
+    if not 0 < len(name) <= LONGEST_NAME or len(name.encode("utf-8", "surrogatepass")) > MOST_NAME_BYTES:
+        return False
+    if name != unicodedata.normalize("NFKC", name) or name != name.lower():
+        return False
+    if not all(word and all(map(_counts, word)) and _counts(word[0], first=True) for word in name.split("-")):
+        return False
+    scripts = {unicodedata.name(each, "").split(" ")[0] for each in name if unicodedata.category(each)[0] == "L"}
+    if scripts & _EASTERN:
+        return scripts - _EASTERN <= {"LATIN"}
+    return len(scripts) <= 1
+
+
+def _counts(character: str, *, first: bool = False) -> bool:
+    """Whether a name may have it: a letter, one of ten digits, or a mark, which needs a letter before it."""
+    kind = unicodedata.category(character)[0]
+    return kind == "L" or character in _DIGITS or (kind == "M" and not first)
 
 
 def parse(text: str, folder_name: str, *, strict: bool = False) -> SkillDocument:
@@ -191,8 +218,7 @@ def _document(reader: _Reader, body: str) -> SkillDocument:
 
 def _faults(document: SkillDocument, folder_name: str) -> Iterator[Problem]:
     if document.name and not valid_name(document.name):
-        rule = f"should be 1 to {LONGEST_NAME} of a-z, 0-9 and single hyphens between them"
-        yield Problem(SKILL_FILE, "name", rule)
+        yield Problem(SKILL_FILE, "name", NAME_RULE)
     elif document.name and document.name != folder_name:
         folder = shown(folder_name[:LONGEST_NAME])
         yield Problem(SKILL_FILE, "name", f"is {document.name}, but the folder is called {folder}")

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from harness.skills.document import SKILL_FILE, Problem, SkillError, valid_name
+from harness.skills.document import NAME_RULE, SKILL_FILE, Problem, SkillError, valid_name
 from harness.skills.files import BROKEN, digest_of, put, read_files
 from harness.skills.history import History, Version
 from harness.skills.pins import Pin, load_pins, save_pins
@@ -80,7 +80,7 @@ class Written:
 def standing(home: SkillHome, name: str) -> Standing:
     """The skill as it is. Raises SkillError for an invalid name."""
     if not valid_name(name):
-        raise SkillError([Problem("", "name", "should be of a-z, 0-9 and single hyphens between them")])
+        raise SkillError([Problem("", "name", NAME_RULE)])
     folder = home.folder / name
     if not folder.is_symlink() and not folder.exists():
         return Standing(None, "")

@@ -38,7 +38,7 @@ ANNS = {"person": ANN, "chat": "g"}
         ("/status@antler_bot", CommandLine("status", "antler_bot", "")),
         ("/status@antler_bot now", CommandLine("status", "antler_bot", "now")),
         ("/start deep-link_1", CommandLine("start", None, "deep-link_1")),
-        ("/帮助", None),
+        ("/帮助", CommandLine("帮助", None, "")),
         ("/usr/bin/python", None),
         ("/etc/hosts is a file", None),
         ("/", None),

@@ -35,3 +35,19 @@ def test_a_type_of_ones_own_has_to_be_described(tmp_path: Path) -> None:
     assert found(tmp_path, f"subagents: {{types: {{reader: {{}}}}}}\n{CHANNELS}") == {
         "subagents": "1: types.reader needs a description and a system_prompt"
     }
+
+
+def test_tools_of_servers_are_added_to_agents_that_there_are(tmp_path: Path) -> None:
+    text = f"""\
+    subagents: {{types: {{reader: {{description: reads, system_prompt: Read.}}}}}}
+    mcp_servers:
+      papers:
+        command: papers
+        add_to_agents: [lead, general-purpose, researcher, readr]
+        hints: {{"find_*": {{add_to_agents: [reader, coder, leed]}}}}
+    {CHANNELS}
+    """
+    assert found(tmp_path, text) == {
+        "mcp_servers.papers.add_to_agents[3]": "5: names no agent; did you mean reader?",
+        "mcp_servers.papers.hints.find_*.add_to_agents[2]": "6: names no agent; did you mean lead?",
+    }

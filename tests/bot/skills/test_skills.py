@@ -149,6 +149,15 @@ async def test_its_name_calls_it_at_once(folder: Path, called: str) -> None:
         assert newest(c)[1].skill == ""
 
 
+async def test_a_name_in_another_script_calls_it_too(folder: Path) -> None:
+    put_skill(folder / "custom", "报告生成", "Writes reports.")
+    async with core(folder / "data", skills=service(folder)) as c:
+        assert "- `报告生成` — Writes" in await reply(c, "/skills")
+        assert await reply(c, "/报告生成 第三季度") == "echo: 第三季度"
+        assert newest(c)[1].skill == "报告生成"
+        assert "`报告生成`" in await reply(c, "/skills off 报告生成")
+
+
 async def test_in_a_group_it_needs_no_mention(folder: Path) -> None:
     async with core(folder / "data", skills=service(folder)) as c:
         assert await reply(c, "/audit the books", mention=False, **GROUP) == "echo: the books"

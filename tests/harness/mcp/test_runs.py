@@ -8,11 +8,14 @@ import pytest
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 
 from harness.graph.calls import INTERRUPTED
-from harness.mcp.config import ToolSearchSettings
+from harness.mcp.config import LEAD, ToolSearchSettings
+from harness.mcp.offering import given_names
 from harness.ports import MemoryEffectLog
-from tests.harness.mcp.conftest import text_of
+from harness.subagents.config import SubagentsSettings
+from tests.harness.mcp.conftest import HARMLESS, text_of
 from tests.harness.support import (
     Bench,
+    HeldClock,
     Script,
     answers,
     calls,
@@ -203,6 +206,29 @@ async def test_what_an_operator_knows_wins(bench: Servers) -> None:
         "echo": (False, True, False),
         "remove_tool": (False, True, False),
     }
+
+
+@pytest.mark.parametrize("search", [OFF, ON], ids=["told", "deferred"])
+async def test_each_agent_has_the_tools_that_are_added_to_it(
+    bench: Servers, agent: Bench, script: Script, search: ToolSearchSettings
+) -> None:
+    """By the server, and by the tool's own hints in its place; a subagent may have what its lead agent has not."""
+    agent.subagents, agent.tool_search, agent.clock = SubagentsSettings(), search, HeldClock()
+    hints = HARMLESS | {"environment": {"add_to_agents": [LEAD, "researcher"], "destructive": False}}
+    tools = {"allow": ["echo", "environment"]}
+    server = bench.stdio(hints=hints, tools=tools, add_to_agents=["general-purpose"])
+    task = ("task", {"description": "look", "prompt": "Look.", "subagent_type": "general-purpose"})
+    async with bench.pool(play=server, all=bench.stdio(tools={"allow": ["runtime"]})) as agent.servers:
+        script.steps = [calls(task), calls(("echo", {"text": "hi"})), "Reported.", "Done."]
+        async with agent.open(scripted_settings()) as harness:
+            assert finished(await collect(harness, context("r1"), said("go"))).text == "Done."
+        assert given_names(agent.servers, (), "researcher") == ["environment"]
+    lead, subagent = (set(names) & {"echo", "environment", "runtime", "tool_search"} for names in script.tool_names[:2])
+    if search is OFF:
+        assert (lead, subagent) == ({"environment", "runtime"}, {"echo", "runtime"})
+    else:
+        assert (lead, subagent) == ({"tool_search"}, {"tool_search"})
+        assert ["environment" in str(script.requests[0][0]), "echo" in str(script.requests[1][0])] == [True, True]
 
 
 async def test_what_a_server_says_of_itself_lets_nobody_unasked(bench: Servers) -> None:

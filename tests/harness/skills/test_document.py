@@ -156,13 +156,36 @@ def test_what_terminals_obey_and_stores_refuse_is_in_no_front_matter(front: str,
         parse(skill(f"name: x\n{front.format(written)}"), "x")
 
 
-@table("name", ["../../x", "/etc", "..", ".", "-a", "a-", "a--b", "A", "a_b", "a b", "", "é", "a" * 65])
+@table("name", ["../../x", "/etc", "..", ".", "-a", "a-", "a--b", "A", "a_b", "a b", "", "a" * 65])
 def test_names_that_no_skill_may_have(name: str) -> None:
     assert not valid_name(name)
     assert problems(skill(f"name: '{name}'\ndescription: d"), name)
 
 
-@pytest.mark.parametrize("name", ["a", "3d-model", "x" * 64, "tidy-notes-2"])
+@table(
+    "name", ["pd\u0444", "e\u0301", "\u0301a", "\uff41bc", "报告_x", "报告\u200b", "\u0661", "Отчёт", "\U0001b170" * 51]
+)
+def test_names_that_look_like_others_or_can_be_written_otherwise_are_none(name: str) -> None:
+    """A Cyrillic letter among Latin ones, a mark of its own, wide letters, unseen characters, other digits."""
+    assert not valid_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a",
+        "3d-model",
+        "x" * 64,
+        "tidy-notes-2",
+        "é",
+        "报告生成",
+        "报告-pdf",
+        "レポート生成",
+        "보고서",
+        "отчёт",
+        "รายงาน",
+    ],
+)
 def test_names_that_it_may_have(name: str) -> None:
     assert parse(skill(f"name: {name}\ndescription: d"), name).name == name
 

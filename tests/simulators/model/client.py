@@ -47,6 +47,10 @@ class ModelSimulator:
         """What goes into `models[].base_url`."""
         return f"{self._origin}/v1"
 
+    def vendor_url(self, vendor: str) -> str:
+        """The same for a vendor's own API: anthropic, gemini, deepseek, ollama."""
+        return f"{self._origin}/{vendor}"
+
     @property
     def api_key(self) -> str:
         """A key that the simulator accepts."""
@@ -66,7 +70,7 @@ class ModelSimulator:
         return [record for record in await self._asked() if keeper.is_update(record.last_user_text)]
 
     async def _asked(self) -> list[Record]:
-        return [record for record in await self.requests() if record.path.endswith("/chat/completions")]
+        return [record for record in await self.requests() if record.method == "POST"]
 
     async def wait_for_request(self, predicate: Callable[[Record], bool], timeout: float = 40.0) -> Record:
         """The first request that fits, waiting until one does. Raises TimeoutError."""

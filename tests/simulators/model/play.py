@@ -7,8 +7,6 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-
 from tests.simulators.model.scripts import (
     Call,
     ContextLength,
@@ -30,24 +28,20 @@ from tests.simulators.model.scripts import (
     Tokens,
     Wait,
 )
+from tests.simulators.model.wires import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from aiohttp import web
+
     from tests.simulators.model.records import Record, RecordLog
     from tests.simulators.model.request import Asked
     from tests.simulators.model.wire import Answer
+    from tests.simulators.model.wires import Wire
 
 WORDS = ("one ", "two ", "three ", "four ", "five ", "six ", "seven ", "eight ", "nine ", "ten ")
 SCRIPTED_RESET = "reset by the script"
-_MESSAGES = {
-    401: "Incorrect API key provided.",
-    404: "The model does not exist or you do not have access to it.",
-    429: "Rate limit reached for requests.",
-    500: "The server had an error while processing your request.",
-    503: "The engine is currently overloaded, please try again later.",
-}
-_CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
 
 
 class Gates:
@@ -88,8 +82,11 @@ class FaultCounts:
 class Player:
     """Plays steps for one request."""
 
-    def __init__(self, asked: Asked, record: Record, log: RecordLog, gates: Gates, faults: FaultCounts) -> None:
+    def __init__(
+        self, asked: Asked, record: Record, log: RecordLog, gates: Gates, faults: FaultCounts, wire: Wire
+    ) -> None:
         self._asked = asked
+        self._wire = wire
         self._record = record
         self._log = log
         self._gates = gates
@@ -138,18 +135,20 @@ class Player:
         return None
 
     async def _fault(self, step: Step, answer: Answer) -> web.StreamResponse | None:
-        if isinstance(step, ContextLength) and len(self._record.body["messages"]) < step.messages:
+        if isinstance(step, ContextLength) and self._asked.messages < step.messages:
             return None
         if not isinstance(step, Fault) or not self._faults.strikes(self._asked.conversation, step):
             return None
         match step:
             case Status() if answer.begun:
-                await answer.error(step.code or "server_error", step.message or _MESSAGES[500])
+                await answer.error(step.code or "server_error", step.message or MESSAGES[500])
                 return await answer.finish(None)
             case Status():
-                return refusal(self._record, step)
+                return self._wire.refusal(self._record, step)
             case ContextLength():
-                return refusal(self._record, Status(status=400, code="context_length_exceeded", message=_TOO_LONG))
+                return self._wire.refusal(
+                    self._record, Status(status=400, code="context_length_exceeded", message=_TOO_LONG)
+                )
             case Hang():
                 # Ends by the client's disconnect, which cancels this handler, or with the simulator itself.
                 await asyncio.Event().wait()
@@ -205,17 +204,6 @@ class Player:
 
 
 _TOO_LONG = "This model's maximum context length is exceeded. Please reduce the length of the messages."
-
-
-def refusal(record: Record, step: Status) -> web.Response:
-    """An HTTP error with a body like OpenAI's."""
-    code = step.code or _CODES.get(step.status)
-    kind = "invalid_request_error" if step.status < 429 else "server_error"
-    message = step.message or _MESSAGES.get(step.status, f"Simulated failure {step.status}.")
-    headers = {} if step.retry_after is None else {"Retry-After": f"{step.retry_after:g}"}
-    record.status = step.status
-    error = {"message": message, "type": code or kind, "code": code, "param": None}
-    return web.json_response({"error": error}, status=step.status, headers=headers)
 
 
 async def _paced(pieces: Sequence[str], delay_ms: float, tell: Callable[[str], Awaitable[None]]) -> None:

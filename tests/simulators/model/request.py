@@ -35,6 +35,7 @@ class Asked:
     results: tuple[str, ...]
     tools: tuple[str, ...]
     system: str
+    messages: int
 
 
 def asked(body: dict[str, Any]) -> Asked:
@@ -50,6 +51,7 @@ def asked(body: dict[str, Any]) -> Asked:
         results=tuple(text_of(message) for message in turn if message["role"] == "tool"),
         tools=tuple(str(tool.get("function", {}).get("name")) for tool in body.get("tools") or ()),
         system=text_of(messages[0]) if messages[0]["role"] in ("system", "developer") else "",
+        messages=len(messages),
     )
 
 

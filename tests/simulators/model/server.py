@@ -1,27 +1,40 @@
-"""An OpenAI-compatible provider for tests: answers by script, checks like a strict provider, records everything."""
+"""Providers of models for tests, an OpenAI-compatible one first: answer by script, are strict, record everything."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from aiohttp import web
 
 from tests.simulators.connections import OpenConnections
-from tests.simulators.model import keeper, strict
+from tests.simulators.model import keeper
+from tests.simulators.model.anthropic import Anthropic
 from tests.simulators.model.directives import BadDirective, parse
-from tests.simulators.model.play import SCRIPTED_RESET, FaultCounts, Gates, Player, refusal
+from tests.simulators.model.gemini import Gemini
+from tests.simulators.model.ollama import Ollama
+from tests.simulators.model.play import SCRIPTED_RESET, FaultCounts, Gates, Player
 from tests.simulators.model.records import CHANGES, Record, RecordLog
 from tests.simulators.model.request import asked, take_images
 from tests.simulators.model.scripts import STEPS, Say, Script, Status
-from tests.simulators.model.wire import StreamedAnswer, WholeAnswer
+from tests.simulators.model.wires import DeepSeek, Wire
 
 if TYPE_CHECKING:
     from tests.simulators.model.request import Asked
 
 MODELS = ("sim", "sim-mini", "sim-vision")
+OPENAI = Wire()
+WIRES: dict[str, Wire] = {
+    "/v1/chat/completions": OPENAI,
+    "/anthropic/v1/messages": Anthropic(),
+    "/gemini/v1beta/models/{model}:{method}": Gemini(),
+    "/deepseek/chat/completions": DeepSeek(),
+    "/ollama/api/chat": Ollama(),
+}
+"""Path of the calls -> whose API it is."""
 MAX_BODY = 256 * 1024 * 1024
 MAX_WAIT_SECONDS = 30.0
 
@@ -47,7 +60,7 @@ class ModelServer:
         app.add_routes(
             [
                 web.get("/v1/models", self._models),
-                web.post("/v1/chat/completions", self._complete),
+                *(web.post(path, partial(self._complete, wire)) for path, wire in WIRES.items()),
                 web.get("/control/records", self._records),
                 web.get("/control/connections", self._open_connections),
                 web.post("/control/malformed", self._take_malformed),
@@ -61,17 +74,17 @@ class ModelServer:
 
     async def _models(self, request: web.Request) -> web.StreamResponse:
         record = self._open(request)
-        response = _unauthorized(record) or web.json_response(
+        response = _unauthorized(OPENAI, record) or web.json_response(
             {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "simulator"} for name in MODELS]}
         )
         record.status = response.status
         self._log.close(record, "done")
         return response
 
-    async def _complete(self, request: web.Request) -> web.StreamResponse:
+    async def _complete(self, wire: Wire, request: web.Request) -> web.StreamResponse:
         record = self._open(request)
         try:
-            response = await self._answer(request, record)
+            response = await self._answer(wire, request, record)
         except asyncio.CancelledError:
             self._log.close(record, "disconnected")
             raise
@@ -82,33 +95,36 @@ class ModelServer:
         self._log.close(record, "done", record.error)
         return response
 
-    async def _answer(self, request: web.Request, record: Record) -> web.StreamResponse:
+    async def _answer(self, wire: Wire, request: web.Request, record: Record) -> web.StreamResponse:
         raw = await request.read()
-        refused = _unauthorized(record) or self._understand(raw, record)
+        refused = _unauthorized(wire, record) or self._understand(wire, request, raw, record)
         if refused is not None:
             return refused
-        ask = asked(record.body)
-        record.last_user_text = ask.last_user_text
         record.stream = bool(record.body.get("stream"))
+        kind = wire.streamed if record.stream else wire.whole
+        if kind is None:
+            return _bad_request(wire, record, "of this vendor only streams are simulated")
+        plain = wire.plain(record.body)
+        record.images = take_images(plain)
+        ask = asked(plain)
+        record.last_user_text = ask.last_user_text
         self._log.changed(record)
-        kind = StreamedAnswer if record.stream else WholeAnswer
         answer = kind(request, record, self._prefix, prompt_tokens=len(raw) // 4)
-        player = Player(ask, record, self._log, self._gates, self._faults)
+        player = Player(ask, record, self._log, self._gates, self._faults, wire)
         return await player.play(self._script(ask).round(ask.round), answer)
 
-    def _understand(self, raw: bytes, record: Record) -> web.Response | None:
+    def _understand(self, wire: Wire, request: web.Request, raw: bytes, record: Record) -> web.Response | None:
         """Parse and check the body into the record; a response when it is refused."""
         try:
-            record.body = json.loads(raw)
+            record.body = wire.body(request, json.loads(raw))
         except ValueError as error:
-            return _bad_request(record, f"the body is not JSON: {error}")
-        problem = strict.problem(record.body, raw)
+            return _bad_request(wire, record, f"the body is not JSON: {error}")
+        problem = wire.problem(record.body, raw)
         if problem is not None:
             self._malformed.append(problem)
-            return _bad_request(record, problem)
+            return _bad_request(wire, record, problem)
         if record.body["model"].startswith("missing"):
-            return refusal(record, Status(status=404))
-        record.images = take_images(record.body)
+            return wire.refusal(record, Status(status=404))
         return None
 
     def _script(self, ask: Asked) -> Script:
@@ -164,13 +180,11 @@ class ModelServer:
         return web.json_response({})
 
 
-def _unauthorized(record: Record) -> web.Response | None:
-    scheme, _, key = record.headers.get("authorization", "").partition(" ")
-    if scheme != "Bearer" or not key or key.startswith("bad"):
-        return refusal(record, Status(status=401))
-    return None
+def _unauthorized(wire: Wire, record: Record) -> web.Response | None:
+    key = wire.key(record.headers)
+    return wire.refusal(record, Status(status=401)) if not key or key.startswith("bad") else None
 
 
-def _bad_request(record: Record, problem: str) -> web.Response:
+def _bad_request(wire: Wire, record: Record, problem: str) -> web.Response:
     record.error = problem
-    return refusal(record, Status(status=400, message=problem))
+    return wire.refusal(record, Status(status=400, message=problem))
