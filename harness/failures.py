@@ -192,7 +192,7 @@ def retry_after(error: Exception, now: Callable[[], datetime]) -> float | None:
 
 
 def _retry_info(body: Any) -> float | None:
-    """Of an answer like {"error": {"details": [{"@type": RETRY_INFO, "retryDelay": "21s"}]}}."""
+    """The delay of an answer like {"error": {"details": [{"@type": RETRY_INFO, "retryDelay": "21s"}]}}."""
     match body:
         case {"error": {"details": [*details]}}:
             for detail in details:

@@ -179,3 +179,20 @@ def make_tracing(settings: Settings, redact: Redactor) -> OtlpTracing | None:
     except ImportError as error:
         raise SetupError(f"tracing: {error.name} is not installed; pip install 'antler[tracing]'") from error
     return OtlpTracing(settings.tracing, version("antler"), redact, settings.network_route)
+
+
+def abilities(settings: Settings, sandboxes: Sandboxes) -> list[str]:
+    """What the bot can do for people here, by its settings and this machine; keys of Texts.abilities."""
+    has = {
+        "talk": True,
+        "files": sandboxes.has_files,
+        "commands": sandboxes.facts.state in ("full", "restricted", "none"),
+        "search": settings.web.search.is_on,
+        "pages": settings.web.fetch.enabled,
+        "voice": settings.transcription is not None,
+        "pictures": settings.images is not None and sandboxes.has_files,
+        "reminders": settings.schedules.enabled,
+        "knowledge": settings.knowledge.enabled,
+        "memory": settings.memory.enabled,
+    }
+    return [ability for ability, there in has.items() if there]

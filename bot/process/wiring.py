@@ -41,7 +41,7 @@ from bot.operations.outages import Outages
 from bot.operations.reload import Adoption, Reloader
 from bot.operations.status import Asked, StatusPage
 from bot.operations.why import why_page
-from bot.process.agent import Agent, load_harness, make_tracing, research_parts
+from bot.process.agent import Agent, abilities, load_harness, make_tracing, research_parts
 from bot.runs.active import RunLimits
 from bot.runs.approvals import StoreApprovals
 from bot.runs.endings import NO_AFTERMATH, Aftermath
@@ -447,7 +447,7 @@ class Wiring:
                 pictures=self.presented,
                 forgetting=lambda: self.forgetting,
                 memory=self.memory.book,
-                abilities=self._abilities,
+                abilities=lambda: abilities(self.settings, self.sandboxes),
                 why=self.why,
                 signins=self.signins,
             ),
@@ -457,23 +457,6 @@ class Wiring:
             store=self._store,
             moved=self.memory.book.chat_moved,
         )
-
-    def _abilities(self) -> list[str]:
-        """What the bot can do for people here, by its settings and this machine; keys of Texts.abilities."""
-        settings, sandbox = self.adoption.settings, self.sandboxes.facts.state
-        has = {
-            "talk": True,
-            "files": self.sandboxes.has_files,
-            "commands": sandbox in ("full", "restricted", "none"),
-            "search": settings.web.search.is_on,
-            "pages": settings.web.fetch.enabled,
-            "voice": settings.transcription is not None,
-            "pictures": settings.images is not None and self.sandboxes.has_files,
-            "reminders": settings.schedules.enabled,
-            "knowledge": settings.knowledge.enabled,
-            "memory": settings.memory.enabled,
-        }
-        return [ability for ability, there in has.items() if there]
 
     def _names_group(self, account: str, native_id: str) -> bool | None:
         """See Settings; of an account that is gone nothing is known."""

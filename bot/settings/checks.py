@@ -200,11 +200,13 @@ def _agents_of_servers(values: Mapping[str, Any]) -> Iterator[Finding]:
     for server, section in _section(values, "mcp_servers").items():
         settings = _section({"server": section}, "server")
         hints = {name: _section(_section(settings, "hints"), name) for name in _section(settings, "hints")}
-        for below, holder in ((), settings), *((("hints", name), each) for name, each in hints.items()):
+        holders: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [((), settings)]
+        holders += [(("hints", name), each) for name, each in hints.items()]
+        for below, holder in holders:
             agents = holder.get("add_to_agents")
             for index, agent in enumerate(agents if isinstance(agents, list) else ()):
                 if isinstance(agent, str) and agent not in known:
-                    place = ("mcp_servers", server, *below, "add_to_agents", index)
+                    place: tuple[str | int, ...] = ("mcp_servers", server, *below, "add_to_agents", index)
                     yield Finding(place, "names no agent", did_you_mean(agent, known))
 
 

@@ -184,7 +184,7 @@ def finish_reason(message: AIMessage) -> str:
 
 
 def reason_in(metadata: Mapping[str, Any]) -> str:
-    """Under the names that OpenAI and Gemini, Anthropic, and Ollama have for it."""
+    """It stands under the names that OpenAI and Gemini, Anthropic, and Ollama have for it."""
     named = (metadata.get(key) for key in ("finish_reason", "stop_reason", "done_reason"))
     return str(next(filter(None, named), "")).lower()
 

@@ -140,7 +140,7 @@ def _anthropic(settings: ModelSettings, url: str, route: Route) -> Built:
 
 
 class _SilenceOnly(httpx2.AsyncClient):
-    """Without the SDK's time-out, which would be one of the whole answer for the server; this one's own holds."""
+    """Drops the SDK's time-out, which would be one of the whole answer for the server; this one's own holds."""
 
     def build_request(self, *args: Any, timeout: Any = None, **kwargs: Any) -> httpx2.Request:
         return super().build_request(*args, **kwargs)
