@@ -158,7 +158,7 @@ class Commands:
         text = call.texts.unknown_command.format(command=f"`{command(call.line.name)}`")
         listed = (*call.texts.command_menu, *(call.texts.admin_menu if call.is_admin else ()))
         meant = {name: name for name in listed} | ALIASES
-        near = difflib.get_close_matches(call.line.name, meant, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(call.line.name, meant, n=1, cutoff=0.6)
         suggested = [f"`{command(meant[name])}`" for name in near]
         text += call.texts.did_you_mean.format(suggestion=suggested[0]) if suggested else call.texts.see_help
         await self._answers.say(call, text, "unknown command")

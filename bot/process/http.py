@@ -89,7 +89,7 @@ class HttpService:
         log.info("HTTP: listening on %s", settings.listen)
 
     def _made(self, settings: HttpSettings, address: socket.socket) -> tuple[HttpServer, Gatekeeper]:
-        """Made in a thread: FastAPI's import and the descriptions of all routes take the better part of a second."""
+        """Called in a thread: FastAPI and the descriptions of all routes take the better part of a second."""
         from bot.http.auth import Gatekeeper
         from bot.http.parts import routers
         from bot.http.server import HttpServer

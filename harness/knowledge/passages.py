@@ -13,7 +13,7 @@ PAGE_BREAK = "\f"
 SHORTEST = 200
 """Characters below which a passage goes on under the next heading of its page."""
 LONGEST_HEADING = 200
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*\S)[ \t]*#*[ \t]*")
+_HEADING = re.compile(r"(#{1,6})[ \t]++(\S.*)")
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|\n")
 
@@ -57,7 +57,7 @@ def passages_of(text: str, most: int) -> list[Passage]:
         page = block.page
         if block.level:
             above = {level: title for level, title in above.items() if level < block.level}
-            above[block.level] = _HEADING.sub(r"\2", block.text)
+            above[block.level] = _title(block.text)
             if not held:
                 heading = " › ".join(above[level] for level in sorted(above))[:LONGEST_HEADING]
         elif not held:
@@ -65,6 +65,13 @@ def passages_of(text: str, most: int) -> list[Passage]:
         held.append(block.text)
     flush()
     return made
+
+
+def _title(line: str) -> str:
+    """The words of a heading, without the signs that may close it too."""
+    words = line.lstrip("#").strip(" \t")
+    closed = words.rstrip("#")
+    return closed.rstrip(" \t") if closed.endswith((" ", "\t")) else words
 
 
 def _blocks(text: str) -> Iterator[_Block]:

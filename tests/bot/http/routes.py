@@ -20,8 +20,9 @@ class Route:
     """scope: what a session or token has to be good for, or OPEN or SIGNED_IN. answer: the status for who may ask, of
     what there is not where it names something. own: the status for a person's own, None: it names nothing of a
     person's. admins: the status for an administrator who asks for what is another person's; None: as for what there is
-    not. body: JSON with which it works; form: fields that take its place; place: of the path. page: what people open,
-    who are led to the sign-in. sessions: it is for sessions alone."""
+    not. body: JSON with which it works; form: fields that take its place; place: of the path. operators: the status for
+    who has that scope; None: as for the others. page: what people open, who are led to the sign-in. sessions: it is for
+    sessions alone."""
 
     scope: str
     answer: int = 200
@@ -31,6 +32,7 @@ class Route:
     form: Mapping[str, str] | None = None
     place: Mapping[str, str] = field(default_factory=dict)
     query: str = ""
+    operators: int | None = None
     page: bool = False
     sessions: bool = False
 
@@ -75,12 +77,12 @@ CONVERSATIONS: Table = {
     ("GET", "/api/conversations/{chat}/events"): _of("read", 404, 200),
     ("GET", "/api/conversations/{chat}/files/{message_id}"): _of("read", 404, 200),
     ("GET", "/api/conversations/{chat}"): _of("read", 404, 200),
-    ("PATCH", "/api/conversations/{chat}"): _of("threads", 404, 200, {"title": "Shops"}),
-    ("DELETE", "/api/conversations/{chat}"): _of("threads", 404, 200),
+    ("PATCH", "/api/conversations/{chat}"): _of("threads", 404, 204, {"title": "Shops"}),
+    ("DELETE", "/api/conversations/{chat}"): _of("threads", 404, 202),
     ("POST", "/api/uploads"): _of("threads", 422),
     ("GET", "/api/uploads"): _of("read"),
     ("GET", "/api/uploads/{upload_id}"): _of("read", 404, 200),
-    ("DELETE", "/api/uploads/{upload_id}"): _of("threads", 404, 200),
+    ("DELETE", "/api/uploads/{upload_id}"): _of("threads", 404, 204),
     ("GET", "/"): _page("read"),
     ("GET", "/chats"): _page("read"),
     ("GET", "/c/{chat}"): _page("read", 404, 200),
@@ -152,7 +154,7 @@ PANEL: Table = {
     ("POST", "/configuration/apply"): _of("admin", 409, form={"text": "", "base": ""}),
     ("GET", "/threads"): _page("read"),
     ("GET", "/threads/{thread_id}"): _page("read", 404, 200),
-    ("GET", "/why/{subject}"): _page("read", 404),
+    ("GET", "/why/{subject}"): _page("read", 404, operators=200),
     ("GET", "/files"): _page("read"),
     ("GET", "/files/list"): _of("read"),
     ("POST", "/files/delete"): _of("threads", 404, form={"kind": "sent", "id": "{upload_id}"}),

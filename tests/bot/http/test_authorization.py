@@ -107,6 +107,8 @@ def expected(route: Route, asker: Asker) -> tuple[int, str]:
         return 403, "not_a_session"
     if route.form is not None and route.answer == 204 and not asker.is_session:
         return 303, ""  # who does not send what the pages' scripts send is led on
+    if route.operators is not None and "operate" in asker.scopes:
+        return route.operators, ""
     return route.answer, ""
 
 
