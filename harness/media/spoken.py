@@ -11,18 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
+_TARGET = r"\([^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)?\)"
 _MARKS = (
     (re.compile(r"^(```|~~~).*?(^\1|\Z)", re.DOTALL | re.MULTILINE), "\n"),  # code
-    (re.compile(r"^\s*\|.*\|\s*$", re.MULTILINE), ""),  # tables
-    (re.compile(r"!\[([^\]]*)\]\([^)]*\)"), r"\1"),
-    (re.compile(r"\[([^\]]+)\]\([^)]*\)"), r"\1"),
+    (re.compile(r"^[ \t]*+\|.*$", re.MULTILINE), ""),  # tables
+    (re.compile(rf"!?\[([^\[\]\n]*+)\]{_TARGET}"), r"\1"),
     (re.compile(r"\[\^?\d+\]"), ""),  # numbers of sources
     (re.compile(r"<?https?://\S+"), ""),
-    (re.compile(r"^\s{0,3}(#{1,6}|>|[-*+]|\d+[.)])\s+", re.MULTILINE), ""),
-    (re.compile(r"^\s*([-*_]\s*){3,}$", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]{0,3}(?:#{1,6}|>|[-*+]|\d{1,9}[.)])[ \t]++", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]*+(?:[-*_][ \t]*+){3,}+$", re.MULTILINE), ""),
     (re.compile(r"(\*\*|__|\*|~~|\|\||`)"), ""),
 )
-_TURN = re.compile(r"^\s*(?:\*\*)?([^:：\n*]{1,30})[:：](?:\*\*)?\s*(.*)$")
+"""What is taken from a text in this order, and what stands in its place; each reads it once."""
+_TURN = re.compile(r"^\s*+(?:\*\*)?([^:：\n*]{1,30})[:：](?:\*\*)?\s*(.*)$")
 
 _BITRATES = {
     (3, 3): (0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448),
