@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections import Counter
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ from bot.http.sse import HEARTBEAT_SECONDS, stream
 from bot.store.identity import native_on
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 
     from fastapi.responses import StreamingResponse
 
@@ -39,6 +39,8 @@ COOKIE = "antler_session"
 CSRF_HEADER = "X-Antler-CSRF"
 CALLS_PER_MINUTE, CALLS_AT_ONCE = 600.0, 200
 SIGN_INS_PER_MINUTE, SIGN_INS_AT_ONCE = 10.0, 10
+SEARCHES_PER_MINUTE, SEARCHES_AT_ONCE = 60.0, 20
+"""Of one person: the page searches while they type."""
 MOST_STREAMS = 250
 """Of one session or token, half of all connections."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -82,6 +84,8 @@ class Gatekeeper:
         self._calls = FloodGate(clock, CALLS_PER_MINUTE, CALLS_AT_ONCE)
         self._sign_ins = FloodGate(clock, SIGN_INS_PER_MINUTE, SIGN_INS_AT_ONCE)
         self._streams: Counter[str] = Counter()
+        self._searches = FloodGate(clock, SEARCHES_PER_MINUTE, SEARCHES_AT_ONCE)
+        self._searching = asyncio.Lock()
         self.closing = asyncio.Event()
         """Set when the listener ends: streams end then by themselves."""
         self.upkeep: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
@@ -131,6 +135,15 @@ class Gatekeeper:
             for task in (working, over):
                 task.cancel()
             await asyncio.wait({working, over})
+
+    @asynccontextmanager
+    async def searching(self, caller: Caller) -> AsyncIterator[None]:
+        """One search at a time: each reads thousands of rows, and the store has few readers. Raises HttpProblem where a
+        person searches too often."""
+        if not self._searches.passes(caller.person):
+            raise _too_many()
+        async with self._searching:
+            yield
 
     def check_streams(self, caller: Caller) -> None:
         """Whether the caller may have one more stream, before anything is begun for it. Raises HttpProblem."""

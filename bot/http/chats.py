@@ -141,8 +141,10 @@ def chats_router(parts: HttpParts) -> APIRouter:
             is_said = bool(shown.said(tx, mine.account, chat, 1, None))
             return conversation_rows.ensure(tx, key, mine.account, caller.person, now) if is_said else None
 
-        row = await parts.store.read(lambda tx: conversation_rows.load(tx, key)) or await parts.store.write(begun)
-        if row is None:
+        row = await parts.store.read(lambda tx: conversation_rows.load(tx, key))
+        leaving = row is not None and await mine.conversation(caller, chat) is None
+        row = row or await parts.store.write(begun)
+        if row is None or leaving:
             raise not_found("there is no such conversation")
         return row
 
@@ -271,9 +273,9 @@ async def delete_chat(parts: HttpParts, talk: Talk, caller: Caller, chat: str) -
         return personal.ask_deletion_of_chat(tx, address, caller.person, now)
 
     asked = await parts.store.write(unit)
-    for ref in brought if asked else ():
-        with suppress(HttpProblem):  # it was deleted before
-            await talk.remove_upload(caller, ref.rpartition("/")[2])
     for row in asked:
         await parts.forgetting.begin(row)
+    for ref in brought if asked else ():
+        with suppress(HttpProblem, OSError):  # it was deleted before, or goes with all old uploads
+            await talk.remove_upload(caller, ref.rpartition("/")[2])
     return bool(asked)

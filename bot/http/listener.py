@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import ssl
 from typing import TYPE_CHECKING
@@ -26,7 +28,9 @@ def listening(settings: HttpSettings) -> socket.socket:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         bound = socket.create_server(address[:2], family=family, backlog=128)
     except OSError as error:
-        why = f"{error.strerror or error}".lower()
+        # What create_server says repeats the address.
+        number = error.errno or 0
+        why = (os.strerror(number) if number in errno.errorcode else f"{error.strerror or error}").lower()
         raise HttpUnavailable(f"http.listen: {settings.listen} cannot be listened on ({why})") from error
     # Connections inherit it. asyncio sets it only where a socket names its protocol, which this one does not; without
     # it the body of an answer waits for the acknowledgement of its head, often 40 ms.

@@ -159,6 +159,7 @@ class Gateway:
             print(f"Page: {link}", file=sys.stderr)  # never into the log: who has it is signed in
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
+        self._tasks.spawn("http opening", self._open_http())
         await parts.recover()
         parts.accounts.serve(Serving(self._said_hello, self._source_ended, self._none_left))
         self._tasks.spawn("schedules", parts.timer.serve())
@@ -217,11 +218,17 @@ class Gateway:
     def _none_left(self, taken_over: bool) -> None:
         self._fail("no working account is left", TAKEN_OVER if taken_over else FAILURE)
 
-    async def _warm_up(self) -> None:
-        """Import and build the agent while channels run, and what HTTP needs; runs that arrive earlier wait for it."""
+    async def _open_http(self) -> None:
+        """Answer over HTTP when the first account is connected, or soon: what is left from the last process may take
+        long, and then who asks for the health is told."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._connected.wait(), WARM_UP_AFTER)
         self._http.open()
+
+    async def _warm_up(self) -> None:
+        """Import and build the agent while channels run; runs that arrive earlier wait for it."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._connected.wait(), WARM_UP_AFTER)
         why = await self._parts.agent.build()
         if why is not None:
             self._fail(why)

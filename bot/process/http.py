@@ -7,7 +7,6 @@ the accounts are served, and a reload has another one.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -53,21 +52,26 @@ class HttpService:
         waited for: it may be answering who asked for this."""
         if self._opening is not None:
             await asyncio.wait({self._opening})
+        if self._address is not None:
+            self._address.close()
         former, self._server = self._server, None
         if former is not None:
             former.release()
             self._former.add(former)
             self._parts.tasks.spawn("former listener", self._let_finish(former))
         why = ""
-        try:
-            self.take(wanted)
-        except HttpUnavailable as error:
-            why, wanted = str(error), self._parts.settings.http
-            with contextlib.suppress(HttpUnavailable):  # somebody else was quicker: it goes on without
-                self.take(wanted)
-        if self._address is not None:
-            address, self._address = self._address, None
-            await self._open(wanted, address)
+        for settings in (wanted, self._parts.settings.http):
+            try:
+                self.take(settings)
+                if self._address is not None:
+                    address, self._address = self._address, None
+                    await self._open(settings, address)
+                break
+            except HttpUnavailable as error:
+                why = why or str(error)
+            except Exception as error:  # of a certificate that has changed since it was looked at, or of a library
+                log.exception("the HTTP listener could not be made")
+                why = why or f"http: {type(error).__name__} while it was made; the log says more"
         return why
 
     async def close(self) -> None:

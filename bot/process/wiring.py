@@ -409,7 +409,10 @@ class Wiring:
             self.manager.in_order(key, _read_again)
         for channel in self.connections.channels.values():
             if isinstance(channel, HttpChannel):
-                channel.clear()
+                if row.kind is not DeletionKind.THREAD or row.address is None:
+                    channel.clear()
+                elif channel.account == row.account:
+                    channel.clear(row.address.chat)
         if row.kind is DeletionKind.PERSON:
             await self.signins.sign_out_everywhere(row.subject)
 

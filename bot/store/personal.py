@@ -246,11 +246,12 @@ def clear_chat(tx: Connection, row: DeletionRow) -> str | None:
     key, here = f"{row.account}:{chat}", (inbox.c.account == row.account) & (inbox.c.chat == chat)
     used = select(threads.c.thread_id).where(threads.c.conversation == key, threads.c.touched_at.is_not(None))
     again = select(inbox.c.id).where(here, inbox.c.received_at > row.asked_at)
-    if any(tx.execute(each.limit(1)).first() is not None for each in (used, again)):
-        return None
-    for event_row in tx.execute(select(inbox.c.id, inbox.c.event).where(here, SETTLED)).all():
+    before = select(inbox.c.id, inbox.c.event).where(here, SETTLED, inbox.c.received_at <= row.asked_at)
+    for event_row in tx.execute(before).all():
         event = from_json(INBOUND_EVENT, event_row.event)
         store_event(tx, event_row.id, None if event is None else without_words(event))
+    if any(tx.execute(each.limit(1)).first() is not None for each in (used, again)):
+        return None
     tx.execute(delete(conversations).where(conversations.c.key == key))
     tx.execute(delete(threads).where(threads.c.conversation == key))
     return key

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, and_, or_, select, type_coerce
+from sqlalchemy import Text, and_, or_, select, type_coerce, union
 
 from bot.store import overview, shown
 from bot.store.sql import chunks, from_json
@@ -118,10 +118,11 @@ def _newest_runs(person: str | None) -> Select[Any]:
     query = select(runs.c.run_id, runs.c.thread_id, (threads.c.owner == person).label("own")).join(threads, there)
     query = query.where(threads.c.conversation != "")
     if person is not None:
-        # What they asked for is found by what it cost, which is indexed by person.
+        # What they asked for is found by what it cost, which is indexed by person; nobody else's rows are read.
         asked = select(usage.c.run_id).where(usage.c.speaker == person)
-        spoken = and_(runs.c.speaker == person, runs.c.run_id.in_(asked))
-        query = query.where(or_(threads.c.owner == person, spoken))
+        own = select(threads.c.conversation).where(threads.c.owner == person)
+        theirs = union(asked, select(runs.c.run_id).where(runs.c.conversation.in_(own)))
+        query = query.where(runs.c.run_id.in_(theirs), or_(threads.c.owner == person, runs.c.speaker == person))
     return query.order_by(runs.c.seq.desc()).limit(MOST_RUNS)
 
 

@@ -227,10 +227,12 @@ class HttpChannel(Adapter):
         self._boards.move_to_end(chat)
         return board
 
-    def clear(self) -> None:
-        """Forget all that is not being written: words were deleted where they are kept. Readers get a snapshot."""
-        for board in self._boards.values():
-            board.clear()
+    def clear(self, chat: str | None = None) -> None:
+        """Forget all that is not being written, in one conversation or in all: words were deleted where they are kept.
+        Its readers get a snapshot."""
+        for name, board in self._boards.items():
+            if chat in (None, name):
+                board.clear()
 
     def _next(self) -> int:
         self._count += 1

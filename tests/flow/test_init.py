@@ -32,7 +32,7 @@ CODE = re.compile(r"\?start=([2-9A-Z-]{14})")
 
 async def able_model(world: World) -> None:
     """What the wizard asks a model, answered as a good one does."""
-    await world.model.script(COUNT, [Say(text="one two three", delay_ms=5)])
+    await world.model.script(COUNT, [Say(text="one two three", delay_ms=100)])
     await world.model.script(USE_THE_TOOL, [Call(calls=(ToolUse(name="weather", arguments='{"city": "Paris"}'),))])
     await world.model.script(NAME_THE_COLOUR, [Say(text="It is red.")], match="contains")
 

@@ -146,7 +146,8 @@ class ChatPages:
         """The list of chats. q: words of their titles or of one message. chat: the one that is open."""
         excerpts: dict[str, str] = {}
         if q.strip():
-            with_words = await self._talk.search(caller, q, limit=LISTED)
+            async with self._parts.gatekeeper.searching(caller):
+                with_words = await self._talk.search(caller, q, limit=LISTED)
             found, excerpts = [each for each, _ in with_words], {each.chat: told for each, told in with_words}
         else:
             found = await self._talk.conversations(caller, limit=LISTED)

@@ -189,7 +189,8 @@ class Transcripts:
         """Those of these threads whose title, or one message, has all of the words; the newest SHOWN_THREADS."""
         everybody = everybody and self._sight.all_is_read and self._sight.operates(caller)
         wanted, person = search.words_of(text), None if everybody else caller.person
-        found = await self._parts.store.read(lambda tx: search.threads_with(tx, person, wanted, SHOWN_THREADS + 1))
+        async with self._parts.gatekeeper.searching(caller):
+            found = await self._parts.store.read(lambda tx: search.threads_with(tx, person, wanted, SHOWN_THREADS + 1))
         threads = [row for row, _ in found]
         spent = await self._parts.store.read(lambda tx: overview.spent_by_threads(tx, threads))
         return Threads(

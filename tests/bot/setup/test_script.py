@@ -40,7 +40,7 @@ async def antler(folder: Path, *arguments: str, **variables: str) -> tuple[int, 
 async def test_flags_and_the_environment_make_a_config(
     telegram: TelegramSimulator, simulator: ModelSimulator, tmp_path: Path
 ) -> None:
-    await simulator.script(COUNT, [Say(text="one two three", delay_ms=5)])
+    await simulator.script(COUNT, [Say(text="one two three", delay_ms=100)])
     await simulator.script(USE_THE_TOOL, [Call(calls=(ToolUse(name="weather", arguments="{}"),))])
     await simulator.script(NAME_THE_COLOUR, [Say(text="Blue.")], match="contains")
     code, output = await antler(
