@@ -183,6 +183,8 @@ class Knowledge:
             lambda: [(each, " ".join(words_of(f"{read.title} {each.heading} {each.text}"))) for each in cut]
         )
         # No hash until all of it is there: what a crash cuts short is read again.
+        # It is now theirs who brought what stands there: it goes with them, and with the thread that it came in.
+        whole = replace(whole, added_by=addition.added_by, thread_id=addition.thread_id)
         partly = replace(whole, sha256="", passages=len(cut))
 
         subjects = {addition.owner, addition.added_by, addition.thread_id}

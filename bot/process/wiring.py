@@ -169,7 +169,7 @@ class Wiring:
         self._make_health()
         self.presented = Presented(self._spool, self.tasks, self.connections.capabilities)
         self.hearing = CurrentSpeechToText(settings, lambda now: outside.hearing(now, self.sandboxes, clock))
-        self.speaking = SpokenAnswers(settings, self.presented, self.spending, clock, self.tasks)
+        self.speaking = SpokenAnswers(settings, self.presented, self.spending, clock, self.tasks, redact)
         self.runs = self._make_runs(patient)
         self.status = self._make_status(patient)
         self.why = why_page(settings, patient)

@@ -15,6 +15,7 @@ from channels.message import OutboundFile
 from harness.events import Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from bot.delivery.presented import Presented
@@ -31,16 +32,24 @@ log = logging.getLogger(__name__)
 
 
 class SpokenAnswers:
-    """Speaks answers by the service of the settings. presented: keeps the recordings until they are delivered."""
+    """Speaks answers by the service of the settings. presented: keeps the recordings until they are delivered. redact:
+    takes secrets out, which are shown to nobody and told to no service."""
 
     def __init__(
-        self, settings: Settings, presented: Presented, spending: Spending, clock: Clock, tasks: Tasks
+        self,
+        settings: Settings,
+        presented: Presented,
+        spending: Spending,
+        clock: Clock,
+        tasks: Tasks,
+        redact: Callable[[str], str],
     ) -> None:
         self._settings = settings
         self._presented = presented
         self._spending = spending
         self._clock = clock
         self._tasks = tasks
+        self._redact = redact
         self._service: SpeechService | None = None
 
     @property
@@ -80,7 +89,7 @@ class SpokenAnswers:
         settings, texts, account = self._settings.speech, active.texts, active.row.address.account
         if settings is None or not self._presented.takes_files(account):
             return ()
-        words, cut = beginning(for_the_ear(text), settings.max_characters)
+        words, cut = beginning(for_the_ear(self._redact(text)), settings.max_characters)
         if not words:
             return ()
         words += f"\n{texts.voice['rest']}" if cut else ""
@@ -102,8 +111,13 @@ class SpokenAnswers:
                 return ()
             cost = settings.cost(len(words))
             used = Usage(run_id=run_id, seq=0, model=settings.name, input_tokens=0, output_tokens=0, flat=cost)
-            path = await self._presented.keep(run_id, name, content)
             await self._spending.meter.charge(used, payer)
+            try:
+                path = await self._presented.keep(run_id, name, content)
+            except OSError as error:  # of a full disk: the answer is whole all the same
+                log.warning("the spoken answer of run %s was not kept: %s", run_id, error.strerror)
+                active.view.notices.append(texts.voice["failed"])
+                return ()
         # A service may answer in another format than it was asked for, which is no voice note.
         kind: AttachmentKind = "voice" if note and await asyncio.to_thread(_is_ogg, path) else "audio"
         return (OutboundFile(path=path, name=name, mime_type=mime_type, kind=kind, instead=texts.voice["not_sent"]),)

@@ -142,7 +142,7 @@ def forgotten_since(tx: Connection, subjects: Collection[str], began: datetime) 
 def put(tx: Connection, row: DocumentRow) -> None:
     """Record a document, in the place of what was known of it. Its passages are another matter."""
     values = columns_of(row)
-    changes = {name: value for name, value in values.items() if name not in ("id", "added_at", "added_by")}
+    changes = {name: value for name, value in values.items() if name not in ("id", "added_at")}
     tx.execute(insert(tx, DOCUMENTS).values(values).on_conflict_do_update(index_elements=["id"], set_=changes))
 
 

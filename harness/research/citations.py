@@ -26,8 +26,14 @@ _SENTENCE = re.compile(
     r"[^.!?。！？\n]*(?:[.!?。！？](?=\S)[^.!?。！？\n]*)*[.!?。！？]*[ \t]*(?:\[\^?[\d ,;、，]+\][ \t]*)*\n?"
 )
 _LIST_NAMES = r"(?:key[ \t]+)?(?:sources|references|citations|bibliography)|参考文献|参考资料|来源|引用|主要引用"
-_OWN_LIST = re.compile(rf"\n#{{1,6}}[ \t]*(?:{_LIST_NAMES})[ \t]*+(?:[:：][ \t]*+)?\n.*\Z", re.DOTALL | re.IGNORECASE)
-"""A list of sources that the model wrote itself, at the end: the one that is delivered is made of the records."""
+_LISTED = r"(?:[-*+]|\d{1,3}[.)、]|\[\^?\d{1,4}\]|<?https?:)[^\n]*+|[ \t]{2,}+[^\n]*+"
+_OWN_LIST = re.compile(
+    rf"\n#{{1,6}}[ \t]*(?:{_LIST_NAMES})[ \t]*+(?:[:：][ \t]*+)?\n"
+    rf"(?:(?:{_LISTED})?+[ \t]*+\n)*+(?:{_LISTED})?+(?=#|\Z)",
+    re.IGNORECASE,
+)
+"""A list of sources that the model wrote itself: the one that is delivered is made of the records. A chapter of that
+name, with sentences in it, is none, and what stands behind the list stays."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -310,7 +310,11 @@ class _Nodes:
         pages = await self._pages(research, runtime)
         # In a thread: long pages take a while to be searched for words.
         checked = await asyncio.to_thread(check, research.report, pages, await texts_of(self._sources, pages))
-        gone = await self._team.gone([page.first.address for page in checked.cited], scope)
+        # A document of the knowledge has no address that could be asked.
+        asked_for = [
+            page.first.address for page in checked.cited if page.first.address.startswith(("http://", "https://"))
+        ]
+        gone = await self._team.gone(asked_for, scope)
         cited = tuple(_cited(number, page, checked, gone) for number, page in enumerate(checked.cited, 1))
         text = telling.with_charts(checked.text, await self._team.charts(research.runs), words)
         checked = replace(checked, text=text)

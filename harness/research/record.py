@@ -226,7 +226,8 @@ def begun(values: Mapping[str, Any], ctx: RunContext, run_input: RunInput, style
     runs = tuple(dict.fromkeys((*known.runs, ctx.run_id)))
     if asked is not None or known.phase in RESUMABLE:
         again = {step: Finding(state="open") for step, each in known.findings.items() if each.state != "completed"}
-        return known.write(runs=runs, phase=_resumed(known), choice="", findings=again)
+        # Who resumes it pays for it, and decides.
+        return known.write(runs=runs, who=ctx.speaker.id, phase=_resumed(known), choice="", findings=again)
     words = run_input.words[:LONGEST_QUESTION]
     if known.phase is Phase.ASKED:
         return known.write(runs=runs, phase=Phase.BEGUN, clarified=(*known.clarified, (known.asked, words)))

@@ -89,6 +89,10 @@ class SkillDocument:
     unknown_keys: tuple[str, ...] = ()
 
 
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+"""Letters and marks that are not to be seen (Default_Ignorable_Code_Point of Unicode)."""
+
+
 def valid_name(name: str) -> bool:
     """Whether a skill may have this name: hyphen-case, so it is safe as a folder's name and as a command.
 
@@ -109,6 +113,8 @@ def valid_name(name: str) -> bool:
 
 def _counts(character: str, *, first: bool = False) -> bool:
     """Whether a name may have it: a letter, one of ten digits, or a mark, which needs a letter before it."""
+    if _UNSEEN.match(character):
+        return False
     kind = unicodedata.category(character)[0]
     return kind == "L" or character in _DIGITS or (kind == "M" and not first)
 

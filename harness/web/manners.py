@@ -107,10 +107,11 @@ class Robots:
 
 
 def _rules_for(text: str) -> list[Rule]:
-    """The rules of all groups that name Antler; where none does, those of all groups for everybody."""
-    groups: dict[str, list[Rule]] = {}
-    named: list[str] = []
-    in_rules = False
+    """The rules of all groups that name Antler; where none does, those of all groups for everybody. Whom else a file
+    names costs nothing."""
+    ours: list[Rule] | None = None
+    everybody: list[Rule] = []
+    for_us = for_all = in_rules = False
     count = 0
     for line in text.removeprefix("\ufeff").splitlines():
         found = _LINE.match(line)
@@ -118,19 +119,22 @@ def _rules_for(text: str) -> list[Rule]:
             continue
         key, value = found[1].lower(), found[2].strip()
         if key == "user-agent":
-            named = [] if in_rules else named
-            in_rules = False
+            if in_rules:
+                for_us = for_all = in_rules = False
             token = _TOKEN.match(value)
-            named.append("*" if value == "*" else token[0].lower() if token else "")
-            groups.setdefault(named[-1], [])
+            for_all = for_all or value == "*"
+            if token is not None and token[0].lower() == AGENT:
+                for_us, ours = True, ours or []
         elif key in ("allow", "disallow"):
             in_rules = True
             count += 1
-            if value and count <= MOST_RULES:
+            if value and count <= MOST_RULES and (for_us or for_all):
                 rule = _rule(value, allow=key == "allow")
-                for name in set(named):
-                    groups[name].append(rule)
-    return groups.get(AGENT, groups.get("*", []))
+                if for_us and ours is not None:
+                    ours.append(rule)
+                if for_all:
+                    everybody.append(rule)
+    return everybody if ours is None else ours
 
 
 def _rule(pattern: str, *, allow: bool) -> Rule:

@@ -6,6 +6,8 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING, Any
 
+import httpx
+
 from bot.files.uploads import UploadLimits
 from bot.http.api import threads
 from bot.http.api.runs import MOST_BEFORE
@@ -13,7 +15,7 @@ from bot.http.auth import Gatekeeper
 from bot.http.listener import listening
 from bot.http.parts import routers
 from bot.http.server import HttpServer
-from bot.process.http import http_parts
+from bot.process.http import HttpService, http_parts
 from bot.store.identity import chat_of
 from harness.errors import ThreadTooLarge
 from harness.guardrails.approvals import ADMINS
@@ -24,7 +26,6 @@ from tests.bot.runs.test_approvals import asks
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import httpx
     import pytest
 
 SECONDS = 60.0
@@ -235,3 +236,29 @@ async def test_changes_and_copies_of_threads_have_bounds(tmp_path: Path, monkeyp
         assert (await other.post(f"{others}/copy")).status_code == 200, "each person has their own"
         await world.clock.advance(10)
         assert (await program.post(f"{thread}/state", json=body)).status_code == 200
+
+
+async def test_a_reload_before_and_after_the_opening_gives_the_listener_its_new_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(tmp_path) as world:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            address = f"127.0.0.1:{free.getsockname()[1]}"
+        settings = world.parts.settings.http.model_copy(update={"listen": address})
+        world.parts.settings.__dict__["http"] = settings
+        service = HttpService(world.parts, lambda: True)
+        try:
+            service.take(settings)
+            assert await service.replace(settings) == "", "the address is this process's own"
+            async with httpx.AsyncClient(base_url=f"http://{address}", trust_env=False) as client:
+                assert (await client.get("/healthz")).status_code == 200
+            with monkeypatch.context() as patch:
+                # A library that fails in the middle, once: nothing else makes it do so.
+                whole = HttpService._made
+                fails = iter((True, False))
+                patch.setattr(HttpService, "_made", lambda *given: 1 / 0 if next(fails) else whole(*given))
+                assert "ZeroDivisionError" in await service.replace(settings)
+            async with httpx.AsyncClient(base_url=f"http://{address}", trust_env=False) as client:
+                assert (await client.get("/healthz")).status_code == 200, "as before"
+        finally:
+            await service.close()

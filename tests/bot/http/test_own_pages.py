@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select, update
 
-from bot.http.auth import Caller
+from bot.http.auth import SEARCHES_AT_ONCE, Caller
 from bot.http.listener import listening
 from bot.http.parts import routers
 from bot.http.resources.agents import Agents, Price, models_of
 from bot.http.server import HttpServer
-from bot.store import conversations, tables
+from bot.store import conversations, personal, tables
 from bot.store.search import excerpt
+from channels.http.channel import HttpChannel
+from channels.message import Address
 from harness.agents.profiles import AgentDefinition, AgentSettings, Features
 from harness.config import ModelSettings, PriceSettings, ToolSettings
 from harness.events import Usage
@@ -179,6 +181,46 @@ async def test_a_chat_is_deleted_while_it_is_answered(tmp_path: Path) -> None:
         assert not gate.is_set()
         assert (await bob.get("/api/turns")).json()["turns"] == []
         assert await found_chats(bob, "") == []
+
+
+async def test_words_of_a_deleted_chat_go_also_where_somebody_writes_before_they_are_gone(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        bob = await world.browser(PERSON)
+        chat = await chat_of(world, bob, "herons", "/whoami of storks")
+        address, now = Address(account="web", chat=chat), world.clock.now()
+        asked = await world.store.write(lambda tx: personal.ask_deletion_of_chat(tx, address, PERSON, now))
+        await world.clock.advance(1)
+        body = {"text": "of owls", "client_id": "9"}
+        assert (await bob.post(f"/api/conversations/{chat}/messages", json=body)).status_code == 202
+        await world.answered()
+        assert await world.store.write(lambda tx: personal.clear_chat(tx, asked[-1])) is None, "it is used again"
+        events = repr(await world.store.read(lambda tx: tx.execute(select(tables.inbox.c.event)).all()))
+        assert "storks" not in events
+        assert "of owls" in (await bob.get(f"/api/conversations/{chat}/messages")).text
+
+
+async def test_a_deleted_chat_is_shown_anew_to_its_own_readers_alone(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        bob = await world.browser(PERSON)
+        gone, stays = await chat_of(world, bob, "herons"), await chat_of(world, bob, "geese")
+        channel = world.parts.connections.channels["web"]
+        assert isinstance(channel, HttpChannel)
+        assert channel.board(stays).messages
+        assert (await bob.post(f"/c/{gone}/delete")).status_code == 204
+        await world.clock.advance(5)
+        await world.answered()
+        assert (channel.board(gone).messages, len(channel.board(stays).messages)) == ([], 1)
+
+
+async def test_a_person_searches_so_often_and_no_more(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        bob, program = await world.browser(PERSON), await world.program(PERSON)
+        asked = [await bob.get("/chats", params={"q": "geese"}, headers=PIECE) for _ in range(SEARCHES_AT_ONCE)]
+        assert {each.status_code for each in asked} == {200}
+        assert (await program.get("/api/transcripts", params={"q": "geese"})).status_code == 429
+        assert (await (await world.browser(ADMIN)).get("/chats", params={"q": "a"}, headers=PIECE)).status_code == 200
+        await world.clock.advance(2)
+        assert (await program.get("/api/transcripts", params={"q": "geese"})).status_code == 200
 
 
 async def test_people_are_told_why_of_their_own_messages(tmp_path: Path) -> None:

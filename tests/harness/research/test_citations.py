@@ -56,6 +56,14 @@ def test_numbers_follow_the_order_of_the_report() -> None:
     assert checked.clean
 
 
+def test_only_a_list_of_sources_is_taken_out_and_what_stands_behind_it_stays() -> None:
+    report = "# T\n\nFirst [1].\n\n## Sources\n\n- [1] Tower 1\n2. https://a.example/2\n\n## Appendix\n\nMore [2]."
+    assert READ.check(report).text == "# T\n\nFirst [1].\n\n## Appendix\n\nMore [2]."
+    assert READ.check("First [1].\n\n## References\n[1]: https://a.example/1").text.strip() == "First [1]."
+    chapter = "First [1].\n\n## 来源\n\n病毒来自别处 [2]。"
+    assert READ.check(chapter).text == chapter
+
+
 def test_several_numbers_in_one_pair_of_brackets_are_parted() -> None:
     assert READ.check("Both [1, 2] and [3][4] and [^2].").text == "Both [1][2] and [3][4] and [2]."
 

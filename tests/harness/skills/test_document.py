@@ -163,7 +163,20 @@ def test_names_that_no_skill_may_have(name: str) -> None:
 
 
 @table(
-    "name", ["pd\u0444", "e\u0301", "\u0301a", "\uff41bc", "报告_x", "报告\u200b", "\u0661", "Отчёт", "\U0001b170" * 51]
+    "name",
+    [
+        "pd\u0444",
+        "e\u0301",
+        "\u0301a",
+        "\uff41bc",
+        "报告_x",
+        "报告\u200b",
+        "\u0661",
+        "Отчёт",
+        "\U0001b170" * 51,
+        "pdf\u115f",
+        "pdf\ufe0f",
+    ],
 )
 def test_names_that_look_like_others_or_can_be_written_otherwise_are_none(name: str) -> None:
     """A Cyrillic letter among Latin ones, a mark of its own, wide letters, unseen characters, other digits."""

@@ -175,3 +175,11 @@ async def test_without_the_setting_nobody_is_asked(site: Site) -> None:
     assert await rude.get(site.url("/text")) == "plain words"
     assert paths(site) == ["/text"]
     await rude.transport.aclose()
+
+
+def test_rules_are_kept_for_antler_and_everybody_alone() -> None:
+    others = "".join(f"user-agent: other-{number}\n" for number in range(2000))
+    rules = "".join(f"disallow: /{number}\n" for number in range(500))
+    robots = Robots(f"{others}{rules}user-agent: *\ndisallow: /closed\n")
+    assert (robots.allows("/7"), robots.allows("/closed")) == (True, False)
+    assert len(robots._rules) == 1
