@@ -152,10 +152,11 @@ def chats_router(parts: HttpParts) -> APIRouter:
     async def one(caller: SignedIn, chat: str) -> Conversation:
         """What goes on in one: whether the agent works there, at what, and what it waits for."""
         row = await record(caller, chat)
+        # Asked first: what does not arrive any more by then is among the turns, or answered.
+        arrives = await parts.store.read(lambda tx: programs.arrives(tx, row.account, chat))
         found, _ = await live.turns(caller, everybody=False)
         turns = tuple(each for each in found if each.conversation == row.key)
         asked = tuple(each for each in await requests.approvals(caller) if each.conversation == row.key)
-        arrives = await parts.store.read(lambda tx: programs.arrives(tx, row.account, chat))
         state = turns[0].state if turns else "queued" if arrives else "idle"
         return Conversation(
             chat=chat, thread_id=row.thread_id, title=row.title, state=state, turns=turns, approvals=asked
