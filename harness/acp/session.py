@@ -244,7 +244,8 @@ class _Pipe:
         self._sandbox = sandbox
         self._path = path
         self._sent = 0
-        self._rest = ""
+        self._line: list[str] = []
+        self._held = 0
         self._received: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self._last_words = ""
         self._one = asyncio.Lock()
@@ -295,8 +296,16 @@ class _Pipe:
             raise ConnectionError(f"a message to it cannot be kept: {written.code}")
 
     def _heard(self, text: str) -> None:
-        *lines, self._rest = (self._rest + text).split("\n")
-        self._rest = self._rest[-LONGEST_LINE:]
+        first, *others = text.split("\n")
+        self._line.append(first)
+        self._held += len(first)
+        if self._held > LONGEST_LINE:  # no message is so long: for the protocol this is its end
+            self._line, self._held = [], 0
+            self._received.put_nowait(None)
+        if not others:
+            return
+        *lines, rest = ["".join(self._line), *others]
+        self._line, self._held = [rest], len(rest)
         for line in lines:
             if line.startswith(f"{AT}ended "):
                 self._last_words = line.removeprefix(f"{AT}ended ").strip()

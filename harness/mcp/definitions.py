@@ -189,7 +189,7 @@ class RemoteTool:
     agents: tuple[str, ...] | None = None
 
     def is_for(self, agent: str) -> bool:
-        """Whether the operator keeps it from an agent, who else may have it as far as its type allows."""
+        """Whether the operator lets an agent have it, as far as the agent's type allows."""
         return self.agents is None or agent in self.agents
 
     def is_given(self, agent: str) -> bool:

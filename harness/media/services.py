@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import importlib
@@ -20,7 +21,7 @@ from harness.failures import BUSY, classify
 from harness.models.build import connected
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from harness.media.config import ImageSettings, SpeechSettings
@@ -113,7 +114,15 @@ class _Service:
         await self._http.aclose()
 
     async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """The answer. Asked again only where the service said that it did nothing. Raises MediaFailure."""
+        """The answer. Asked again only where the service said that it did nothing; all within the settings' time.
+        Raises MediaFailure."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._tried(ask)
+        except TimeoutError:
+            raise MediaFailure(self._section, Kind.TIMEOUT) from None
+
+    async def _tried(self, ask: Callable[[], Awaitable[T]]) -> T:
         for attempt in range(1, TRIES + 1):
             try:
                 return await ask()
@@ -164,15 +173,11 @@ class ImageService(_Service):
         here, there = urlsplit(self._settings.base_url), urlsplit(whole)
         if there.scheme != "https" and (there.scheme, there.netloc) != (here.scheme, here.netloc):
             raise ValueError("the picture is on another server without TLS")
-        content = bytearray()
-        async with self._http.stream("GET", whole) as answer:
+        # Where a redirection leads to, the service has not said.
+        async with self._http.stream("GET", whole, follow_redirects=False) as answer:
             if answer.status_code != 200:
                 raise ValueError(f"the picture's address answers {answer.status_code}")
-            async for part in answer.aiter_bytes():
-                content += part
-                if len(content) > MOST_BYTES:
-                    raise ValueError("the picture is too large")
-        return bytes(content)
+            return await _whole(answer.aiter_bytes())
 
 
 class SpeechService(_Service):
@@ -186,19 +191,19 @@ class SpeechService(_Service):
         """The recording of at most LONGEST_PART characters. audio_format: "mp3" or "opus" (in Ogg). Raises
         MediaFailure."""
         content = await self._asked(lambda: self._spoken(text, voice, audio_format))
-        if len(content) < 16 or len(content) > MOST_BYTES or content.lstrip()[:1] in (b"{", b"<"):
+        if len(content) < 16 or content.lstrip()[:1] in (b"{", b"<"):
             raise MediaFailure("speech", Kind.BAD_RESPONSE)
         return content
 
     async def _spoken(self, text: str, voice: str, audio_format: Any) -> bytes:
-        answer = await self._client.audio.speech.create(
+        async with self._client.audio.speech.with_streaming_response.create(
             model=self.settings.model,
             input=text,
             voice=voice,
             response_format=audio_format,
             extra_body=self.settings.options,
-        )
-        return answer.content
+        ) as answer:
+            return await _whole(answer.iter_bytes())
 
 
 def make_painter(settings: ImageSettings, route: Route, clock: Clock) -> Painter:
@@ -217,6 +222,16 @@ def make_painter(settings: ImageSettings, route: Route, clock: Clock) -> Painter
     if not callable(getattr(made, "paint", None)) or not callable(getattr(made, "close", None)):
         raise ToolSetupError(f"images.use: {settings.use} has no paint and close")
     return made
+
+
+async def _whole(parts: AsyncIterator[bytes]) -> bytes:
+    """What a service sends. Raises ValueError beyond MOST_BYTES, without reading on."""
+    content = bytearray()
+    async for part in parts:
+        content += part
+        if len(content) > MOST_BYTES:
+            raise ValueError("the file is too large")
+    return bytes(content)
 
 
 def _kind(error: Exception) -> Kind:
