@@ -1,4 +1,5 @@
-"""What a person chooses for a conversation: its model and agent, from a list with buttons, and its time zone."""
+"""What a person chooses for a conversation: its model and agent, from a list with buttons, its time zone,
+how much it is told of the work, and whether answers are spoken."""
 
 from __future__ import annotations
 
@@ -74,55 +75,56 @@ class TimezoneCommands:
         return sentence.format(zone=zone, time=local(self._clock.now(), zone))
 
 
-class VerboseCommands:
-    def __init__(self, answers: Answers) -> None:
-        self._answers = answers
-        self.commands: Mapping[str, CommandHandler] = {"verbose": self._verbose}
-        self.buttons: Mapping[str, ButtonKind] = {}
+@dataclass(frozen=True, slots=True)
+class _Switch:
+    """What `/NAME` shows and `/NAME VALUE` changes for a conversation. column: where the choice stands; words: its
+    texts, the values' among them."""
 
-    async def _verbose(self, conversation: Conversation, call: Call) -> None:
-        row, wanted, words = await conversation.row(call.message), call.line.arguments.strip().casefold(), call.texts
-        usual = call.progress
-        if wanted not in (*get_args(Progress), DEFAULT):
-            known = words.verbose["unknown"] if wanted else words.verbose["shown"]
-            return await self._answers.say(call, known.format(state=words.verbose[row.progress or usual]), "/verbose")
+    name: str
+    column: Literal["progress", "voice"]
+    values: tuple[str, ...]
+    action: Action
+    words: Callable[[Texts], Mapping[str, str]]
+
+    async def use(self, answers: Answers, conversation: Conversation, call: Call, usual: str) -> None:
+        """usual: the value where nobody has chosen."""
+        row, words = await conversation.row(call.message), self.words(call.texts)
+        wanted = call.line.arguments.strip().casefold()
+        if wanted not in (*self.values, DEFAULT):
+            state = words[getattr(row, self.column) or usual]
+            known = words["unknown"] if wanted else words["shown"]
+            return await answers.say(call, known.format(state=state), self.name)
         if not call.may_control:
-            return await self._answers.say(call, words.not_allowed, "not allowed")
+            return await answers.say(call, call.texts.not_allowed, "not allowed")
         chosen = None if wanted == DEFAULT else wanted
-        text = words.verbose["changed"].format(state=words.verbose[chosen or usual])
-        await self._answers.say(
-            call, text, "/verbose", also=lambda tx: conversations.choose(tx, conversation.key, "progress", chosen)
+        text = words["changed"].format(state=words[chosen or usual])
+        await answers.say(
+            call, text, self.name, also=lambda tx: conversations.choose(tx, conversation.key, self.column, chosen)
         )
         conversation.forget_row()
-        log_act(Action.PROGRESS, call, conversation, what=wanted)
+        log_act(self.action, call, conversation, what=wanted)
 
 
-class VoiceCommands:
+_PROGRESS = _Switch("/verbose", "progress", get_args(Progress), Action.PROGRESS, lambda texts: texts.verbose)
+_VOICE = _Switch("/voice", "voice", ("on", "off"), Action.VOICE, lambda texts: texts.voice)
+
+
+class SwitchCommands:
     """speaking: what speaks answers."""
 
     def __init__(self, answers: Answers, speaking: SpokenAnswers) -> None:
         self._answers = answers
         self._speaking = speaking
-        self.commands: Mapping[str, CommandHandler] = {"voice": self._voice}
+        self.commands: Mapping[str, CommandHandler] = {"verbose": self._verbose, "voice": self._voice}
         self.buttons: Mapping[str, ButtonKind] = {}
 
+    async def _verbose(self, conversation: Conversation, call: Call) -> None:
+        await _PROGRESS.use(self._answers, conversation, call, call.progress)
+
     async def _voice(self, conversation: Conversation, call: Call) -> None:
-        row, wanted, words = await conversation.row(call.message), call.line.arguments.strip().casefold(), call.texts
         if not self._speaking.works:
-            return await self._answers.say(call, words.voice["none"], "/voice")
-        usual = "on" if self._speaking.usual else "off"
-        if wanted not in ("on", "off", DEFAULT):
-            known = words.voice["unknown"] if wanted else words.voice["shown"]
-            return await self._answers.say(call, known.format(state=words.voice[row.voice or usual]), "/voice")
-        if not call.may_control:
-            return await self._answers.say(call, words.not_allowed, "not allowed")
-        chosen = None if wanted == DEFAULT else wanted
-        text = words.voice["changed"].format(state=words.voice[chosen or usual])
-        await self._answers.say(
-            call, text, "/voice", also=lambda tx: conversations.choose(tx, conversation.key, "voice", chosen)
-        )
-        conversation.forget_row()
-        log_act(Action.VOICE, call, conversation, what=wanted)
+            return await self._answers.say(call, call.texts.voice["none"], "/voice")
+        await _VOICE.use(self._answers, conversation, call, "on" if self._speaking.usual else "off")
 
 
 def _near(wanted: str) -> str:

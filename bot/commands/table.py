@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bot.access import pairing
 from bot.commands.access import AccessCommands, SignInCommands
 from bot.commands.approvals import ApprovalCommands, QuestionCommands
-from bot.commands.choosing import TimezoneCommands, VerboseCommands, VoiceCommands, agent_commands, model_commands
+from bot.commands.choosing import SwitchCommands, TimezoneCommands, agent_commands, model_commands
 from bot.commands.deleting import DeletingCommands
 from bot.commands.group import Answers
 from bot.commands.knowledge import KnowledgeCommands
@@ -93,8 +93,7 @@ def make_commands(
             SkillCommands(answers, ports.skills, agents.agent_of),
             MemoryCommands(answers, memory, store, pictures, clock),
             TimezoneCommands(answers, clock, spending.days),
-            VerboseCommands(answers),
-            VoiceCommands(answers, ports.speaking),
+            SwitchCommands(answers, ports.speaking),
             ReminderCommands(answers, schedules, clock, spending.days),
             AccessCommands(answers, editor, clock),
             SignInCommands(answers, signins),
