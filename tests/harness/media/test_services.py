@@ -61,9 +61,10 @@ async def test_a_picture_may_be_an_address_of_the_same_server(media: MediaSimula
     assert (await painted(media, "sim-url")).content == picture("deer")
 
 
-async def test_an_address_elsewhere_without_tls_is_not_fetched(media: MediaSimulator) -> None:
+@pytest.mark.parametrize("model", ["sim-elsewhere", "sim-moved"])
+async def test_an_address_elsewhere_without_tls_is_not_fetched(media: MediaSimulator, model: str) -> None:
     with pytest.raises(MediaFailure) as failure:
-        await painted(media, "sim-elsewhere")
+        await painted(media, model)
     assert failure.value.kind is FailureKind.BAD_RESPONSE
 
 
@@ -88,6 +89,18 @@ async def test_only_what_did_nothing_is_asked_again(
     assert "images" in str(failure.value) or kind not in (FailureKind.AUTH, FailureKind.CONNECTION)
     assert media.api_key not in str(failure.value)
     assert len(await media.asked(GENERATE)) == asked
+
+
+async def test_all_tries_together_end_in_time(media: MediaSimulator) -> None:
+    await media.fail(GENERATE, faults.error(503, retry_after="1"), times=3)
+    asked = {"model": "sim-image", "base_url": media.base_url, "api_key": media.api_key, "timeout": 1.5}
+    service = ImageService(ImageSettings.model_validate(asked), DIRECT, SystemClock())
+    try:
+        with pytest.raises(MediaFailure) as failure:
+            await service.paint(DEER)
+    finally:
+        await service.close()
+    assert failure.value.kind is FailureKind.TIMEOUT
 
 
 async def test_a_class_of_the_operators_own_paints() -> None:

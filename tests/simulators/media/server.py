@@ -54,6 +54,7 @@ class MediaServer(FaultyServer[Record, Fault]):
         app.router.add_post("/v1/audio/{method:speech}", self._serve)
         app.router.add_get("/v1/models", self._models)
         app.router.add_get("/pictures/{prompt}", self._picture)
+        app.router.add_get("/moved", _moved)
         faults = FaultRoutes(self.faults, Fault, self.released, account=lambda spec: str(spec["client"]))
         add_routes(app, JournalRoutes(self.journal), faults)
         return app
@@ -136,9 +137,16 @@ def _painted(fields: dict[str, Any]) -> web.Response:
     data = [{"b64_json": base64.b64encode(content).decode()}]
     if fields["model"] == "sim-url":
         data = [{"url": f"/pictures/{fields['prompt']}"}]
+    if fields["model"] == "sim-moved":
+        data = [{"url": "/moved"}]
     if fields["model"] == "sim-elsewhere":
         data = [{"url": "http://pictures.example/deer.png"}]
     return web.json_response({"created": 1_700_000_000, "data": data, "usage": usage})
+
+
+async def _moved(request: web.Request) -> web.Response:
+    """A picture that is to be looked for at another address."""
+    raise web.HTTPFound("/pictures/deer")
 
 
 _DETAILS = {"text_tokens": 10, "image_tokens": 0}
