@@ -1,4 +1,5 @@
-"""A private PostgreSQL server for tests: Debian's programs, a Unix socket in a temporary folder, no TCP."""
+"""A private PostgreSQL server for tests: Debian's programs, a Unix socket in a temporary folder, no TCP. One with
+pgvector, which Debian 12 does not have, comes from a Python package."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -31,10 +33,13 @@ class PostgresMissing(RuntimeError):
 
 
 class PostgresServer:
-    """One cluster of its own; `database()` makes a new empty database and returns its URL."""
+    """One cluster of its own; `database()` makes a new empty database and returns its URL.
 
-    def __init__(self) -> None:
-        self._programs = _find_programs()
+    programs: folder of the server's programs; None: Debian's newest.
+    """
+
+    def __init__(self, programs: Path | None = None) -> None:
+        self._programs = programs or _find_programs()
         self._prefix = _as_unprivileged()
         self._names = (f"test_{number}" for number in count(1))
         self._root = Path()
@@ -106,6 +111,21 @@ def postgres_server() -> Iterator[PostgresServer]:
         missing(str(error))
     with server:
         yield server
+
+
+def pgvector_server() -> Iterator[PostgresServer]:
+    """The body of a fixture: a server in whose databases `CREATE EXTENSION vector` works."""
+    package = find_spec("pgserver")
+    if package is None or package.origin is None:
+        missing("no server with pgvector (pip install pgserver)")
+    with tempfile.TemporaryDirectory(prefix="antler-pgvector-") as folder:
+        # A copy: the server's user may not get into the folder of this checkout.
+        Path(folder).chmod(0o755)
+        packages = Path(package.origin).parents[1]
+        for part in ("pgserver", "pgserver.libs"):  # side by side: the programs look for their libraries there
+            shutil.copytree(packages / part, f"{folder}/{part}")
+        with PostgresServer(Path(folder) / "pgserver/pginstall/bin") as server:
+            yield server
 
 
 def _find_programs() -> Path:

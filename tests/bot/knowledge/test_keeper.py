@@ -20,10 +20,11 @@ from bot.store.knowledge import EVERYBODYS, Scope
 from harness.knowledge.config import KnowledgeSettings
 from harness.knowledge.embeddings import unit
 from tests.simulators.knowledge.services import KEY, Embedding, meaning, texts_asked
+from tests.simulators.postgres import pgvector_server
 from tests.simulators.web.site import Site
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from bot.store.knowledge import DocumentRow
@@ -31,12 +32,6 @@ if TYPE_CHECKING:
 
 ANN, BOB, GROUP, OTHER = "telegram:1", "telegram:2", "telegram:-5", "telegram:-6"
 CANARY = "zebra4711"
-PGVECTOR = (
-    "CREATE DOMAIN vector AS real[]",
-    "CREATE FUNCTION distance(a vector, b vector) RETURNS float8 LANGUAGE sql IMMUTABLE AS "
-    "'SELECT 1 - sum(x * y) FROM unnest(a::real[], b::real[]) AS t(x, y)'",
-    "CREATE OPERATOR <=> (LEFTARG = vector, RIGHTARG = vector, FUNCTION = distance)",
-)
 
 
 @asynccontextmanager
@@ -268,16 +263,24 @@ async def test_what_a_crash_cut_short_is_read_again(store: Store, tmp_path: Path
         assert await found(made, "boat") == ["The red boat."]
 
 
+@pytest.fixture
+def pgvector() -> Iterator[PostgresServer]:
+    yield from pgvector_server()
+
+
 @pytest.mark.postgres
-async def test_pgvector_is_asked_where_it_is_there(postgres: PostgresServer, tmp_path: Path) -> None:
-    """A stand-in with pgvector's names for its type and its cosine distance, which not every machine has."""
-    store = await Store.open(postgres.database(), clock=SystemClock())
-    await store.write(lambda tx: [tx.exec_driver_sql(statement) for statement in PGVECTOR])
+async def test_pgvector_is_asked_where_it_is_there(pgvector: PostgresServer, tmp_path: Path) -> None:
+    store = await Store.open(pgvector.database(), clock=SystemClock())
     async with kept(store, tmp_path) as made:
         for name in ("a", "b", "c"):
             await add(made, f"note {name}", name=f"{name}.md")
     vectors = [(1, unit([1, 0])), (2, unit([0, 1])), (3, unit([1, 1, 1]))]
     await store.write(lambda tx: knowledge.set_vectors(tx, "m", vectors))
-    found = await store.read(lambda tx: knowledge.by_vector(tx, unit([1, 5]), "m", Scope((GROUP,))))
+
+    async def nearest() -> list[int] | None:
+        return await store.read(lambda tx: knowledge.by_vector(tx, unit([1, 5]), "m", Scope((GROUP,))))
+
+    assert await nearest() is None
+    await store.write(lambda tx: tx.exec_driver_sql("CREATE EXTENSION vector"))
+    assert await nearest() == [2, 1]  # one of another length is left out
     await store.close()
-    assert found == [2, 1]  # one of another length is left out
