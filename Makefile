@@ -122,10 +122,10 @@ $(VENV)/.installed-browser: $(VENV)/.installed-dev
 	@if $(PIP) --only-binary :all: --group browser </dev/null >&2; then touch $@; \
 	  else echo "No playwright for this machine: tests/browser is left out." >&2; fi
 
-# LangGraph's client for JavaScript, for one test. Its lock file holds versions and digests, and no addresses.
+# Programs for Node that two tests use. Their lock file holds versions and digests, and no addresses.
 JAVASCRIPT := tests/flow/javascript
 $(VENV)/.installed-node: $(JAVASCRIPT)/package.json $(JAVASCRIPT)/package-lock.json | $(BIN)/python
 	@mkdir -p $(VENV)/javascript && cp $^ $(VENV)/javascript/
 	@if cd $(VENV)/javascript && npm ci --ignore-scripts --no-audit --no-fund --loglevel error </dev/null >&2; \
 	  then touch $(CURDIR)/$@; \
-	  else echo "No npm, or not its packages: tests/flow/test_api_javascript.py is left out." >&2; fi
+	  else echo "No npm, or not its packages: tests/flow/test_api_javascript.py and test_acp_programs.py are left out." >&2; fi

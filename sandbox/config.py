@@ -54,7 +54,7 @@ class SandboxLimits(Section):
     processes: int = Field(default=48, ge=4, le=10_000, description="Processes and threads at a time")
     cpu_seconds: int = Field(default=600, ge=1, le=86_400, description="Processor time of one process")
     cpus: float = Field(default=2.0, gt=0, le=1024, description="Cores, where that can be held")
-    open_files: int = Field(default=128, ge=32, le=100_000, description="Open files of one process")
+    open_files: int = Field(default=1024, ge=32, le=100_000, description="Open files of one process")
     file_mb: int = Field(default=256, ge=1, le=1 << 20, description="The largest file that can be written")
     disk_mb: int = Field(default=1024, ge=8, le=1 << 24, description="All files of the thread")
     inodes: int = Field(default=100_000, ge=100, le=10_000_000, description="Files and folders of the thread")
