@@ -22,6 +22,7 @@ from bot.store.knowledge import EVERYBODYS
 from bot.texts.markdown import plain
 from channels.message import INBOUND_EVENT, Message
 from harness.knowledge.config import LONGEST_NAME
+from harness.knowledge.port import Asker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -149,6 +150,9 @@ class KnowledgeCommands:
             else:
                 told.append(say["added"].format(name=label, collection=plain(collection), count=row.passages))
                 log_act(Action.KNOWLEDGE_ADD, call, conversation, what=collection)
+        payer = Asker(owner=record.owner, speaker=call.person, conversation=record.key)
+        if budget := await self._knowledge.vectors_wait_for(payer):
+            told.append(say["by_words"].format(key=budget))
         await self._say(call, "\n".join(told))
 
     async def _added(self, addition: Addition, what: str | InputFile) -> DocumentRow:

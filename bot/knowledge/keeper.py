@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.knowledge.reading import AGAIN, Reading, Unreadable, content_of, files_in
-from bot.knowledge.searching import FOLDER, PAGE, Searcher
+from bot.knowledge.searching import FOLDER, PAGE, Searcher, SpendingBill
 from bot.store import knowledge
 from bot.store.knowledge import EVERYBODYS, DocumentRow
 from harness.knowledge.passages import passages_of
@@ -25,7 +25,7 @@ from harness.knowledge.words import words_of
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -36,17 +36,16 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.store import Store
     from bot.store.retrying import RetryingStore
+    from bot.usage.report import Spending
     from harness.knowledge.config import FolderSettings, KnowledgeSettings
     from harness.knowledge.embeddings import Embeddings
     from harness.knowledge.passages import Passage
-    from harness.knowledge.port import Looked
+    from harness.knowledge.port import Asker, Looked
 
 log = logging.getLogger(__name__)
 MEGABYTE = 1_000_000
 PORTION = 100
 """Passages that are written in one transaction."""
-EMBEDDED = 64
-"""Passages for which vectors are made at a time."""
 REFRESHED = 500
 """Addresses that are read again at a time."""
 ARRIVING = ".knowledge-"
@@ -89,14 +88,17 @@ class Progress:
 class Knowledge:
     """troubles: by the name of a folder, or "embeddings": why it is not up to date, for operators."""
 
-    def __init__(self, settings: Settings, store: RetryingStore | Store, sandboxes: Sandboxes) -> None:
+    def __init__(
+        self, settings: Settings, store: RetryingStore | Store, sandboxes: Sandboxes, spending: Spending
+    ) -> None:
         self._store = store
         self._clock = store.clock
         self._settings = settings
         self._reading = Reading(settings, sandboxes, store.clock)
-        self._searcher = Searcher(settings, store)
+        self._bill = SpendingBill(spending)
+        self._searcher = Searcher(settings, store, self._bill)
         self._wake = asyncio.Event()
-        self._looking = asyncio.Lock()
+        self._looking, self._embedding = asyncio.Lock(), asyncio.Lock()
         self._anew = False
         self.progress = Progress()
         self.troubles: dict[str, str] = {}
@@ -334,46 +336,84 @@ class Knowledge:
                 if problem.problem != "gone" and await self._known(addition) is not None:
                     await self._note_problem(addition, problem)
 
-    async def embed(self) -> None:
-        """Make the vectors that are missing, until there are none or the endpoint fails."""
-        while (endpoint := await self._searcher.endpoint()) is not None:
-            rows = await self._store.read(lambda tx: knowledge.without_vector(tx, endpoint.name, EMBEDDED))
-            if not rows:
-                self.troubles.pop("embeddings", None)
-                return
-            try:
-                made = await self._vectors(endpoint, rows)
-            except KnowledgeFailed as failure:
-                self._trouble("embeddings", str(failure))
-                return
-            await self._store.write(lambda tx, made=made: knowledge.set_vectors(tx, endpoint.name, made))  # type: ignore[misc]
+    # Vectors.
 
-    async def _vectors(
-        self, endpoint: Embeddings, rows: Sequence[tuple[int, str]]
-    ) -> list[tuple[int, array[float] | None]]:
-        """One for each; None for a text that the model does not take by itself. Raises KnowledgeFailed."""
+    async def embed(self) -> None:
+        """Make the vectors that are missing, until there are none, the endpoint fails, or the budgets are used up of
+        all who would pay."""
+        held: dict[Asker, str] = {}
+        async with self._embedding:
+            while (endpoint := await self._searcher.endpoint()) is not None:
+                lacking = await self._store.read(lambda tx, model=endpoint.name: knowledge.lacking_vectors(tx, model))  # type: ignore[misc]
+                payers = [payer for payer in lacking if payer not in held]
+                if not payers:
+                    return self._note_budgets(held)
+                try:
+                    held |= await self._embed_for(payers, endpoint)
+                except KnowledgeFailed as failure:
+                    return self._trouble("embeddings", str(failure))
+
+    async def _embed_for(self, payers: Sequence[Asker], endpoint: Embeddings) -> dict[Asker, str]:
+        """One request for each in turn, as long as the settings hold; returns whose budget is used up, and its key."""
+        held: dict[Asker, str] = {}
+        last = dict.fromkeys(payers, 0)
+        while last and await self._searcher.endpoint() is endpoint:
+            for payer, after in list(last.items()):
+                rows = await self._without_vector(endpoint, payer, after)
+                try:
+                    await self._make_vectors(endpoint, rows, payer)
+                except KnowledgeFailed as failure:
+                    if not failure.budget:
+                        raise
+                    held[payer], rows = failure.budget, []
+                if rows:
+                    last[payer] = rows[-1][0]
+                else:
+                    del last[payer]
+        return held
+
+    async def _without_vector(self, endpoint: Embeddings, payer: Asker, after: int) -> list[tuple[int, str]]:
+        model, limit = endpoint.name, endpoint.at_once
+        return await self._store.read(lambda tx: knowledge.without_vector(tx, model, payer, after, limit))
+
+    async def _make_vectors(self, endpoint: Embeddings, rows: Sequence[tuple[int, str]], payer: Asker) -> None:
+        """Texts that are refused together are tried in halves; one that is refused by itself has no vector. Raises
+        KnowledgeFailed."""
+        vectors: Sequence[array[float] | None]
         try:
-            vectors = await endpoint.vectors([text for _, text in rows], "")
+            vectors = await endpoint.vectors([text for _, text in rows], payer)
         except KnowledgeFailed as failure:
             if not failure.refused:
                 raise
-            if len(rows) == 1:
-                log.warning("the knowledge has a passage without a vector: %s", failure)
-                return [(rows[0][0], None)]
-            half = len(rows) // 2
-            return [*await self._vectors(endpoint, rows[:half]), *await self._vectors(endpoint, rows[half:])]
-        return [(known, vector) for (known, _), vector in zip(rows, vectors, strict=True)]
+            if len(rows) > 1:
+                half = len(rows) // 2
+                await self._make_vectors(endpoint, rows[:half], payer)
+                return await self._make_vectors(endpoint, rows[half:], payer)
+            log.warning("the knowledge has a passage without a vector: %s", failure)
+            vectors = [None]
+        made = [(known, vector) for (known, _), vector in zip(rows, vectors, strict=True)]
+        if made:
+            await self._store.write(lambda tx: knowledge.set_vectors(tx, endpoint.name, made))
+
+    def _note_budgets(self, held: Mapping[Asker, str]) -> None:
+        if held:
+            keys = ", ".join(sorted(set(held.values())))
+            self._trouble("embeddings", f"passages have no vectors yet, since budgets are used up: {keys}")
+        else:
+            self.troubles.pop("embeddings", None)
+
+    async def vectors_wait_for(self, payer: Asker) -> str:
+        """Key of the used-up budget for which vectors of what is added now have to wait, "" where they need not."""
+        return await self._bill.overdraft(payer) if self.settings.embeddings is not None else ""
 
     def _trouble(self, name: str, why: str) -> None:
         if self.troubles.get(name) != why:
             log.warning("knowledge %s is not up to date: %s", name, why)
         self.troubles[name] = why
 
-    async def search(
-        self, query: str, *, owner: str, collections: Sequence[str], whose: str, is_group: bool = False
-    ) -> Looked:
+    async def search(self, query: str, asker: Asker, collections: Sequence[str] = ()) -> Looked:
         """See harness.knowledge.port.KnowledgeBase."""
-        return await self._searcher.search(query, owner=owner, collections=collections, whose=whose, is_group=is_group)
+        return await self._searcher.search(query, asker, collections)
 
     async def close(self) -> None:
         """Give back connections and processes."""

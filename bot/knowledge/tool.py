@@ -18,9 +18,11 @@ from bot.knowledge.searching import FOLDER, PAGE
 from bot.store import Store
 from bot.store.identity import folder_name
 from bot.store.knowledge import EVERYBODYS
+from bot.store.retrying import RetryingStore
 from bot.texts import DEFAULT, texts_for
 from bot.texts.commands import unmarked
-from harness.knowledge.port import KnowledgeFailed
+from bot.usage.report import make_spending
+from harness.knowledge.port import Asker, KnowledgeFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,7 +129,7 @@ class KnowledgeTool:
     async def _ask(self, question: str, collection: str) -> dict[str, Any]:
         chosen = (collection,) if collection else ()
         try:
-            looked = await self._knowledge.search(question, owner=EVERYBODYS, collections=chosen, whose="")
+            looked = await self._knowledge.search(question, Asker(owner=EVERYBODYS), chosen)
         except KnowledgeFailed as failure:
             return {"text": str(failure), "done": False}
         if looked.unknown:
@@ -148,9 +150,12 @@ def run(settings: Settings, do: Verb, what: str = "", collection: str = "", *, a
 
 async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
     """Do it with a sandbox of its own, for what has to be converted."""
-    store = await Store.open(settings.database_url, clock=SystemClock())
+    clock = SystemClock()
+    store = await Store.open(settings.database_url, clock=clock)
     sandboxes = Sandboxes(settings.sandbox, settings.data_dir, settings.network_route)
-    kept = Knowledge(settings, store, sandboxes)
+    retrying = RetryingStore(store, clock)
+    spending = make_spending(retrying, clock, settings.budgets, settings.prices, settings.zone)
+    kept = Knowledge(settings, store, sandboxes, spending)
     try:
         if request.get("do") in ("add", "reindex"):
             await sandboxes.start()

@@ -316,9 +316,12 @@ class Settings(BaseSettings):
 
     @property
     def prices(self) -> dict[str, PriceSettings]:
-        """The prices of the models that have one, and of the services of pictures and speech, by name."""
-        makers = [maker for maker in (self.images, self.speech) if maker is not None]
-        priced = [*((model.name, model.price) for model in self.models), *((m.name, m.token_price) for m in makers)]
+        """The prices of the models that have one, and of the services of pictures, speech and embeddings, by name."""
+        makers = (self.images, self.speech, *self.knowledge.endpoints.values())
+        priced = [
+            *((model.name, model.price) for model in self.models),
+            *((m.name, m.token_price) for m in makers if m),
+        ]
         return {name: price for name, price in priced if price is not None}
 
     def secrets(self) -> frozenset[str]:

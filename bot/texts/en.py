@@ -878,6 +878,7 @@ EN = Texts(
         "reading": "⏳ Reading {name} ({number} of {count}) …",
         "added": "✅ {name}: added to {collection}, passages: {count}",
         "not_added": "⚠️ {name}: {problem}",
+        "by_words": "ℹ️ It is found by its words alone until there is room again in the budget `{key}`.",
         "removed": "Removed ({count}): {names}",
         "nothing": "There is nothing to remove.",
         "unknown_number": "There is no number {number} in the list. `/knowledge` shows the list.",

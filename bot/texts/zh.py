@@ -802,6 +802,7 @@ ZH = Texts(
         "reading": "⏳ 正在读取 {name}（第 {number} 份，共 {count} 份）……",
         "added": "✅ {name}：已加入 {collection}，共 {count} 段",
         "not_added": "⚠️ {name}：{problem}",
+        "by_words": "ℹ️ 预算 `{key}` 恢复之前，只能按字词检索到它。",
         "removed": "已移除（{count}）：{names}",
         "nothing": "没有可移除的资料。",
         "unknown_number": "列表里没有编号 {number}。`/knowledge` 可查看列表。",

@@ -9,6 +9,7 @@ from bot.store import accounts
 from bot.texts.en import EN
 from channels.message import Attachment, Quote
 from harness.knowledge.config import KnowledgeSettings
+from harness.knowledge.port import Asker
 from tests.bot.core import ANN, BOB, Core, core
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ async def said(
 
 
 async def finds(c: Core, query: str, owner: str) -> list[str]:
-    looked = await c.parts.knowledge.search(query, owner=owner, collections=(), whose=ANN)
+    looked = await c.parts.knowledge.search(query, Asker(owner=owner, speaker=ANN))
     return [hit.text for hit in looked.hits]
 
 

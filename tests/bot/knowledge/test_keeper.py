@@ -14,11 +14,16 @@ from bot.files.sandboxes import Sandboxes
 from bot.knowledge.keeper import FILE, MAIN, Addition, Knowledge, LimitReached
 from bot.knowledge.reading import Unreadable
 from bot.settings import Settings
-from bot.store import Store, forgetting, knowledge
+from bot.store import Store, conversations, forgetting, knowledge, usage
 from bot.store.forgetting import DeletionKind, DeletionRow
 from bot.store.knowledge import EVERYBODYS, Scope
+from bot.store.retrying import RetryingStore
+from bot.store.usage import NANO
+from bot.usage.report import make_spending
 from harness.knowledge.config import KnowledgeSettings
 from harness.knowledge.embeddings import unit
+from harness.knowledge.port import Asker
+from harness.text.tokens import tokens
 from tests.simulators.knowledge.services import KEY, Embedding, meaning, texts_asked
 from tests.simulators.web.site import Site
 
@@ -40,18 +45,21 @@ PGVECTOR = (
 
 
 @asynccontextmanager
-async def kept(store: Store, folder: Path, **settings: Any) -> AsyncIterator[Knowledge]:
+async def kept(store: Store, folder: Path, *, budgets: Any = None, **settings: Any) -> AsyncIterator[Knowledge]:
     sandbox = {"use": "off"}
     base = Settings.default(folder)
     whole = base.model_copy(
         update={
             "sandbox": type(base.sandbox).model_validate(sandbox),
             "knowledge": KnowledgeSettings.model_validate({"enabled": True, **settings}),
+            "budgets": type(base.budgets).model_validate(budgets or {}),
         }
     )
     sandboxes = Sandboxes(whole.sandbox, folder)
     await sandboxes.start()
-    made = Knowledge(whole, store, sandboxes)
+    clock = store.clock
+    spending = make_spending(RetryingStore(store, clock), clock, whole.budgets, whole.prices, whole.zone)
+    made = Knowledge(whole, store, sandboxes, spending)
     try:
         yield made
     finally:
@@ -64,7 +72,7 @@ async def add(made: Knowledge, text: str, owner: str = GROUP, name: str = "note.
 
 
 async def found(made: Knowledge, query: str, owner: str = GROUP, *collections: str) -> list[str]:
-    looked = await made.search(query, owner=owner, collections=collections, whose=ANN)
+    looked = await made.search(query, Asker(owner=owner, speaker=ANN), collections)
     return [hit.text for hit in looked.hits]
 
 
@@ -80,9 +88,9 @@ async def test_words_find_whose_they_are(store: Store, tmp_path: Path) -> None:
         assert set(await found(made, CANARY, ANN)) == {f"The {CANARY} is private.", f"The {CANARY} is for everybody."}
         assert await found(made, CANARY, GROUP, "HANDBOOK") == [f"The {CANARY} is for everybody."]
         async with kept(store, tmp_path, groups=False) as without:
-            looked = await without.search(CANARY, owner=GROUP, collections=(), whose=ANN, is_group=True)
+            looked = await without.search(CANARY, Asker(owner=GROUP, speaker=ANN, is_group=True))
             assert [hit.text for hit in looked.hits] == [everybodys]
-        nothing = await made.search(CANARY, owner=OTHER, collections=(MAIN,), whose=BOB)
+        nothing = await made.search(CANARY, Asker(owner=OTHER, speaker=BOB), (MAIN,))
         assert (nothing.hits, nothing.unknown, nothing.collections) == ((), (MAIN,), ("handbook",))
 
 
@@ -121,9 +129,65 @@ async def test_meaning_finds_what_words_do_not(store: Store, tmp_path: Path) -> 
             await made.look()
             assert len(texts_asked(simulator)) == asked_before
             simulator.status = 500
-            looked = await made.search("fuel", owner=GROUP, collections=(), whose=ANN)
+            looked = await made.search("fuel", Asker(owner=GROUP, speaker=ANN))
             assert [hit.text for hit in looked.hits] == ["An automobile needs fuel."]
             assert "embeddings endpoint" in looked.missing[0]
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_vectors_are_paid_for_by_who_adds_and_who_asks(store: Store, tmp_path: Path, tells: bool) -> None:
+    simulator = Embedding()
+    simulator.tells_usage = tells
+    now = store.clock.now()
+    ann = await store.write(lambda tx: conversations.ensure(tx, "telegram:1/dm", "telegram", ANN, now))
+    async with Site(own=simulator.answers()).serve() as site:
+        price = {"input": 1000.0, "currency": "EUR"}
+        settings = {"base_url": site.url("/v1"), "model": "small", "api_key": KEY, "price": price}
+        async with kept(store, tmp_path, embeddings=settings) as made:
+            await add(made, "An automobile needs fuel.", ANN)
+            await add(made, "A boat needs wind.", added_by=BOB)
+            await add(made, "For everybody.", EVERYBODYS, added_by="")
+            await made.look()
+            text = "How many cars are there?"
+            await made.search(text, Asker(owner=GROUP, speaker=BOB, conversation=GROUP, run_id="r", thread_id="t"))
+    by_ann = await store.read(lambda tx: usage.spent(tx, speaker=ANN, conversation=ann.key))
+    by_bob = await store.read(lambda tx: usage.spent(tx, speaker=BOB))
+    asked = await store.read(lambda tx: usage.spent(tx, run_id="r", thread_id="t", conversation=GROUP, speaker=BOB))
+    whole = await store.read(usage.spent)
+    if tells:
+        assert (by_ann.tokens, asked.tokens, by_bob.tokens, whole.tokens) == (4, 5, 9, 15)
+    else:
+        assert asked.tokens == tokens(text)
+    assert whole.costs == {"EUR": whole.tokens * NANO // 1000}
+
+
+async def test_a_used_up_budget_stops_its_owners_vectors_alone(store: Store, tmp_path: Path) -> None:
+    simulator = Embedding()
+    async with Site(own=simulator.answers()).serve() as site:
+        settings = {"base_url": site.url("/v1"), "model": "small", "api_key": KEY, "at_once": 1}
+        budgets = {"speaker_day": {"tokens": 8}}
+        async with kept(store, tmp_path, budgets=budgets, embeddings=settings) as made:
+            for number in range(3):
+                await add(made, f"An automobile needs fuel, {number}.", ANN, name=f"{number}.md")
+            await add(made, "A boat needs wind.", added_by=BOB)
+            await add(made, "The harbour is green, since last week, and wide, too.", EVERYBODYS, added_by="")
+            await add(made, "The harbour is small.", EVERYBODYS, name="small.md", added_by="")
+            await made.look()
+            assert len([text for text in texts_asked(simulator) if "automobile" in text]) == 2
+            assert "A boat needs wind." in texts_asked(simulator)
+            assert "The harbour is small." in texts_asked(simulator)  # nobody's: the budget of all together alone
+            assert "budgets.speaker_day.tokens" in made.troubles["embeddings"]
+            assert await made.vectors_wait_for(Asker(owner=ANN, speaker=ANN)) == "budgets.speaker_day.tokens"
+            assert await made.vectors_wait_for(Asker(owner=GROUP, speaker=BOB)) == ""
+            looked = await made.search("automobile", Asker(owner=ANN, speaker=ANN))
+            assert len(looked.hits) == 3
+            assert "the budget budgets.speaker_day.tokens is used up" in looked.missing[0]
+        # With more room they are made, and only those that were missing.
+        before = len(texts_asked(simulator))
+        async with kept(store, tmp_path, embeddings=settings) as made:
+            await made.look()
+            assert len(texts_asked(simulator)) == before + 1
+            assert "embeddings" not in made.troubles
 
 
 async def test_a_folder_is_followed(store: Store, tmp_path: Path) -> None:
@@ -138,7 +202,7 @@ async def test_a_folder_is_followed(store: Store, tmp_path: Path) -> None:
     settings = {"folders": [{"name": "handbook", "path": str(folder), "url": "https://files.example.org/h/"}]}
     async with kept(store, tmp_path, **settings) as made:
         await made.look()
-        looked = await made.search("boat", owner=OTHER, collections=(), whose=BOB)
+        looked = await made.search("boat", Asker(owner=OTHER, speaker=BOB))
         assert {hit.address for hit in looked.hits} == {
             "https://files.example.org/h/deep/a.md#:~:text=Boats",
             "https://files.example.org/h/b.txt#:~:text=The%20blue%20boat.",

@@ -67,9 +67,12 @@ async def test_what_the_doctor_finds(tmp_path: Path) -> None:
         examined = Examined(settings=settings, file=None, gateway=None, served=False, fix=False)
         here, gone, _ = await parts.knowledge(examined)
         vectors, one, two = await online.knowledge(examined)
+        embedding.tells_usage = False
+        _, estimated, *_ = await online.knowledge(examined)
     assert (here.severity, gone.severity) == (Severity.OK, Severity.ERROR)
     assert gone.what == "knowledge.folders[1].path"
     assert vectors.says == "small makes vectors of 64 numbers"
+    assert "cost are estimated" in estimated.says
     assert (one.severity, two.severity) == (Severity.OK, Severity.ERROR)
     assert "refuses the key" in two.says
     assert "wrong-key" not in str(two)

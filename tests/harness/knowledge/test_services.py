@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from harness.knowledge.config import KnowledgeSettings
 from harness.knowledge.embeddings import Embeddings
-from harness.knowledge.port import KnowledgeFailed
+from harness.knowledge.port import Asker, KnowledgeFailed, Unbilled
 from harness.knowledge.services import make_services
 from tests.simulators.knowledge.services import (
     DATASET,
@@ -46,6 +46,9 @@ ADDRESSES = {
 }
 
 
+ANN = Asker(speaker="ann")
+
+
 def direct(url: str) -> tuple[str | None, Path | None]:
     return None, None
 
@@ -62,7 +65,7 @@ def service(site: Site, use: str, simulator: Simulator, **more: Any) -> Service:
     each = {"name": "wiki", "use": use, "base_url": base, "api_key": KEY, "datasets": [DATASET], **more}
     embeddings = {"base_url": site.url("/v1"), "model": "small", "api_key": KEY}
     settings = KnowledgeSettings.model_validate({"services": [each], "embeddings": embeddings})
-    (made,) = make_services(settings, direct)
+    (made,) = make_services(settings, direct, Unbilled())
     return made
 
 
@@ -70,7 +73,7 @@ def service(site: Site, use: str, simulator: Simulator, **more: Any) -> Service:
 async def test_a_service_is_asked_and_read(site: Site, use: str) -> None:
     simulator = SERVICES[use]()
     made = service(site, use, simulator)
-    (hit,) = await made.search("green light", 5, "ann")
+    (hit,) = await made.search("green light", 5, ANN)
     await made.close()
     assert hit.text == PASSAGE
     assert hit.collection == "wiki"
@@ -94,7 +97,7 @@ async def test_failures_are_told_without_secrets(
 ) -> None:
     made = service(site, use, SERVICES[use](status=status, raw=raw))
     with pytest.raises(KnowledgeFailed, match=why) as failure:
-        await made.search("green light", 5, "ann")
+        await made.search("green light", 5, ANN)
     await made.close()
     assert KEY not in str(failure.value)
 
@@ -103,7 +106,7 @@ async def test_failures_are_told_without_secrets(
 async def test_a_refusal_that_stands_in_the_body_is_one(site: Site, use: str) -> None:
     made = service(site, use, SERVICES[use](), datasets=["other"])
     with pytest.raises(KnowledgeFailed, match="refused: code 10"):
-        await made.search("green light", 5, "ann")
+        await made.search("green light", 5, ANN)
     await made.close()
 
 
@@ -114,9 +117,9 @@ async def test_vectors_are_of_length_one_and_in_order(site: Site) -> None:
         {"embeddings": {"base_url": site.url("/v1"), "model": "small", "api_key": KEY, "at_once": 2, "dimensions": 64}}
     ).embeddings
     assert settings is not None
-    endpoint = Embeddings(settings, direct, "knowledge.embeddings")
+    endpoint = Embeddings(settings, direct, "knowledge.embeddings", Unbilled())
     assert endpoint.name == "small@64"
-    vectors = await endpoint.vectors(["a car", "a boat", "an automobile"], "ann")
+    vectors = await endpoint.vectors(["a car", "a boat", "an automobile"], ANN)
     await endpoint.close()
     assert [len(body["input"]) for body in simulator.asked] == [2, 1]
     assert all(abs(sum(value * value for value in vector) - 1) < 1e-5 for vector in vectors)
@@ -141,9 +144,9 @@ async def test_an_endpoint_that_fails_says_why(site: Site, raw: bytes | None, st
         {"embeddings": {"base_url": site.url("/v1"), "model": "small"}}
     ).embeddings
     assert settings is not None
-    endpoint = Embeddings(settings, direct, "knowledge.embeddings")
+    endpoint = Embeddings(settings, direct, "knowledge.embeddings", Unbilled())
     with pytest.raises(KnowledgeFailed, match=why):
-        await endpoint.vectors(["a"], "ann")
+        await endpoint.vectors(["a"], ANN)
     await endpoint.close()
 
 
@@ -153,6 +156,21 @@ async def test_an_endpoint_that_fails_says_why(site: Site, raw: bytes | None, st
         ({"services": [{"name": "w", "use": "solr", "base_url": "http://x", "datasets": ["a"]}]}, "should be one of"),
         ({"services": [{"name": "w", "use": "qdrant", "base_url": "http://x", "datasets": ["a"]}]}, "needs embeddings"),
         ({"folders": [{"name": "w", "path": "/a"}, {"name": "W", "path": "/b"}]}, "is the name of two"),
+        (
+            {
+                "embeddings": {"base_url": "http://x", "model": "m", "price": {"input": 1}},
+                "services": [
+                    {
+                        "name": "w",
+                        "use": "dify",
+                        "base_url": "http://x",
+                        "datasets": ["a"],
+                        "embeddings": {"base_url": "http://y", "model": "m"},
+                    }
+                ],
+            },
+            "m has two prices",
+        ),
         ({"folders": [{"name": "two words", "path": "/a"}]}, "pattern"),
     ],
 )
