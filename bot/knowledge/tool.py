@@ -94,9 +94,7 @@ class KnowledgeTool:
                 row = await self._knowledge.add_page(addition)
             else:
                 most = int(self._knowledge.settings.max_file_mb * MEGABYTE)
-                row = await self._knowledge.add_file(addition, content_of(path.parent, path.name, most))
-        except OSError as error:
-            return {"text": f"{what}: {error.strerror or error}", "done": False}
+                row = await self._knowledge.add_file(addition, lambda: content_of(path.parent, path.name, most))
         except Unreadable as error:
             return {"text": f"{what}: {_problem(str(error))}", "done": False}
         log_action(Action.KNOWLEDGE_ADD, MACHINE, what=collection)

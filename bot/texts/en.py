@@ -886,6 +886,14 @@ EN = Texts(
         "reply_unknown": "I have no file of that message. Send the file again, with `/knowledge add` as its caption.",
         "bad_collection": "A collection's name is one word of at most 40 letters, digits, - and _, such as `#handbook`.",
         "too_many": "That is too much at once: at most {count} files and addresses.",
+        "full": (
+            "You have too much waiting to be read: at most {count} files and addresses at a time (knowledge.max_waiting). "
+            "Nothing of it is lost; send this again when those are done."
+        ),
+        "full_group": (
+            "Too much of this group or of you is waiting to be read: at most {count} files and addresses at a time "
+            "(knowledge.max_waiting). Nothing of it is lost; send this again when those are done."
+        ),
     },
     knowledge_problem={
         "too_large": "it is larger than the {detail} MB that are read (knowledge.max_file_mb)",

@@ -810,6 +810,12 @@ ZH = Texts(
         "reply_unknown": "我没有那条消息的文件。请重新发送文件，并以 `/knowledge add` 作为说明。",
         "bad_collection": "资料集的名称是一个词，最多 40 个字母、数字、- 和 _，例如 `#handbook`。",
         "too_many": "一次太多了：最多 {count} 个文件和网址。",
+        "full": (
+            "你等待读取的内容太多了：同时最多 {count} 个文件和网址（knowledge.max_waiting）。已提交的都会读完；读完后请再发一次。"
+        ),
+        "full_group": (
+            "本群或你等待读取的内容太多了：同时最多 {count} 个文件和网址（knowledge.max_waiting）。已提交的都会读完；读完后请再发一次。"
+        ),
     },
     knowledge_problem={
         "too_large": "超过了可读取的 {detail} MB（knowledge.max_file_mb）",

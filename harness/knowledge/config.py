@@ -122,6 +122,8 @@ class KnowledgeSettings(Section):
     services: tuple[ServiceSettings, ...] = Field(default=(), max_length=20)
     results: int = Field(default=8, ge=1, le=30, description="Passages that one search gives")
     passage_characters: int = Field(default=1200, ge=200, le=8000)
+    readers: int = Field(default=4, ge=1, le=32, description="Documents that are read at once; half for one owner")
+    max_waiting: int = Field(default=20, ge=1, le=1000, description="Additions of a person or group at once")
     max_file_mb: float = Field(default=20.0, gt=0, le=200)
     max_documents: int = Field(default=2000, ge=1)
     max_passages: int = Field(default=50_000, ge=1)

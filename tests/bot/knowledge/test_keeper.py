@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -13,6 +14,7 @@ from bot.clock import SystemClock
 from bot.files.sandboxes import Sandboxes
 from bot.knowledge.keeper import FILE, MAIN, Addition, Knowledge, LimitReached
 from bot.knowledge.reading import Unreadable
+from bot.knowledge.searching import PAGE
 from bot.settings import Settings
 from bot.store import Store, conversations, forgetting, knowledge, usage
 from bot.store.forgetting import DeletionKind, DeletionRow
@@ -24,8 +26,9 @@ from harness.knowledge.config import KnowledgeSettings
 from harness.knowledge.embeddings import unit
 from harness.knowledge.port import Asker
 from harness.text.tokens import tokens
+from tests.bot.skills.test_installing import until
 from tests.simulators.knowledge.services import KEY, Embedding, meaning, texts_asked
-from tests.simulators.web.site import Site
+from tests.simulators.web.site import Asked, Site, write
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -45,7 +48,9 @@ PGVECTOR = (
 
 
 @asynccontextmanager
-async def kept(store: Store, folder: Path, *, budgets: Any = None, **settings: Any) -> AsyncIterator[Knowledge]:
+async def kept(
+    store: Store, folder: Path, *, budgets: Any = None, fetch: Any = None, **settings: Any
+) -> AsyncIterator[Knowledge]:
     sandbox = {"use": "off"}
     base = Settings.default(folder)
     whole = base.model_copy(
@@ -53,6 +58,7 @@ async def kept(store: Store, folder: Path, *, budgets: Any = None, **settings: A
             "sandbox": type(base.sandbox).model_validate(sandbox),
             "knowledge": KnowledgeSettings.model_validate({"enabled": True, **settings}),
             "budgets": type(base.budgets).model_validate(budgets or {}),
+            "web": type(base.web).model_validate({"fetch": fetch or {}}),
         }
     )
     sandboxes = Sandboxes(whole.sandbox, folder)
@@ -68,7 +74,7 @@ async def kept(store: Store, folder: Path, *, budgets: Any = None, **settings: A
 
 async def add(made: Knowledge, text: str, owner: str = GROUP, name: str = "note.md", **more: str) -> DocumentRow:
     known = {"owner": owner, "collection": MAIN, "kind": FILE, "place": name, "added_by": ANN}
-    return await made.add_file(Addition(**(known | more)), text.encode())
+    return await made.add_file(Addition(**(known | more)), text.encode)
 
 
 async def found(made: Knowledge, query: str, owner: str = GROUP, *collections: str) -> list[str]:
@@ -273,6 +279,76 @@ async def test_an_address_needs_the_web(store: Store, tmp_path: Path) -> None:
         page = Addition(owner=GROUP, collection=MAIN, kind="page", place="https://example.org/")
         with pytest.raises(Unreadable, match="no_web"):
             await made.add_page(page)
+
+
+class SlowSite:
+    """A site whose pages below /slow/ answer once they are let go."""
+
+    def __init__(self) -> None:
+        self.let_go = asyncio.Event()
+        self.slow: list[str] = []
+        self.site = Site(rest=self._answer)
+
+    async def _answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if asked.path.startswith("/slow/"):
+            self.slow.append(asked.path)
+            await self.let_go.wait()
+        write(writer, f"<html><body><p>A page about boats at {asked.path}.</p></body></html>")
+
+    @property
+    def fetch(self) -> dict[str, Any]:
+        return {"enabled": True, "allow": [f"127.0.0.1:{self.site.port}"], "robots": False, "host_interval": 0}
+
+    def page(self, owner: str, path: str) -> Addition:
+        return Addition(owner=owner, collection=MAIN, kind=PAGE, place=self.site.url(path), added_by=owner)
+
+
+async def test_one_owners_slow_addresses_hold_up_nobody_else(store: Store, tmp_path: Path) -> None:
+    slow = SlowSite()
+    async with slow.site.serve(), kept(store, tmp_path, fetch=slow.fetch, readers=2) as made:
+        theirs = [asyncio.create_task(made.add_page(slow.page(ANN, f"/slow/{number}"))) for number in range(3)]
+        async with asyncio.timeout(20):
+            await made.add_page(slow.page(BOB, "/fast"))
+            await add(made, "The boat of a file.", GROUP)
+        assert slow.slow == ["/slow/0"]  # of two readers she holds one
+        assert not any(task.done() for task in theirs)
+        slow.let_go.set()
+        await asyncio.gather(*theirs)
+        assert len(await made.documents(ANN)) == 3
+
+        # Read again: hers wait for each other, his does not wait for any of hers.
+        slow.let_go.clear()
+        before = (await made.documents(BOB))[0].read_at
+        looking = asyncio.create_task(made.look(anew=True))
+        async with asyncio.timeout(20):
+            while True:
+                if (await made.documents(BOB))[0].read_at != before:
+                    break
+                await asyncio.sleep(0.01)
+        assert len(slow.slow) == 4
+        assert not looking.done()
+        slow.let_go.set()
+        await looking
+        assert len(slow.slow) == 6
+
+
+async def test_what_is_added_gets_its_vectors_while_addresses_are_slow(store: Store, tmp_path: Path) -> None:
+    slow, simulator = SlowSite(), Embedding()
+    slow.site.own |= simulator.answers()
+    async with slow.site.serve():
+        embeddings = {"base_url": slow.site.url("/v1"), "model": "small", "api_key": KEY}
+        async with kept(store, tmp_path, fetch=slow.fetch, embeddings=embeddings, refresh_hours=1e-9) as made:
+            slow.let_go.set()
+            await made.add_page(slow.page(ANN, "/slow/0"))
+            slow.let_go.clear()
+            serving = asyncio.create_task(made.serve())
+            await until(lambda: len(slow.slow) == 2)
+            await add(made, "The boat of a file.", GROUP)
+            await until(lambda: "The boat of a file." in texts_asked(simulator))
+            assert len(slow.slow) == 2
+            slow.let_go.set()
+            serving.cancel()
+            await asyncio.wait({serving})
 
 
 async def test_what_belongs_to_a_person_or_a_thread_goes_with_it(store: Store, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ async def test_the_installations_documents(store: Store, tmp_path: Path) -> None
     (folder / "cats.md").write_text("Cats roam free.")
     async with kept(store, tmp_path, folders=[{"name": "handbook", "path": str(folder)}]) as made:
         tool = KnowledgeTool(made, waits=True)
-        await made.add_file(Addition(owner=GROUP, collection=MAIN, kind=FILE, place="secret.md"), b"zebra")
+        await made.add_file(Addition(owner=GROUP, collection=MAIN, kind=FILE, place="secret.md"), lambda: b"zebra")
 
         added = await tool.do({"do": "add", "what": str(tmp_path / "rules.md"), "collection": "house"})
         assert added == {"text": "Rules: added to house, 1 passages", "done": True}
