@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 LONGEST_TEXT = 8000
 """Characters of a text that are sent: models take about so many tokens at most."""
+LONGEST_VECTOR = 16_000 * 26
+"""Bytes of one vector in an answer: numbers as the settings may ask for at most, each as long as JSON writes it."""
+ENVELOPE = 100_000
+"""Bytes of an answer besides its vectors."""
 REFUSED = frozenset({400, 413, 422})
 """Statuses that say that the texts are not taken."""
 _MEANING = {
@@ -69,8 +73,9 @@ class Embeddings:
         if self._settings.dimensions is not None:
             body["dimensions"] = self._settings.dimensions
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key is not None else {}
+        request = self._api.build("POST", self._url, json=body, headers=headers)
         try:
-            answer = await self._api.ask(self._api.build("POST", self._url, json=body, headers=headers), asker.whose)
+            answer = await self._api.ask(request, asker.whose, ENVELOPE + len(texts) * LONGEST_VECTOR)
         except SearchFailed as failure:
             raise self._failed(failure.reason) from None
         if answer.status != 200:

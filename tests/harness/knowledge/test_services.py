@@ -3,12 +3,13 @@ fail."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import ValidationError
 
-from harness.knowledge.config import KnowledgeSettings
+from harness.knowledge.config import EmbeddingSettings, KnowledgeSettings
 from harness.knowledge.embeddings import Embeddings
 from harness.knowledge.port import Asker, KnowledgeFailed, Unbilled
 from harness.knowledge.services import make_services
@@ -126,6 +127,20 @@ async def test_vectors_are_of_length_one_and_in_order(site: Site) -> None:
     near = sum(map(float.__mul__, vectors[0].tolist(), vectors[2].tolist()))
     far = sum(map(float.__mul__, vectors[1].tolist(), vectors[2].tolist()))
     assert near > far
+
+
+async def test_an_answer_may_be_as_long_as_what_was_asked_makes_it(site: Site) -> None:
+    """64 vectors of 3072 numbers are 4 MB; one vector that long is none."""
+    vector = [0.01234567890123456] * 3072
+    settings = EmbeddingSettings.model_validate({"base_url": site.url("/v1"), "model": "large", "at_once": 64})
+    endpoint = Embeddings(settings, direct, "knowledge.embeddings", Unbilled())
+    data = [{"embedding": vector, "index": number} for number in range(64)]
+    site.own |= Embedding(raw=json.dumps({"data": data}).encode()).answers()
+    made = await endpoint.vectors(["a"] * 64, ANN)
+    assert [len(each) for each in made] == [3072] * 64
+    with pytest.raises(KnowledgeFailed, match=r"gave an answer that is too long \(more than 0.516 MB\)"):
+        await endpoint.vectors(["a"], ANN)
+    await endpoint.close()
 
 
 @pytest.mark.parametrize(
