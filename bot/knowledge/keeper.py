@@ -25,6 +25,7 @@ from bot.store.knowledge import EVERYBODYS, DocumentRow
 from harness.files.slots import FairSlots
 from harness.knowledge.passages import passages_of
 from harness.knowledge.words import words_of
+from harness.text.plain import skeleton
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -180,11 +181,17 @@ class Knowledge:
         return int(self.settings.max_file_mb * MEGABYTE)
 
     async def _check_room(self, addition: Addition) -> None:
-        """Raises LimitReached before anything is read."""
+        """Raises LimitReached, and Unreadable for a collection that could be taken for another one, before anything is
+        read."""
         known = await self._known(addition)
         count, _ = await self._store.read(lambda tx: knowledge.totals(tx, addition.owner))
         if known is None and count >= self.settings.max_documents:
             raise LimitReached("documents", self.settings.max_documents)
+        there = await self._store.read(lambda tx: knowledge.collections(tx, (EVERYBODYS, addition.owner)))
+        for name in [*there, *(each.name for each in (*self.settings.folders, *self.settings.services))]:
+            differs = name.casefold() != addition.collection.casefold()
+            if differs and skeleton(name) == skeleton(addition.collection):
+                raise Unreadable("alike", name)
 
     async def _known(self, addition: Addition) -> DocumentRow | None:
         return await self._store.read(

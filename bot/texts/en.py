@@ -908,6 +908,7 @@ EN = Texts(
         "no_web": "the operator has not switched on reading pages (web.fetch.enabled)",
         "page": "it could not be read: {detail}",
         "gone": "it was taken away while it was being read",
+        "alike": "the collection's name looks like {detail}, which there is already; choose another one",
         "other": "{detail}",
     },
     memory_category={

@@ -830,6 +830,7 @@ ZH = Texts(
         "no_web": "管理员没有启用读取网页（web.fetch.enabled）",
         "page": "无法读取：{detail}",
         "gone": "在读取过程中已被移除",
+        "alike": "资料集的名称看起来与已有的 {detail} 相同，请换一个名称",
         "other": "{detail}",
     },
     memory_category={

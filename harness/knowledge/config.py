@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
 from harness.config import PriceSettings, Section
+from harness.text.plain import skeleton
 
 _ROOM = "harness.knowledge.services"
 SERVICES = {
@@ -130,11 +131,11 @@ class KnowledgeSettings(Section):
 
     @model_validator(mode="after")
     def _can_be_told_apart(self) -> Self:
-        names = [folder.name.casefold() for folder in self.folders]
-        names += [service.name.casefold() for service in self.services]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"folders and services: {name} is the name of two; give one of them another")
+        names: dict[str, str] = {}
+        for name in [each.name for each in (*self.folders, *self.services)]:
+            other = names.setdefault(skeleton(name), name)
+            if other is not name:
+                raise ValueError(f"folders and services: {name} is the name of two, or looks like {other}; change one")
         for number, service in enumerate(self.services):
             if service.use in BY_VECTOR and service.embeddings is None and self.embeddings is None:
                 raise ValueError(f"services[{number}]: {service.use} needs embeddings as well")

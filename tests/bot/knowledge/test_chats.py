@@ -92,6 +92,16 @@ async def test_mistakes_are_told(tmp_path: Path) -> None:
         assert await said(c, "/knowledge frobnicate") == SAY["usage"]
 
 
+async def test_a_collection_cannot_be_taken_for_another_one(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await ready(c)
+        await said(c, "/knowledge add #port", ANN, None, b"The ferry leaves at nine.")
+        alike = EN.knowledge_problem["alike"].format(detail="port")
+        assert alike in await said(c, "/knowledge add #\u0440\u043e\u0433\u0442", ANN, None, b"The ferry sinks.")
+        assert await finds(c, "ferry", f"memory:{ANN}") == ["The ferry leaves at nine."]
+        assert alike not in await said(c, "/knowledge add #\u043f\u043e\u0440\u0442", ANN, None, b"The ferry swims.")
+
+
 async def test_a_file_that_was_sent_before_is_added_by_a_reply_and_by_its_name(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         await ready(c)

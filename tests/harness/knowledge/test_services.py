@@ -48,6 +48,7 @@ ADDRESSES = {
 
 
 ANN = Asker(speaker="ann")
+COPY = "\u0441\u043e\u0440\u0443"
 
 
 def direct(url: str) -> tuple[str | None, Path | None]:
@@ -171,6 +172,10 @@ async def test_an_endpoint_that_fails_says_why(site: Site, raw: bytes | None, st
         ({"services": [{"name": "w", "use": "solr", "base_url": "http://x", "datasets": ["a"]}]}, "should be one of"),
         ({"services": [{"name": "w", "use": "qdrant", "base_url": "http://x", "datasets": ["a"]}]}, "needs embeddings"),
         ({"folders": [{"name": "w", "path": "/a"}, {"name": "W", "path": "/b"}]}, "is the name of two"),
+        (
+            {"folders": [{"name": "copy", "path": "/a"}, {"name": "\u0441\u043e\u0440\u0443", "path": "/b"}]},
+            "looks like copy",
+        ),
         (
             {
                 "embeddings": {"base_url": "http://x", "model": "m", "price": {"input": 1}},
