@@ -15,8 +15,9 @@ from bot.texts import DEFAULT, texts_for
 from bot.usage.budgets import Payer
 from harness.errors import ToolSetupError
 from harness.events import Usage
-from harness.knowledge.port import Hit, KnowledgeFailed, Looked, fused
+from harness.knowledge.port import Hit, KnowledgeFailed, Looked
 from harness.knowledge.words import asked_words
+from harness.web.search.merging import fused
 
 if TYPE_CHECKING:
     from array import array

@@ -12,7 +12,7 @@ from bot.clock import SystemClock
 from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import do_there_or_here
 from bot.files.sandboxes import Sandboxes
-from bot.knowledge.keeper import MAIN, MEGABYTE, Addition, Knowledge
+from bot.knowledge.keeper import FILE, MAIN, MEGABYTE, Addition, Knowledge
 from bot.knowledge.reading import Unreadable, content_of
 from bot.knowledge.searching import FOLDER, PAGE
 from bot.store import Store
@@ -36,7 +36,6 @@ SECONDS = 300.0
 """What a running antler has for an answer: a document may have to be converted."""
 SHUTDOWN_SECONDS = 10.0
 SHOWN_TEXT = 400
-FILE = "file"
 Verb = Literal["list", "add", "remove", "reindex", "ask"]
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-T = TypeVar("T")
-RANK = 60
-"""The constant of reciprocal rank fusion: 1 / (RANK + place) for each list (Cormack, Clarke, Büttcher 2009)."""
 FRAGMENT_WORDS = 6
 
 
@@ -137,12 +134,3 @@ class KnowledgeBase(Protocol):
         """What the owner may find: their own collections and the installation's. collections: names, all where none is
         given. Raises KnowledgeFailed."""
         ...
-
-
-def fused(lists: Iterable[Sequence[T]], most: int) -> list[T]:
-    """The best of several rankings by reciprocal rank, each once; of equals, what came first. Of hashable things."""
-    scores: dict[T, float] = {}
-    for ranking in lists:
-        for place, key in enumerate(dict.fromkeys(ranking), 1):
-            scores[key] = scores.get(key, 0.0) + 1 / (RANK + place)
-    return sorted(scores, key=lambda key: -scores[key])[:most]
