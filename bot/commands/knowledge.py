@@ -147,7 +147,7 @@ class KnowledgeCommands:
         told: list[str],
     ) -> None:
         """One after the other, and tell how it goes. told: what there is to tell already."""
-        say = call.texts.knowledge
+        say, added = call.texts.knowledge, 0
         for number, each in enumerate(todo, 1):
             label = plain(each if isinstance(each, str) else each.name)
             reading = say["reading"].format(name=label, number=number, count=len(todo))
@@ -169,9 +169,10 @@ class KnowledgeCommands:
                 told.append(say["not_added"].format(name=label, problem=_problem(str(error), call.texts)))
             else:
                 told.append(say["added"].format(name=label, collection=plain(collection), count=row.passages))
+                added += 1
                 log_act(Action.KNOWLEDGE_ADD, call, conversation, what=collection)
         payer = Asker(owner=record.owner, speaker=call.person, conversation=record.key)
-        if budget := await self._knowledge.vectors_wait_for(payer):
+        if added and (budget := await self._knowledge.vectors_wait_for(payer)):
             told.append(say["by_words"].format(key=budget))
         await self._say(call, "\n".join(told))
 

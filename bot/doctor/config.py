@@ -102,14 +102,14 @@ def _counted(things: Sized, noun: str) -> str:
 
 def _unencrypted(settings: Settings) -> Iterator[Finding]:
     """Keys that travel where everybody on the way can read them."""
-    asked = [(f"models[{index}]", model) for index, model in enumerate(settings.models)]
-    asked += [("transcription", settings.transcription), ("speech", settings.speech), ("images", settings.images)]
-    asked += settings.web.search.asked.items()
-    asked += [(f"knowledge.{place}", each) for place, each in settings.knowledge.endpoints.items()]
-    asked += [(f"knowledge.services[{index}]", each) for index, each in enumerate(settings.knowledge.services)]
-    with_key = [(f"{key}.base_url", each.base_url) for key, each in asked if each is not None and each.api_key]
-    reader = settings.web.fetch.reader
-    with_key += [("web.fetch.reader.url", reader.url)] if reader is not None and reader.api_key else []
+    fetch, knowledge = settings.web.fetch, settings.knowledge
+    asked: dict[str, Any] = {f"models[{index}]": each for index, each in enumerate(settings.models)}
+    asked |= {"transcription": settings.transcription, "speech": settings.speech, "images": settings.images}
+    asked |= settings.web.search.asked
+    asked |= {f"knowledge.{place}": each for place, each in knowledge.endpoints.items()}
+    asked |= {f"knowledge.services[{index}]": each for index, each in enumerate(knowledge.services)}
+    with_key = [(f"{key}.base_url", each.base_url) for key, each in asked.items() if each and each.api_key]
+    with_key += [("web.fetch.reader.url", fetch.reader.url)] if fetch.reader and fetch.reader.api_key else []
     for key, url in with_key:
         parts = urlsplit(url or "")
         if parts.scheme == "http" and not _is_near(parts.hostname or ""):

@@ -146,6 +146,7 @@ class Knowledge:
         what waits takes no memory. Raises Unreadable; then nothing is changed."""
         began = self._clock.now()
         async with self._readers.slot(addition.owner):
+            await self._check_name(addition)
             await self._check_room(addition)
             try:
                 body = await asyncio.to_thread(content)
@@ -160,6 +161,7 @@ class Knowledge:
         """Add what is at an address. Raises as add_file."""
         began = self._clock.now()
         async with self._readers.slot(addition.owner):
+            await self._check_name(addition)
             await self._check_room(addition)
             read = await self._reading.page(addition.place, addition.owner or addition.place)
             return await self._write(addition, read, _size(read), began)
@@ -181,17 +183,20 @@ class Knowledge:
         return int(self.settings.max_file_mb * MEGABYTE)
 
     async def _check_room(self, addition: Addition) -> None:
-        """Raises LimitReached, and Unreadable for a collection that could be taken for another one, before anything is
-        read."""
+        """Raises LimitReached before anything is read."""
         known = await self._known(addition)
         count, _ = await self._store.read(lambda tx: knowledge.totals(tx, addition.owner))
         if known is None and count >= self.settings.max_documents:
             raise LimitReached("documents", self.settings.max_documents)
+
+    async def _check_name(self, addition: Addition) -> None:
+        """Raises Unreadable for a new collection whose name could be taken for that of another one."""
         there = await self._store.read(lambda tx: knowledge.collections(tx, (EVERYBODYS, addition.owner)))
-        for name in [*there, *(each.name for each in (*self.settings.folders, *self.settings.services))]:
-            differs = name.casefold() != addition.collection.casefold()
-            if differs and skeleton(name) == skeleton(addition.collection):
-                raise Unreadable("alike", name)
+        names = [*there, *self.settings.names]
+        if addition.collection.casefold() not in map(str.casefold, names):
+            for name in names:
+                if skeleton(name) == skeleton(addition.collection):
+                    raise Unreadable("alike", name)
 
     async def _known(self, addition: Addition) -> DocumentRow | None:
         return await self._store.read(

@@ -132,7 +132,7 @@ class KnowledgeSettings(Section):
     @model_validator(mode="after")
     def _can_be_told_apart(self) -> Self:
         names: dict[str, str] = {}
-        for name in [each.name for each in (*self.folders, *self.services)]:
+        for name in self.names:
             other = names.setdefault(skeleton(name), name)
             if other is not name:
                 raise ValueError(f"folders and services: {name} is the name of two, or looks like {other}; change one")
@@ -148,6 +148,11 @@ class KnowledgeSettings(Section):
             if prices.setdefault(each.name, each.price) != each.price:
                 raise ValueError(f"embeddings: {each.model} has two prices; usage is counted by the model's name")
         return self
+
+    @property
+    def names(self) -> list[str]:
+        """Of the collections that the settings make."""
+        return [*(folder.name for folder in self.folders), *(service.name for service in self.services)]
 
     @property
     def endpoints(self) -> dict[str, EmbeddingSettings]:
