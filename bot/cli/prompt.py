@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from bot.settings import Settings
     from bot.store.rows import ConversationRow, RunRow
+    from harness.knowledge.port import Asker
 
 HINT = "/whoami in the chat tells its id, `antler check-config` the accounts"
 ESTIMATE = "estimated: a token for 4 ASCII characters and for each other character"
@@ -187,9 +188,7 @@ class _NoMemories:
 class _NoKnowledge:
     """Collections of nobody."""
 
-    async def search(
-        self, query: str, *, owner: str, collections: Sequence[str], whose: str, is_group: bool = False
-    ) -> Looked:
+    async def search(self, query: str, asker: Asker, collections: Sequence[str] = ()) -> Looked:
         return Looked()
 
 

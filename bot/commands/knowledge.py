@@ -5,7 +5,6 @@ Everybody in a group may look and ask; who may control the conversation adds and
 
 from __future__ import annotations
 
-import asyncio
 import re
 import tempfile
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from bot.commands.group import log_act
 from bot.control.actions import Action
 from bot.files.uploads import Refused
-from bot.knowledge.keeper import ARRIVING, FILE, MAIN, Addition
+from bot.knowledge.keeper import ARRIVING, FILE, MAIN, Addition, LimitReached
 from bot.knowledge.reading import Unreadable
 from bot.knowledge.searching import PAGE
 from bot.store import inbox, runs
@@ -22,6 +21,7 @@ from bot.store.knowledge import EVERYBODYS
 from bot.texts.markdown import plain
 from channels.message import INBOUND_EVENT, Message
 from harness.knowledge.config import LONGEST_NAME
+from harness.knowledge.port import Asker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,6 +108,25 @@ class KnowledgeCommands:
         name = " ".join(_COLLECTION.sub(" ", rest).split())
         if "#" in name:
             return await self._say(call, say["bad_collection"])
+        collection = chosen[1] if chosen is not None else MAIN
+        count = max(len(addresses) + len(call.message.attachments), 1)
+        try:
+            # Before anything is fetched: what waits takes room on the disk.
+            with self._knowledge.admitted(record.owner, call.person, count):
+                await self._add_admitted(conversation, call, record, collection, addresses, name)
+        except LimitReached as full:
+            await self._say(call, say[_kind("full", call)].format(count=full.limit))
+
+    async def _add_admitted(
+        self,
+        conversation: Conversation,
+        call: Call,
+        record: ConversationRow,
+        collection: str,
+        addresses: Sequence[str],
+        name: str,
+    ) -> None:
+        say = call.texts.knowledge
         # What comes with the command alone is not kept: its text is.
         with tempfile.TemporaryDirectory(prefix=ARRIVING, dir=self._ports.data_dir) as folder:
             files, refused, problem = await self._files(call, record, name, Path(folder), wanted=not addresses)
@@ -116,7 +135,6 @@ class KnowledgeCommands:
             if len(addresses) + len(files) > MOST_AT_ONCE:
                 return await self._say(call, say["too_many"].format(count=MOST_AT_ONCE))
             told = [_refused(each, call.texts) for each in refused]
-            collection = chosen[1] if chosen is not None else MAIN
             await self._add_all(conversation, call, record, collection, [*addresses, *files], told)
 
     async def _add_all(
@@ -129,7 +147,7 @@ class KnowledgeCommands:
         told: list[str],
     ) -> None:
         """One after the other, and tell how it goes. told: what there is to tell already."""
-        say = call.texts.knowledge
+        say, added = call.texts.knowledge, 0
         for number, each in enumerate(todo, 1):
             label = plain(each if isinstance(each, str) else each.name)
             reading = say["reading"].format(name=label, number=number, count=len(todo))
@@ -143,23 +161,20 @@ class KnowledgeCommands:
                 thread_id="" if isinstance(each, str) else record.thread_id,
             )
             try:
-                row = await self._added(addition, each)
+                if isinstance(each, str):
+                    row = await self._knowledge.add_page(addition)
+                else:
+                    row = await self._knowledge.add_file(addition, each.path.read_bytes)
             except Unreadable as error:
                 told.append(say["not_added"].format(name=label, problem=_problem(str(error), call.texts)))
             else:
                 told.append(say["added"].format(name=label, collection=plain(collection), count=row.passages))
+                added += 1
                 log_act(Action.KNOWLEDGE_ADD, call, conversation, what=collection)
+        payer = Asker(owner=record.owner, speaker=call.person, conversation=record.key)
+        if added and (budget := await self._knowledge.vectors_wait_for(payer)):
+            told.append(say["by_words"].format(key=budget))
         await self._say(call, "\n".join(told))
-
-    async def _added(self, addition: Addition, what: str | InputFile) -> DocumentRow:
-        """Raises Unreadable."""
-        if isinstance(what, str):
-            return await self._knowledge.add_page(addition)
-        try:
-            body = await asyncio.to_thread(what.path.read_bytes)
-        except OSError as error:
-            raise Unreadable("file", error.strerror or "") from None
-        return await self._knowledge.add_file(addition, body)
 
     async def _files(
         self, call: Call, record: ConversationRow, name: str, folder: Path, *, wanted: bool

@@ -102,15 +102,18 @@ def _counted(things: Sized, noun: str) -> str:
 
 def _unencrypted(settings: Settings) -> Iterator[Finding]:
     """Keys that travel where everybody on the way can read them."""
-    services = [(f"models[{index}]", model) for index, model in enumerate(settings.models)]
-    others = (("transcription", settings.transcription), ("speech", settings.speech), ("images", settings.images))
-    for key, service in [*services, *others, *settings.web.search.asked.items()]:
-        if service is None or service.api_key is None or service.base_url is None:
-            continue
-        parts = urlsplit(service.base_url)
+    fetch, knowledge = settings.web.fetch, settings.knowledge
+    asked: dict[str, Any] = {f"models[{index}]": each for index, each in enumerate(settings.models)}
+    asked |= {"transcription": settings.transcription, "speech": settings.speech, "images": settings.images}
+    asked |= settings.web.search.asked
+    asked |= {f"knowledge.{place}": each for place, each in knowledge.endpoints.items()}
+    asked |= {f"knowledge.services[{index}]": each for index, each in enumerate(knowledge.services)}
+    with_key = [(f"{key}.base_url", each.base_url) for key, each in asked.items() if each and each.api_key]
+    with_key += [("web.fetch.reader.url", fetch.reader.url)] if fetch.reader and fetch.reader.api_key else []
+    for key, url in with_key:
+        parts = urlsplit(url or "")
         if parts.scheme == "http" and not _is_near(parts.hostname or ""):
-            says = f"sends its api_key to {parts.hostname} without encryption"
-            yield warning(f"{key}.base_url", says, "begin it with https://")
+            yield warning(key, f"sends its api_key to {parts.hostname} without encryption", "begin it with https://")
 
 
 def _is_near(host: str) -> bool:

@@ -28,7 +28,7 @@ from channels.registry import name_of
 from channels.registry import probe as ask_platform
 from harness.errors import ToolSetupError
 from harness.events import FailureKind
-from harness.knowledge.port import KnowledgeFailed
+from harness.knowledge.port import Asker, KnowledgeFailed, Unbilled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +46,7 @@ MODEL_SECONDS = 90.0
 PROXY_SECONDS = 5.0
 QUERY = "lighthouse"
 """What search engines are asked for."""
+DOCTOR = Asker(speaker="doctor")
 SLOW_SECONDS = 8.0
 """From here on an answer begins so late that people wonder."""
 APART, FAR_APART = 30.0, 300.0
@@ -247,23 +248,25 @@ async def knowledge(examined: Examined) -> list[Finding]:
 
     found, route = [], examined.settings.network_route
     if settings.embeddings is not None:
-        endpoint = Embeddings(settings.embeddings, route, "knowledge.embeddings")
+        endpoint = Embeddings(settings.embeddings, route, "knowledge.embeddings", Unbilled())
         try:
-            (vector,) = await endpoint.vectors([QUERY], "doctor")
+            (vector,) = await endpoint.vectors([QUERY], DOCTOR)
             found.append(ok("knowledge.embeddings", f"{endpoint.name} makes vectors of {len(vector)} numbers"))
+            if endpoint.estimates:
+                found.append(note("knowledge.embeddings", "tells no usage, so its tokens and their cost are estimated"))
         except KnowledgeFailed as failure:
             found.append(error("knowledge.embeddings", _clause(failure), _reach("knowledge.embeddings.base_url")))
         finally:
             await endpoint.close()
     try:
-        services = await asyncio.to_thread(make_services, settings, route)
+        services = await asyncio.to_thread(make_services, settings, route, Unbilled())
     except ToolSetupError as failure:
         what, _, says = str(failure).partition(": ")
         return [*found, error(what, says, "docs/knowledge.md has the services there are")]
     for number, service in enumerate(services):
         key = f"knowledge.services[{number}]"
         try:
-            hits = await service.search(QUERY, 1, "doctor")
+            hits = await service.search(QUERY, 1, DOCTOR)
             found.append(ok(key, f"{service.name} answers{'' if hits else ', and finds nothing for ' + QUERY}"))
         except KnowledgeFailed as failure:
             found.append(error(key, str(failure), _reach(f"{key}.base_url")))

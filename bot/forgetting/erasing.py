@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from bot.store import forgetting, knowledge, personal, programs
 from bot.store.forgetting import PORTION, Whose
-from bot.store.identity import OWN_ACCOUNTS, folder_name
+from bot.store.identity import OWN_ACCOUNTS, folder_name, uploads_folder
+from bot.store.shown import WHOLE_CHAT
 from bot.store.sql import chunks
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ FILES_SECONDS = 60.0
 
 
 class ThreadEraser:
-    """files: deletes a thread's, wherever they are. Every step may be done again; the thread's row goes last, for its
-    runs tell what belongs to it."""
+    """files: deletes a thread's, wherever they are. users: folder in which persons have theirs. Every step may be done
+    again; the thread's row goes last, for its runs tell what belongs to it."""
 
     def __init__(
         self,
@@ -46,11 +47,25 @@ class ThreadEraser:
         harness: Callable[[], Awaitable[Harness]],
         files: Callable[[str], Awaitable[None]],
         spool: Presented,
+        users: Path,
     ) -> None:
         self._store = store
         self._harness = harness
         self._files = files
         self._spool = spool
+        self._users = users
+
+    async def remove_uploads(self, row: DeletionRow) -> None:
+        """Delete what its owner brought into a chat that goes as a whole, and into no other one. Comes before its words
+        go, which tell what that is."""
+        if row.address is None or not row.id.startswith(WHOLE_CHAT):
+            return
+        chat, owner = row.address, row.asked_by
+        refs = await self._store.read(lambda tx: personal.uploads_of_chat(tx, chat, owner, row.asked_at))
+        folder = self._users / uploads_folder(owner)
+        for upload_id in [ref.rpartition("/")[2] for ref in refs]:
+            await asyncio.to_thread((folder / upload_id).unlink, missing_ok=True)
+            await asyncio.to_thread((folder / f"{upload_id}.name").unlink, missing_ok=True)
 
     async def erase(self, deletion_id: str, thread_id: str) -> None:
         """Delete a thread that was let go and in which nothing runs. Raises what the sandbox and the history's

@@ -64,13 +64,14 @@ def make_forgetting(
 ) -> tuple[Forgetting, Retention]:
     """Make what deletes at a person's request, and what deletes by age. files: deletes those of a thread. erased: see
     Forgetting."""
-    threads = ThreadEraser(store, harness, files, presented)
+    users = users_folder(settings.data_dir)
+    threads = ThreadEraser(store, harness, files, presented, users)
     service = Forgetting(
         store=store,
         tasks=tasks,
         responder=responder,
         threads=threads,
-        persons=PersonEraser(store, threads, memories, users_folder(settings.data_dir)),
+        persons=PersonEraser(store, threads, memories, users),
         in_order=in_order,
         background=background,
         erased=erased,
@@ -217,6 +218,7 @@ class Forgetting:
             whole = await self._persons.erase(row, thread_ids)
         else:
             whole = True
+            await self._threads.remove_uploads(row)
             await self._threads.erase(row.id, row.subject)
             await self._store.write(lambda tx: forgetting.blank_place(tx, row))
         if not whole or await self._unsaid(row):

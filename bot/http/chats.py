@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
@@ -267,7 +266,6 @@ async def delete_chat(parts: HttpParts, talk: Talk, caller: Caller, chat: str) -
     """Begin to delete a conversation of the caller's with its history, and with the files that they brought into no
     other one. False where it has not begun. Raises HttpProblem."""
     address, now = Address(account=talk.account, chat=talk.require(caller, chat)), parts.clock.now()
-    brought = await parts.store.read(lambda tx: personal.uploads_of_chat(tx, address, caller.person))
 
     def unit(tx: Connection) -> list[DeletionRow]:
         programs.drop(tx, talk.key(chat))
@@ -276,7 +274,4 @@ async def delete_chat(parts: HttpParts, talk: Talk, caller: Caller, chat: str) -
     asked = await parts.store.write(unit)
     for row in asked:
         await parts.forgetting.begin(row)
-    for ref in brought if asked else ():
-        with suppress(HttpProblem, OSError):  # it was deleted before, or goes with all old uploads
-            await talk.remove_upload(caller, ref.rpartition("/")[2])
     return bool(asked)

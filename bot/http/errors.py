@@ -16,7 +16,7 @@ from bot.store.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fastapi import FastAPI, Request
+    from fastapi import FastAPI, Request, Response
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,14 @@ class HttpProblem(Exception):
         self.more = more
 
 
+class PageRefused(Exception):
+    """A page that who asks may not open. response: what they see in its place."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status_code)
+        self.response = response
+
+
 def not_found(what: str = "there is nothing here") -> HttpProblem:
     """Also the answer for what is somebody else's: nobody learns that it exists."""
     return HttpProblem(404, "not_found", what)
@@ -96,7 +104,12 @@ def tell_errors(app: FastAPI) -> None:
         code = http.HTTPStatus(error.status_code).phrase.lower().replace(" ", "_").replace("-", "_")
         return error_response(error.status_code, code, str(error.detail), error.headers)
 
+    async def instead(request: Request, error: Exception) -> Response:
+        assert isinstance(error, PageRefused)
+        return error.response
+
     app.add_exception_handler(HttpProblem, problem)
+    app.add_exception_handler(PageRefused, instead)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, refused)
     app.add_exception_handler(StoreError, problem)

@@ -11,21 +11,24 @@ import asyncio
 import logging
 import shutil
 import uuid
+from collections import Counter, defaultdict
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.knowledge.reading import AGAIN, Reading, Unreadable, content_of, files_in
-from bot.knowledge.searching import FOLDER, PAGE, Searcher
+from bot.knowledge.searching import FOLDER, PAGE, Searcher, SpendingBill
+from bot.knowledge.vectors import Vectors
 from bot.store import knowledge
 from bot.store.knowledge import EVERYBODYS, DocumentRow
+from harness.files.slots import FairSlots
 from harness.knowledge.passages import passages_of
-from harness.knowledge.port import KnowledgeFailed
 from harness.knowledge.words import words_of
+from harness.text.plain import skeleton
 
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -36,17 +39,15 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.store import Store
     from bot.store.retrying import RetryingStore
+    from bot.usage.report import Spending
     from harness.knowledge.config import FolderSettings, KnowledgeSettings
-    from harness.knowledge.embeddings import Embeddings
     from harness.knowledge.passages import Passage
-    from harness.knowledge.port import Looked
+    from harness.knowledge.port import Asker, Looked
 
 log = logging.getLogger(__name__)
 MEGABYTE = 1_000_000
 PORTION = 100
 """Passages that are written in one transaction."""
-EMBEDDED = 64
-"""Passages for which vectors are made at a time."""
 REFRESHED = 500
 """Addresses that are read again at a time."""
 ARRIVING = ".knowledge-"
@@ -58,7 +59,7 @@ FILE = "file"
 
 
 class LimitReached(Unreadable):
-    """An owner has as many documents or passages as there may be. limit: how many."""
+    """There are as many documents, passages or additions that wait as there may be. limit: how many."""
 
     def __init__(self, problem: str, limit: int) -> None:
         super().__init__(problem, str(limit))
@@ -89,15 +90,22 @@ class Progress:
 class Knowledge:
     """troubles: by the name of a folder, or "embeddings": why it is not up to date, for operators."""
 
-    def __init__(self, settings: Settings, store: RetryingStore | Store, sandboxes: Sandboxes) -> None:
+    def __init__(
+        self, settings: Settings, store: RetryingStore | Store, sandboxes: Sandboxes, spending: Spending
+    ) -> None:
         self._store = store
         self._clock = store.clock
         self._settings = settings
         self._reading = Reading(settings, sandboxes, store.clock)
-        self._searcher = Searcher(settings, store)
-        self._wake = asyncio.Event()
+        self._bill = SpendingBill(spending)
+        self._searcher = Searcher(settings, store, self._bill)
+        self._changed, self._added = asyncio.Event(), asyncio.Event()
+        self._vectors = Vectors(store, self._searcher.endpoint)
         self._looking = asyncio.Lock()
         self._anew = False
+        self._readers = FairSlots(settings.knowledge.readers)
+        self._waiting: Counter[str] = Counter()
+        """Additions that wait or are read, by their owner, and by who asked for them in another's collections."""
         self.progress = Progress()
         self.troubles: dict[str, str] = {}
 
@@ -112,26 +120,51 @@ class Knowledge:
     async def adopt(self, settings: Settings) -> None:
         """Go by other settings from now on."""
         self._settings = self._searcher.settings = settings
+        self._readers.resize(settings.knowledge.readers)
         await self._reading.adopt(settings)
-        self._wake.set()
+        self._changed.set()
+        self._added.set()
 
     # Adding and taking away.
 
-    async def add_file(self, addition: Addition, body: bytes) -> DocumentRow:
-        """Add a file's content, in the place of what was there. Raises Unreadable; then nothing is changed."""
-        if len(body) > self._most_bytes:
-            raise Unreadable("too_large", f"{self.settings.max_file_mb:g}")
+    @contextmanager
+    def admitted(self, owner: str, person: str, count: int) -> Iterator[None]:
+        """Count additions as waiting while the block runs: of a person, also of what they add to groups, and of a
+        group. Raises LimitReached where either has too many."""
+        subjects, limit = {owner, person}, self.settings.max_waiting
+        if any(self._waiting[subject] + count > limit for subject in subjects):
+            raise LimitReached("waiting", limit)
+        self._waiting.update(dict.fromkeys(subjects, count))
+        try:
+            yield
+        finally:
+            self._waiting.subtract(dict.fromkeys(subjects, count))
+            self._waiting += Counter()  # without those that have none
+
+    async def add_file(self, addition: Addition, content: Callable[[], bytes]) -> DocumentRow:
+        """Add a file, in the place of what was there. content: called in a thread when it is the owner's turn, so that
+        what waits takes no memory. Raises Unreadable; then nothing is changed."""
         began = self._clock.now()
-        await self._check_room(addition)
-        read = await self._reading.file(addition.place, body, addition.owner)
-        return await self._write(addition, read, len(body), began)
+        async with self._readers.slot(addition.owner):
+            await self._check_name(addition)
+            await self._check_room(addition)
+            try:
+                body = await asyncio.to_thread(content)
+            except OSError as error:
+                raise Unreadable("file", error.strerror or "") from None
+            if len(body) > self._most_bytes:
+                raise Unreadable("too_large", f"{self.settings.max_file_mb:g}")
+            read = await self._reading.file(addition.place, body, addition.owner)
+            return await self._write(addition, read, len(body), began)
 
     async def add_page(self, addition: Addition) -> DocumentRow:
         """Add what is at an address. Raises as add_file."""
         began = self._clock.now()
-        await self._check_room(addition)
-        read = await self._reading.page(addition.place, addition.owner or addition.place)
-        return await self._write(addition, read, len(read.text.encode("utf-8", "replace")), began)
+        async with self._readers.slot(addition.owner):
+            await self._check_name(addition)
+            await self._check_room(addition)
+            read = await self._reading.page(addition.place, addition.owner or addition.place)
+            return await self._write(addition, read, _size(read), began)
 
     async def documents(self, owner: str) -> list[DocumentRow]:
         """Those of an owner, in the order of their numbers."""
@@ -155,6 +188,15 @@ class Knowledge:
         count, _ = await self._store.read(lambda tx: knowledge.totals(tx, addition.owner))
         if known is None and count >= self.settings.max_documents:
             raise LimitReached("documents", self.settings.max_documents)
+
+    async def _check_name(self, addition: Addition) -> None:
+        """Raises Unreadable for a new collection whose name could be taken for that of another one."""
+        there = await self._store.read(lambda tx: knowledge.collections(tx, (EVERYBODYS, addition.owner)))
+        names = [*there, *self.settings.names]
+        if addition.collection.casefold() not in map(str.casefold, names):
+            for name in names:
+                if skeleton(name) == skeleton(addition.collection):
+                    raise Unreadable("alike", name)
 
     async def _known(self, addition: Addition) -> DocumentRow | None:
         return await self._store.read(
@@ -202,7 +244,7 @@ class Knowledge:
             await self._store.write(lambda tx, at=start + 1, part=portion: _put_more(tx, row.id, at, part))  # type: ignore[misc]
         whole = replace(whole, passages=len(cut))
         await self._store.write(lambda tx: knowledge.put(tx, whole) if knowledge.is_there(tx, row.id) else None)
-        self._wake.set()
+        self._added.set()
         return whole
 
     # Folders and addresses, looked at again and again.
@@ -210,20 +252,25 @@ class Knowledge:
     async def serve(self) -> None:
         """Keep the collections up to date until cancelled."""
         await asyncio.to_thread(_clear, self._settings.data_dir)
+        # Each by itself: vectors of what was just added do not wait for slow addresses.
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._repeat(self._follow_asked, self._changed), name="knowledge followed")
+            both.create_task(self._repeat(self.embed, self._added), name="knowledge embedded")
+
+    async def _repeat(self, work: Callable[[], Awaitable[None]], wake: asyncio.Event) -> None:
         while True:
-            self._wake.clear()
+            wake.clear()
             if self.settings.enabled:
-                anew, self._anew = self._anew, False
                 try:
-                    await self.look(anew=anew)
+                    await work()
                 except Exception:
                     # Any error, of a service of somebody's own too: what is there can still be searched.
                     log.exception("the knowledge was not brought up to date")
-            await self._rest()
+            await self._rest(wake)
 
-    async def _rest(self) -> None:
-        """Until something was added, or it is time to look again."""
-        woken = asyncio.create_task(self._wake.wait())
+    async def _rest(self, wake: asyncio.Event) -> None:
+        """Until there is something to do, or it is time to look again."""
+        woken = asyncio.create_task(wake.wait())
         due = asyncio.create_task(self._clock.sleep(self.settings.scan_minutes * 60))
         try:
             await asyncio.wait({woken, due}, return_when=asyncio.FIRST_COMPLETED)
@@ -231,8 +278,17 @@ class Knowledge:
             woken.cancel()
             due.cancel()
 
+    async def _follow_asked(self) -> None:
+        anew, self._anew = self._anew, False
+        await self._follow(anew=anew)
+
     async def look(self, *, anew: bool = False) -> None:
         """Read what has changed, and make the vectors that are missing. anew: read everything again."""
+        await self._follow(anew=anew)
+        await self.embed()
+
+    async def _follow(self, *, anew: bool) -> None:
+        """Read the folders' changed files, and addresses whose time has come."""
         async with self._looking:
             try:
                 await self._drop_folders()
@@ -241,12 +297,11 @@ class Knowledge:
                 await self._refresh(anew=anew)
             finally:
                 self.progress = Progress()
-            await self.embed()
 
     def look_anew(self) -> None:
         """Have everything read again, as soon as `serve` is done with what it does now."""
         self._anew = True
-        self._wake.set()
+        self._changed.set()
 
     async def _drop_folders(self) -> None:
         """Folders that the settings do not name any more go with all that was read of them."""
@@ -320,60 +375,60 @@ class Knowledge:
         """Read addresses again whose time has come."""
         before = self._clock.now() - (timedelta() if anew else timedelta(hours=self.settings.refresh_hours))
         rows = await self._store.read(lambda tx: knowledge.pages_read_before(tx, before, 10_000 if anew else REFRESHED))
-        for number, row in enumerate(rows, 1):
-            self.progress = Progress(row.place if row.owner == EVERYBODYS else "a page", number, len(rows))
-            addition = Addition(
-                owner=row.owner, collection=row.collection, kind=PAGE, place=row.place, added_by=row.added_by
-            )
-            began = self._clock.now()
-            try:
-                read = await self._reading.page(row.place, row.owner or row.place)
-                if await self._known(addition) is not None:  # not taken away meanwhile
-                    await self._write(addition, read, len(read.text.encode("utf-8", "replace")), began)
-            except Unreadable as problem:
-                if problem.problem != "gone" and await self._known(addition) is not None:
-                    await self._note_problem(addition, problem)
+        theirs: defaultdict[str, list[DocumentRow]] = defaultdict(list)
+        for row in rows:
+            theirs[row.owner].append(row)
+        self.progress = Progress(total=len(rows))
+        try:
+            async with asyncio.TaskGroup() as owners:
+                for pages in theirs.values():
+                    owners.create_task(self._refresh_all(pages))
+        except ExceptionGroup as failed:  # of the store, which is what the caller knows
+            raise failed.exceptions[0] from None
+
+    async def _refresh_all(self, rows: Sequence[DocumentRow]) -> None:
+        """Read one owner's addresses again, one after the other, while those of others are read too."""
+        for row in rows:
+            async with self._readers.slot(row.owner):
+                self.progress.what = row.place if row.owner == EVERYBODYS else "a page"
+                self.progress.done += 1
+                await self._refresh_page(row)
+
+    async def _refresh_page(self, row: DocumentRow) -> None:
+        addition = Addition(
+            owner=row.owner, collection=row.collection, kind=PAGE, place=row.place, added_by=row.added_by
+        )
+        began = self._clock.now()
+        try:
+            read = await self._reading.page(row.place, row.owner or row.place)
+            if await self._known(addition) is not None:  # not taken away meanwhile
+                await self._write(addition, read, _size(read), began)
+        except Unreadable as problem:
+            if problem.problem != "gone" and await self._known(addition) is not None:
+                await self._note_problem(addition, problem)
+
+    # Vectors.
 
     async def embed(self) -> None:
-        """Make the vectors that are missing, until there are none or the endpoint fails."""
-        while (endpoint := await self._searcher.endpoint()) is not None:
-            rows = await self._store.read(lambda tx: knowledge.without_vector(tx, endpoint.name, EMBEDDED))
-            if not rows:
-                self.troubles.pop("embeddings", None)
-                return
-            try:
-                made = await self._vectors(endpoint, rows)
-            except KnowledgeFailed as failure:
-                self._trouble("embeddings", str(failure))
-                return
-            await self._store.write(lambda tx, made=made: knowledge.set_vectors(tx, endpoint.name, made))  # type: ignore[misc]
+        """Make the vectors that are missing, as far as the endpoint and the budgets let it."""
+        why = await self._vectors.make()
+        if why:
+            self._trouble("embeddings", why)
+        else:
+            self.troubles.pop("embeddings", None)
 
-    async def _vectors(
-        self, endpoint: Embeddings, rows: Sequence[tuple[int, str]]
-    ) -> list[tuple[int, array[float] | None]]:
-        """One for each; None for a text that the model does not take by itself. Raises KnowledgeFailed."""
-        try:
-            vectors = await endpoint.vectors([text for _, text in rows], "")
-        except KnowledgeFailed as failure:
-            if not failure.refused:
-                raise
-            if len(rows) == 1:
-                log.warning("the knowledge has a passage without a vector: %s", failure)
-                return [(rows[0][0], None)]
-            half = len(rows) // 2
-            return [*await self._vectors(endpoint, rows[:half]), *await self._vectors(endpoint, rows[half:])]
-        return [(known, vector) for (known, _), vector in zip(rows, vectors, strict=True)]
+    async def vectors_wait_for(self, payer: Asker) -> str:
+        """Key of the used-up budget for which vectors of what is added now have to wait, "" where they need not."""
+        return await self._bill.overdraft(payer) if self.settings.embeddings is not None else ""
 
     def _trouble(self, name: str, why: str) -> None:
         if self.troubles.get(name) != why:
             log.warning("knowledge %s is not up to date: %s", name, why)
         self.troubles[name] = why
 
-    async def search(
-        self, query: str, *, owner: str, collections: Sequence[str], whose: str, is_group: bool = False
-    ) -> Looked:
+    async def search(self, query: str, asker: Asker, collections: Sequence[str] = ()) -> Looked:
         """See harness.knowledge.port.KnowledgeBase."""
-        return await self._searcher.search(query, owner=owner, collections=collections, whose=whose, is_group=is_group)
+        return await self._searcher.search(query, asker, collections)
 
     async def close(self) -> None:
         """Give back connections and processes."""
@@ -393,6 +448,10 @@ def _row(addition: Addition, now: datetime) -> DocumentRow:
         added_at=now,
         read_at=now,
     )
+
+
+def _size(read: ReadText) -> int:
+    return len(read.text.encode("utf-8", "replace"))
 
 
 def _removed(tx: Connection, ids: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from harness.files import documents
 from harness.files.slots import FairSlots
-from harness.knowledge.passages import PAGE_BREAK
+from harness.web.sections import PAGE_BREAK, first_heading
 from sandbox.base import RESULTS, Problem, SandboxError
 
 if TYPE_CHECKING:
@@ -211,12 +211,6 @@ def _checked(read: ReadText) -> ReadText:
     if not read.text.strip(f" \n\r\t{PAGE_BREAK}"):
         raise Unreadable("empty")
     return read
-
-
-def first_heading(text: str) -> str:
-    """A document's title, where it begins with one."""
-    line = text.lstrip(f" \n\r\t{PAGE_BREAK}").partition("\n")[0]
-    return line.lstrip("# ").strip()[:300] if line.startswith("#") else ""
 
 
 @dataclass(frozen=True, slots=True)

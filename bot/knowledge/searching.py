@@ -11,9 +11,13 @@ from urllib.parse import quote
 
 from bot.store import knowledge
 from bot.store.knowledge import EVERYBODYS, Scope
+from bot.texts import DEFAULT, texts_for
+from bot.usage.budgets import Payer
 from harness.errors import ToolSetupError
-from harness.knowledge.port import Hit, KnowledgeFailed, Looked, fused
+from harness.events import Usage
+from harness.knowledge.port import Hit, KnowledgeFailed, Looked
 from harness.knowledge.words import asked_words
+from harness.web.search.merging import fused
 
 if TYPE_CHECKING:
     from array import array
@@ -23,8 +27,10 @@ if TYPE_CHECKING:
     from bot.store import Store
     from bot.store.knowledge import DocumentRow, FoundPassage
     from bot.store.retrying import RetryingStore
+    from bot.usage.report import Spending
     from harness.knowledge.config import KnowledgeSettings
     from harness.knowledge.embeddings import Embeddings
+    from harness.knowledge.port import Asker, Bill
     from harness.knowledge.services import Service
 
 log = logging.getLogger(__name__)
@@ -32,24 +38,43 @@ FOLDER, PAGE = "folder", "page"
 """Kinds of documents: a file of a configured folder, and what is at an address."""
 
 
-class Searcher:
-    """settings: that hold now; what is outside is made anew where they differ from those of the last time."""
+class SpendingBill:
+    """harness.knowledge.port.Bill: embeddings are counted as models are, and stop at the same budgets."""
 
-    def __init__(self, settings: Settings, store: RetryingStore | Store) -> None:
+    def __init__(self, spending: Spending) -> None:
+        self._spending = spending
+
+    async def overdraft(self, asker: Asker) -> str:
+        refused = await self._spending.budgets.refusal(_payer(asker), texts_for(DEFAULT))
+        return f"budgets.{refused[0]}" if refused is not None else ""
+
+    async def charge(self, asker: Asker, model: str, tokens: int) -> None:
+        used = Usage(run_id=asker.run_id, seq=0, model=model, input_tokens=tokens, output_tokens=0)
+        await self._spending.meter.charge(used, _payer(asker))
+
+
+def _payer(asker: Asker) -> Payer:
+    return Payer(asker.conversation, asker.speaker, asker.run_id, asker.thread_id)
+
+
+class Searcher:
+    """settings: that hold now; what is outside is made anew where they differ from those of the last time. bill: pays
+    for embeddings."""
+
+    def __init__(self, settings: Settings, store: RetryingStore | Store, bill: Bill) -> None:
         self.settings = settings
         self._store = store
+        self._bill = bill
         self._embeddings: Embeddings | None = None
         self._services: tuple[Service, ...] = ()
         self._opened_for: KnowledgeSettings | None = None
         self._opening = asyncio.Lock()
 
-    async def search(
-        self, query: str, *, owner: str, collections: Sequence[str], whose: str, is_group: bool = False
-    ) -> Looked:
+    async def search(self, query: str, asker: Asker, collections: Sequence[str] = ()) -> Looked:
         """See harness.knowledge.port.KnowledgeBase."""
         await self._open()
-        own = bool(owner) and (self.settings.knowledge.groups or not is_group)
-        owners = (EVERYBODYS, owner) if own else (EVERYBODYS,)
+        own = bool(asker.owner) and (self.settings.knowledge.groups or not asker.is_group)
+        owners = (EVERYBODYS, asker.owner) if own else (EVERYBODYS,)
         there = await self._store.read(lambda tx: knowledge.collections(tx, owners))
         names = sorted({*there, *(service.name for service in self._services)})
         asked, unknown = _named(collections, names)
@@ -59,8 +84,8 @@ class Searcher:
         services = [service for service in self._services if not collections or service.name in asked]
         missing: list[str] = []
         here, elsewhere = await asyncio.gather(
-            self._own_rankings(query, scope, whose, missing),
-            asyncio.gather(*(self._elsewhere(service, query, whose, missing) for service in services)),
+            self._own_rankings(query, scope, asker, missing),
+            asyncio.gather(*(self._elsewhere(service, query, asker, missing) for service in services)),
         )
         rankings = [*here, *elsewhere]
         found = {hit.key: hit for ranking in rankings for hit in ranking}
@@ -73,17 +98,18 @@ class Searcher:
         await self._open()
         return self._embeddings
 
-    async def _own_rankings(self, query: str, scope: Scope, whose: str, missing: list[str]) -> list[list[Hit]]:
+    async def _own_rankings(self, query: str, scope: Scope, asker: Asker, missing: list[str]) -> list[list[Hit]]:
         """What words find, and what vectors find."""
         words = asked_words(query)
         rankings = [await self._store.read(lambda tx: knowledge.by_words(tx, words, scope))]
         if (endpoint := self._embeddings) is not None:
             try:
-                (vector,) = await endpoint.vectors([query], whose)
+                (vector,) = await endpoint.vectors([query], asker)
                 rankings.append(await self._nearest(vector, endpoint.name, scope))
             except KnowledgeFailed as failure:
                 log.warning("searched by words alone: %s", failure)
-                missing.append("by meaning, since the embeddings endpoint does not work now")
+                why = _used_up(failure) or "the embeddings endpoint does not work now"
+                missing.append(f"by meaning, since {why}")
         ids = list(dict.fromkeys(known for ranking in rankings for known in ranking))
         passages = await self._store.read(lambda tx: knowledge.passages(tx, ids, scope))
         hits = {each.id: self._hit(each) for each in passages}
@@ -125,31 +151,34 @@ class Searcher:
             return ""
         return f"{folder.url.rstrip('/')}/{quote(row.place)}"
 
-    async def _elsewhere(self, service: Service, query: str, whose: str, missing: list[str]) -> list[Hit]:
+    async def _elsewhere(self, service: Service, query: str, asker: Asker, missing: list[str]) -> list[Hit]:
         try:
-            return await service.search(query, self.settings.knowledge.results, whose)
+            return await service.search(query, self.settings.knowledge.results, asker)
         except KnowledgeFailed as failure:
             log.warning("knowledge %s was not searched: %s", service.name, failure)
-            missing.append(f"{service.name}, which does not answer as it should now")
+            why = _used_up(failure)
+            missing.append(
+                f"{service.name}, since {why}" if why else f"{service.name}, which does not answer as it should now"
+            )
             return []
 
     # What is outside: made for the settings that hold, with the first search.
 
     async def _open(self) -> None:
         async with self._opening:
-            settings = self.settings.knowledge
+            settings, route = self.settings.knowledge, self.settings.network_route
             if self._opened_for == settings:
                 return
             await self.close()
             if settings.embeddings is not None:
                 from harness.knowledge.embeddings import Embeddings  # with an HTTP client
 
-                self._embeddings = Embeddings(settings.embeddings, self.settings.network_route, "knowledge.embeddings")
+                self._embeddings = Embeddings(settings.embeddings, route, "knowledge.embeddings", self._bill)
             if settings.services:
                 from harness.knowledge.services import make_services
 
                 try:
-                    self._services = make_services(settings, self.settings.network_route)
+                    self._services = make_services(settings, route, self._bill)
                 except ToolSetupError as error:  # of a class of somebody's own; what else there is works
                     log.error("the services are not searched: %s", error)
             self._opened_for = settings
@@ -163,6 +192,10 @@ class Searcher:
         for service in services:
             with suppress(Exception):  # of a service of somebody's own: what it holds is its own matter
                 await service.close()
+
+
+def _used_up(failure: KnowledgeFailed) -> str:
+    return f"the budget {failure.budget} is used up" if failure.budget else ""
 
 
 def _named(asked: Sequence[str], names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

@@ -12,15 +12,17 @@ from bot.clock import SystemClock
 from bot.control.actions import MACHINE, Action, log_action
 from bot.control.lock import do_there_or_here
 from bot.files.sandboxes import Sandboxes
-from bot.knowledge.keeper import MAIN, MEGABYTE, Addition, Knowledge
+from bot.knowledge.keeper import FILE, MAIN, MEGABYTE, Addition, Knowledge
 from bot.knowledge.reading import Unreadable, content_of
 from bot.knowledge.searching import FOLDER, PAGE
 from bot.store import Store
 from bot.store.identity import folder_name
 from bot.store.knowledge import EVERYBODYS
+from bot.store.retrying import RetryingStore
 from bot.texts import DEFAULT, texts_for
 from bot.texts.commands import unmarked
-from harness.knowledge.port import KnowledgeFailed
+from bot.usage.report import make_spending
+from harness.knowledge.port import Asker, KnowledgeFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +36,6 @@ SECONDS = 300.0
 """What a running antler has for an answer: a document may have to be converted."""
 SHUTDOWN_SECONDS = 10.0
 SHOWN_TEXT = 400
-FILE = "file"
 Verb = Literal["list", "add", "remove", "reindex", "ask"]
 
 
@@ -92,9 +93,7 @@ class KnowledgeTool:
                 row = await self._knowledge.add_page(addition)
             else:
                 most = int(self._knowledge.settings.max_file_mb * MEGABYTE)
-                row = await self._knowledge.add_file(addition, content_of(path.parent, path.name, most))
-        except OSError as error:
-            return {"text": f"{what}: {error.strerror or error}", "done": False}
+                row = await self._knowledge.add_file(addition, lambda: content_of(path.parent, path.name, most))
         except Unreadable as error:
             return {"text": f"{what}: {_problem(str(error))}", "done": False}
         log_action(Action.KNOWLEDGE_ADD, MACHINE, what=collection)
@@ -127,7 +126,7 @@ class KnowledgeTool:
     async def _ask(self, question: str, collection: str) -> dict[str, Any]:
         chosen = (collection,) if collection else ()
         try:
-            looked = await self._knowledge.search(question, owner=EVERYBODYS, collections=chosen, whose="")
+            looked = await self._knowledge.search(question, Asker(owner=EVERYBODYS), chosen)
         except KnowledgeFailed as failure:
             return {"text": str(failure), "done": False}
         if looked.unknown:
@@ -148,9 +147,12 @@ def run(settings: Settings, do: Verb, what: str = "", collection: str = "", *, a
 
 async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
     """Do it with a sandbox of its own, for what has to be converted."""
-    store = await Store.open(settings.database_url, clock=SystemClock())
+    clock = SystemClock()
+    store = await Store.open(settings.database_url, clock=clock)
     sandboxes = Sandboxes(settings.sandbox, settings.data_dir, settings.network_route)
-    kept = Knowledge(settings, store, sandboxes)
+    retrying = RetryingStore(store, clock)
+    spending = make_spending(retrying, clock, settings.budgets, settings.prices, settings.zone)
+    kept = Knowledge(settings, store, sandboxes, spending)
     try:
         if request.get("do") in ("add", "reindex"):
             await sandboxes.start()

@@ -252,7 +252,7 @@ class Wiring:
             lambda: self.agent.harness(),
             self.agents,
         )
-        self.knowledge = Knowledge(settings, store, self.sandboxes)
+        self.knowledge = Knowledge(settings, store, self.sandboxes, self.spending)
         audit = AuditFile(settings.data_dir / AUDIT_LOG, self.redact)
         self.agent = Agent(
             settings,

@@ -13,7 +13,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from bot.settings.problems import Finding, did_you_mean
+from bot.settings.problems import Finding, did_you_mean, dotted
 from bot.settings.sections import ACCOUNT_ID, ANYBODY, check_identity, with_account
 from channels.registry import PLATFORMS, config_class, names_group
 from harness.config import SAME, install_command, package_of
@@ -393,16 +393,26 @@ def check_budgets(values: Mapping[str, Any]) -> Iterator[Finding]:
         first, other = (each.get("currency", "USD") for each in (priced[0][1], price))
         if first != other:
             path = (*place, "price", "currency")
-            named = f"{priced[0][0][0]}[{priced[0][0][1]}]" if len(priced[0][0]) > 1 else priced[0][0][0]
-            yield Finding(path, f"should be {first} as that of {named}: budgets count one currency")
+            yield Finding(path, f"should be {first} as that of {dotted(priced[0][0])}: budgets count one currency")
 
 
 def _prices(values: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Prices of models, pictures and speech, with their place in the tree."""
+    """Prices of models, pictures, speech and embeddings, with their place in the tree."""
     models = values.get("models")
     priced: list[tuple[Path, Any]] = [
         (("models", index), model) for index, model in enumerate(models if isinstance(models, list) else ())
     ]
-    for place, section in [*priced, (("images",), values.get("images")), (("speech",), values.get("speech"))]:
+    priced += [(("images",), values.get("images")), (("speech",), values.get("speech"))]
+    for place, section in [*priced, *_embeddings(values.get("knowledge"))]:
         if isinstance(section, dict) and isinstance(section.get("price"), dict):
             yield place, section["price"]
+
+
+def _embeddings(knowledge: Any) -> Iterator[tuple[Path, Any]]:
+    if not isinstance(knowledge, dict):
+        return
+    yield ("knowledge", "embeddings"), knowledge.get("embeddings")
+    services = knowledge.get("services")
+    for index, service in enumerate(services if isinstance(services, list) else ()):
+        if isinstance(service, dict):
+            yield ("knowledge", "services", index, "embeddings"), service.get("embeddings")

@@ -316,9 +316,10 @@ class Settings(BaseSettings):
 
     @property
     def prices(self) -> dict[str, PriceSettings]:
-        """The prices of the models that have one, and of the services of pictures and speech, by name."""
-        makers = [maker for maker in (self.images, self.speech) if maker is not None]
-        priced = [*((model.name, model.price) for model in self.models), *((m.name, m.token_price) for m in makers)]
+        """The prices of the models that have one, and of the services of pictures, speech and embeddings, by name."""
+        services = (self.images, self.speech, *self.knowledge.endpoints.values())
+        priced = [(model.name, model.price) for model in self.models]
+        priced += [(service.name, service.token_price) for service in services if service is not None]
         return {name: price for name, price in priced if price is not None}
 
     def secrets(self) -> frozenset[str]:

@@ -12,7 +12,8 @@ from sqlalchemy import bindparam, column, delete, func, literal_column, or_, sel
 from bot.store.knowledge_tables import WORDS_CONFIG, knowledge_documents, knowledge_passages
 from bot.store.rows import columns_of, value_of
 from bot.store.sql import chunks, insert
-from bot.store.tables import deletions
+from bot.store.tables import conversations, deletions
+from harness.knowledge.port import Asker
 
 if TYPE_CHECKING:
     from array import array
@@ -201,11 +202,23 @@ def tidy(tx: Connection) -> None:
 # Vectors are made after the words are there, and again for another model.
 
 
-def without_vector(tx: Connection, model: str, limit: int) -> list[tuple[int, str]]:
-    """Passages that have no vector of that model, with what it is to be made of."""
+def lacking_vectors(tx: Connection, model: str) -> list[Asker]:
+    """Who pays for passages that have no vector of that model: by whose they are and who added them."""
+    key = select(func.min(conversations.c.key)).where(conversations.c.owner == DOCUMENTS.c.owner).scalar_subquery()
+    query = select(DOCUMENTS.c.owner, DOCUMENTS.c.added_by, func.coalesce(key, "").label("conversation")).distinct()
+    lacking = select(PASSAGES.c.id).where(PASSAGES.c.document_id == DOCUMENTS.c.id, PASSAGES.c.model != model).exists()
+    rows = tx.execute(query.where(lacking).order_by(DOCUMENTS.c.owner, DOCUMENTS.c.added_by))
+    return [Asker(owner=row.owner, speaker=row.added_by, conversation=row.conversation) for row in rows]
+
+
+def without_vector(tx: Connection, model: str, payer: Asker, after: int, limit: int) -> list[tuple[int, str]]:
+    """Passages behind that id which have no vector of that model, with what it is to be made of."""
     query = select(PASSAGES.c.id, DOCUMENTS.c.title, PASSAGES.c.heading, PASSAGES.c.text)
-    query = query.join(DOCUMENTS, DOCUMENTS.c.id == PASSAGES.c.document_id).where(PASSAGES.c.model != model)
-    rows = tx.execute(query.order_by(PASSAGES.c.id).limit(limit))
+    query = query.join(DOCUMENTS, DOCUMENTS.c.id == PASSAGES.c.document_id)
+    query = query.where(DOCUMENTS.c.owner == payer.owner, DOCUMENTS.c.added_by == payer.speaker)
+    rows = tx.execute(
+        query.where(PASSAGES.c.model != model, PASSAGES.c.id > after).order_by(PASSAGES.c.id).limit(limit)
+    )
     return [(row.id, "\n".join(part for part in (row.title, row.heading, row.text) if part)) for row in rows]
 
 

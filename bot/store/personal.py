@@ -225,11 +225,17 @@ def ask_deletion_of_chat(tx: Connection, address: Address, by: str, now: datetim
     return rows
 
 
-def uploads_of_chat(tx: Connection, address: Address, owner: str) -> list[str]:
-    """References of the files that an owner brought into this chat of theirs, and into no other that there is now."""
-    here = {file.ref for chat, file, _ in attached(tx, address.account, owner, ALL) if chat == address.chat}
-    others = [each for account in sorted(OWN_ACCOUNTS) for each in attached(tx, account, owner, ALL)]
-    here -= {file.ref for chat, file, _ in others if chat != address.chat}
+def uploads_of_chat(tx: Connection, address: Address, owner: str, until: datetime) -> list[str]:
+    """References of the files that an owner brought into this chat of theirs until then, and since then or into another
+    chat that there is now not."""
+    brought = [
+        ((account, chat), file.ref, at)
+        for account in sorted(OWN_ACCOUNTS)
+        for chat, file, at in attached(tx, account, owner, ALL)
+    ]
+    place = (address.account, address.chat)
+    here = {ref for chat, ref, at in brought if chat == place and at <= until}
+    here -= {ref for chat, ref, at in brought if chat != place or at > until}
     key = f"{address.account}:{address.chat}"
     own = select(branches.c.messages).join(threads, threads.c.thread_id == branches.c.thread_id)
     for messages in tx.scalars(own.where(threads.c.owner == owner, branches.c.key != key)) if here else ():

@@ -7,13 +7,15 @@ the database drops nearly all of them before one is read.
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Text, and_, or_, select, type_coerce, union
 
 from bot.store import overview, shown
+from bot.store.branches import INHERITED
 from bot.store.sql import chunks, from_json
-from bot.store.tables import inbox, outbox, run_events, runs, threads, usage
+from bot.store.tables import branches, inbox, outbox, run_events, runs, threads, usage
 from channels.message import INBOUND_EVENT, OUTBOUND_MESSAGE, Message
 from harness.events import RUN_EVENT, Finished, TextDelta
 
@@ -56,7 +58,9 @@ def chats(tx: Connection, account: str, owner: str, words: Sequence[str], limit:
         if sum(each.chat in excerpts for each in known) >= limit:
             break
         excerpts |= {each.chat: "" for each in portion if has(each.title, words)}
-        for chat, text in _said(tx, account, [each.chat for each in portion if each.chat not in excerpts], words):
+        left = {each.key: each.chat for each in portion if each.chat not in excerpts}
+        begun = ((left[key], text) for key, _, text in _begun_with(tx, branches.c.key.in_(left), words))
+        for chat, text in chain(_said(tx, account, list(left.values()), words), begun):
             if chat not in excerpts and has(text, words):
                 excerpts[chat] = excerpt(text, words)
     return [(each, excerpts[each.chat]) for each in known if each.chat in excerpts][:limit]
@@ -78,6 +82,15 @@ def _said(tx: Connection, account: str, names: Sequence[str], words: Sequence[st
             yield row.chat, message.text
 
 
+def _begun_with(tx: Connection, where: ColumnElement[bool], words: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """(conversation, thread, text) of what branches began with and may have the words, the newest branch first."""
+    there = (where, branches.c.made_at.is_not(None), *_may_have(branches.c.messages, words))
+    query = select(branches.c.key, branches.c.thread_id, branches.c.messages).where(*there)
+    for row in tx.execute(query.order_by(branches.c.created_at.desc()).limit(MOST_CHATS)):
+        for each in from_json(INHERITED, row.messages) or ():
+            yield row.key, row.thread_id, str(each.entry.get("text", ""))
+
+
 def threads_with(tx: Connection, person: str | None, words: Sequence[str], limit: int) -> list[tuple[ThreadFacts, str]]:
     """Threads of which the title, or a message that is still known, has all of the words, each with an excerpt of it.
 
@@ -87,6 +100,11 @@ def threads_with(tx: Connection, person: str | None, words: Sequence[str], limit
     for row in tx.execute(_titled(person)):
         if has(row.title, words):
             found.setdefault(row.thread_id, "")
+    own = select(threads.c.thread_id).where(threads.c.conversation != "")
+    own = own if person is None else own.where(threads.c.owner == person)
+    for _, thread_id, text in _begun_with(tx, branches.c.thread_id.in_(own), words):
+        if thread_id not in found and has(text, words):
+            found[thread_id] = excerpt(text, words)
     for portion in chunks(tx.execute(_newest_runs(person)).all(), AT_ONCE):
         if len(found) >= limit:
             break

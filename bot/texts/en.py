@@ -878,6 +878,7 @@ EN = Texts(
         "reading": "⏳ Reading {name} ({number} of {count}) …",
         "added": "✅ {name}: added to {collection}, passages: {count}",
         "not_added": "⚠️ {name}: {problem}",
+        "by_words": "ℹ️ It is found by its words alone until there is room again in the budget `{key}`.",
         "removed": "Removed ({count}): {names}",
         "nothing": "There is nothing to remove.",
         "unknown_number": "There is no number {number} in the list. `/knowledge` shows the list.",
@@ -885,6 +886,14 @@ EN = Texts(
         "reply_unknown": "I have no file of that message. Send the file again, with `/knowledge add` as its caption.",
         "bad_collection": "A collection's name is one word of at most 40 letters, digits, - and _, such as `#handbook`.",
         "too_many": "That is too much at once: at most {count} files and addresses.",
+        "full": (
+            "You have too much waiting to be read: at most {count} files and addresses at a time (knowledge.max_waiting). "
+            "Nothing of it is lost; send this again when those are done."
+        ),
+        "full_group": (
+            "Too much of this group or of you is waiting to be read: at most {count} files and addresses at a time "
+            "(knowledge.max_waiting). Nothing of it is lost; send this again when those are done."
+        ),
     },
     knowledge_problem={
         "too_large": "it is larger than the {detail} MB that are read (knowledge.max_file_mb)",
@@ -899,6 +908,7 @@ EN = Texts(
         "no_web": "the operator has not switched on reading pages (web.fetch.enabled)",
         "page": "it could not be read: {detail}",
         "gone": "it was taken away while it was being read",
+        "alike": "the collection's name looks like {detail}, which there is already; choose another one",
         "other": "{detail}",
     },
     memory_category={

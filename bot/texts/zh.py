@@ -802,6 +802,7 @@ ZH = Texts(
         "reading": "⏳ 正在读取 {name}（第 {number} 份，共 {count} 份）……",
         "added": "✅ {name}：已加入 {collection}，共 {count} 段",
         "not_added": "⚠️ {name}：{problem}",
+        "by_words": "ℹ️ 预算 `{key}` 恢复之前，只能按字词检索到它。",
         "removed": "已移除（{count}）：{names}",
         "nothing": "没有可移除的资料。",
         "unknown_number": "列表里没有编号 {number}。`/knowledge` 可查看列表。",
@@ -809,6 +810,12 @@ ZH = Texts(
         "reply_unknown": "我没有那条消息的文件。请重新发送文件，并以 `/knowledge add` 作为说明。",
         "bad_collection": "资料集的名称是一个词，最多 40 个字母、数字、- 和 _，例如 `#handbook`。",
         "too_many": "一次太多了：最多 {count} 个文件和网址。",
+        "full": (
+            "你等待读取的内容太多了：同时最多 {count} 个文件和网址（knowledge.max_waiting）。已提交的都会读完；读完后请再发一次。"
+        ),
+        "full_group": (
+            "本群或你等待读取的内容太多了：同时最多 {count} 个文件和网址（knowledge.max_waiting）。已提交的都会读完；读完后请再发一次。"
+        ),
     },
     knowledge_problem={
         "too_large": "超过了可读取的 {detail} MB（knowledge.max_file_mb）",
@@ -823,6 +830,7 @@ ZH = Texts(
         "no_web": "管理员没有启用读取网页（web.fetch.enabled）",
         "page": "无法读取：{detail}",
         "gone": "在读取过程中已被移除",
+        "alike": "资料集的名称看起来与已有的 {detail} 相同，请换一个名称",
         "other": "{detail}",
     },
     memory_category={

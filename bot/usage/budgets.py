@@ -180,8 +180,10 @@ class Budgets:
         return notices
 
     async def purses(self, payer: Payer, scopes: Sequence[Scope] = tuple(Scope)) -> list[BudgetAccount]:
-        """Every limit that applies to them, with what is spent."""
-        limited = [scope for scope in scopes if self._limited(scope) and (scope is not Scope.RUN or payer.run_id)]
+        """Every limit that applies to them, with what is spent. What nobody's run, chat or person pays for is limited
+        by the budget of all together alone."""
+        named = [scope for scope in scopes if scope is Scope.GATEWAY or payer.subject(scope)]
+        limited = [scope for scope in named if self._limited(scope)]
         if not limited:
             return []
         await self._meter.write(payer.run_id)

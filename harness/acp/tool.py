@@ -16,7 +16,7 @@ from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
 from harness.acp.session import Session
-from harness.graph.calls import IDEMPOTENT, INTERRUPTED, asking_message
+from harness.graph.calls import IDEMPOTENT, INTERRUPTED, place_of
 from harness.graph.results import Answer, Runtime, failed
 from harness.graph.signals import ApprovalNeeded, scope_of, tell
 from harness.guardrails.approvals import ONCE
@@ -93,7 +93,7 @@ class AcpAgents:
                 return failed(runtime, INVOKE, f"There is no such agent. Use one of: {', '.join(self._agents)}.")
             if not prompt.strip() or len(prompt) > LONGEST_PROMPT:
                 return failed(runtime, INVOKE, f"prompt needs between 1 and {LONGEST_PROMPT} characters.")
-            place = _place(runtime)
+            place = place_of(runtime)
             key = (scope_of(runtime).ctx.run_id, place)
             if await self._spool.begun(*key) and key not in self._sessions:
                 return failed(runtime, INVOKE, INTERRUPTED)
@@ -174,9 +174,3 @@ def _told(runtime: Runtime, agent: str, session: Session) -> Answer:
         name=INVOKE,
         status="error" if ended.failure else "success",
     )
-
-
-def _place(runtime: Runtime) -> str:
-    """The call's name within its run, also of a subagent's call."""
-    call_id = runtime.tool_call_id or ""
-    return f"{scope_of(runtime).key(asking_message(runtime.state['messages'], call_id))}/{call_id}"

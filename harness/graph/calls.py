@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, ToolCall
     from langchain_core.tools import BaseTool
 
+    from harness.graph.results import Runtime
     from harness.ports import EffectLog
 
 
@@ -77,6 +78,12 @@ def asking_message(messages: Sequence[BaseMessage], call_id: str) -> str:
         if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
             return message.id or ""
     return ""
+
+
+def place_of(runtime: Runtime) -> str:
+    """A call's name within its run, also of a subagent's call."""
+    call_id = runtime.tool_call_id or ""
+    return f"{scope_of(runtime).key(asking_message(runtime.state['messages'], call_id))}/{call_id}"
 
 
 def interrupted_result(call: ToolCall) -> ToolMessage:

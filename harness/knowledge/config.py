@@ -8,7 +8,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
-from harness.config import Section
+from harness.config import PriceSettings, Section
+from harness.text.plain import skeleton
 
 _ROOM = "harness.knowledge.services"
 SERVICES = {
@@ -30,6 +31,13 @@ def _empty_is_none(value: Any) -> Any:
     return None if value == "" else value
 
 
+class EmbeddingPrice(Section):
+    """input: for a million tokens."""
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$", description="ISO 4217")
+
+
 class EmbeddingSettings(Section):
     """An OpenAI-compatible endpoint for embeddings. Without one, passages are found by their words alone."""
 
@@ -39,8 +47,20 @@ class EmbeddingSettings(Section):
     dimensions: int | None = Field(default=None, ge=1, le=16_000, description="Asked for, where the model can shorten")
     at_once: int = Field(default=16, ge=1, le=64, description="Passages in one request")
     timeout: float = Field(default=60.0, gt=0, le=600)
+    price: EmbeddingPrice | None = None
 
     _no_key = field_validator("api_key", mode="before")(_empty_is_none)
+
+    @property
+    def name(self) -> str:
+        """Name under which its usage is recorded; no model is called so."""
+        return f"embeddings/{self.model}"
+
+    @property
+    def token_price(self) -> PriceSettings | None:
+        """The price in the form of a model's."""
+        price = self.price
+        return None if price is None else PriceSettings(input=price.input, output=0, currency=price.currency)
 
 
 class FolderSettings(Section):
@@ -103,18 +123,39 @@ class KnowledgeSettings(Section):
     services: tuple[ServiceSettings, ...] = Field(default=(), max_length=20)
     results: int = Field(default=8, ge=1, le=30, description="Passages that one search gives")
     passage_characters: int = Field(default=1200, ge=200, le=8000)
+    readers: int = Field(default=4, ge=1, le=32, description="Documents that are read at once; half for one owner")
+    max_waiting: int = Field(default=20, ge=1, le=1000, description="Additions of a person or group at once")
     max_file_mb: float = Field(default=20.0, gt=0, le=200)
     max_documents: int = Field(default=2000, ge=1)
     max_passages: int = Field(default=50_000, ge=1)
 
     @model_validator(mode="after")
     def _can_be_told_apart(self) -> Self:
-        names = [folder.name.casefold() for folder in self.folders]
-        names += [service.name.casefold() for service in self.services]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"folders and services: {name} is the name of two; give one of them another")
+        names: dict[str, str] = {}
+        for name in self.names:
+            other = names.setdefault(skeleton(name), name)
+            if other is not name:
+                raise ValueError(f"folders and services: {name} is the name of two, or looks like {other}; change one")
         for number, service in enumerate(self.services):
             if service.use in BY_VECTOR and service.embeddings is None and self.embeddings is None:
                 raise ValueError(f"services[{number}]: {service.use} needs embeddings as well")
         return self
+
+    @model_validator(mode="after")
+    def _have_one_price(self) -> Self:
+        prices: dict[str, EmbeddingPrice | None] = {}
+        for each in self.endpoints.values():
+            if prices.setdefault(each.name, each.price) != each.price:
+                raise ValueError(f"embeddings: {each.model} has two prices; usage is counted by the model's name")
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        """Of the collections that the settings make."""
+        return [*(folder.name for folder in self.folders), *(service.name for service in self.services)]
+
+    @property
+    def endpoints(self) -> dict[str, EmbeddingSettings]:
+        """All endpoints for embeddings, by their place in this section."""
+        made = {f"services[{number}].embeddings": each.embeddings for number, each in enumerate(self.services)}
+        return {place: each for place, each in {"embeddings": self.embeddings, **made}.items() if each is not None}

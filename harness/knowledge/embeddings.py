@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from array import array
 from typing import TYPE_CHECKING, Any
 
+from harness.graph.messages import believed
 from harness.knowledge.port import KnowledgeFailed
+from harness.text.tokens import tokens
 from harness.web.search.port import ApiClient, SearchFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from harness.knowledge.config import EmbeddingSettings
+    from harness.knowledge.port import Asker, Bill
     from harness.web.guard import Route
 
+log = logging.getLogger(__name__)
 LONGEST_TEXT = 8000
 """Characters of a text that are sent: models take about so many tokens at most."""
+LONGEST_VECTOR = 16_000 * 26
+"""Bytes of one vector in an answer: numbers as the settings may ask for at most, each as long as JSON writes it."""
+ENVELOPE = 100_000
+"""Bytes of an answer besides its vectors."""
 REFUSED = frozenset({400, 413, 422})
 """Statuses that say that the texts are not taken."""
 _MEANING = {
@@ -30,42 +39,65 @@ _MEANING = {
 
 class Embeddings:
     """route: URL -> (proxy, CA file). name: under which vectors are kept, so that those of another model are never
-    compared. place: the key of the settings, for errors."""
+    compared. place: the key of the settings, for errors. bill: asked before each request, and told what it took."""
 
-    def __init__(self, settings: EmbeddingSettings, route: Callable[[str], Route], place: str) -> None:
+    def __init__(self, settings: EmbeddingSettings, route: Callable[[str], Route], place: str, bill: Bill) -> None:
         self._settings = settings
         self._place = place
+        self._bill = bill
         self._url = f"{settings.base_url.rstrip('/')}/embeddings"
         self._api = ApiClient(route(self._url), settings.timeout)
         self.name = settings.model if settings.dimensions is None else f"{settings.model}@{settings.dimensions}"
+        self.estimates = False
+        """Whether the endpoint has told no usage, so that tokens are estimated."""
 
-    async def vectors(self, texts: Sequence[str], whose: str) -> list[array[float]]:
+    @property
+    def at_once(self) -> int:
+        """Texts in one request."""
+        return self._settings.at_once
+
+    async def vectors(self, texts: Sequence[str], asker: Asker) -> list[array[float]]:
         """One of length 1 for each text. Raises KnowledgeFailed."""
         made: list[array[float]] = []
-        for start in range(0, len(texts), self._settings.at_once):
-            made += await self._asked(texts[start : start + self._settings.at_once], whose)
+        for start in range(0, len(texts), self.at_once):
+            made += await self._asked(texts[start : start + self.at_once], asker)
         if len({len(each) for each in made}) > 1:
             raise self._failed("gave vectors of several lengths")
         return made
 
-    async def _asked(self, texts: Sequence[str], whose: str) -> list[array[float]]:
-        key = self._settings.api_key
-        body: dict[str, Any] = {"model": self._settings.model, "input": [text[:LONGEST_TEXT] or " " for text in texts]}
-        body["encoding_format"] = "float"
+    async def _asked(self, texts: Sequence[str], asker: Asker) -> list[array[float]]:
+        if budget := await self._bill.overdraft(asker):
+            raise KnowledgeFailed(f"{self._place}: the budget {budget} is used up", budget=budget)
+        key, sent = self._settings.api_key, [text[:LONGEST_TEXT] or " " for text in texts]
+        body: dict[str, Any] = {"model": self._settings.model, "input": sent, "encoding_format": "float"}
         if self._settings.dimensions is not None:
             body["dimensions"] = self._settings.dimensions
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key is not None else {}
+        request = self._api.build("POST", self._url, json=body, headers=headers)
         try:
-            answer = await self._api.ask(self._api.build("POST", self._url, json=body, headers=headers), whose)
+            answer = await self._api.ask(request, asker.whose, ENVELOPE + len(texts) * LONGEST_VECTOR)
         except SearchFailed as failure:
             raise self._failed(failure.reason) from None
         if answer.status != 200:
             why = _MEANING.get(answer.status, f"answered {answer.status}")
             raise self._failed(why, refused=answer.status in REFUSED)
-        vectors = _read(answer.parsed(), len(texts))
+        parsed = answer.parsed()
+        vectors = _read(parsed, len(texts))
         if vectors is None:
             raise self._failed("gave an answer that is none of an embeddings endpoint")
+        await self._bill.charge(asker, self._settings.name, self._taken(parsed, sent))
         return vectors
+
+    def _taken(self, answer: Any, sent: Sequence[str]) -> int:
+        """The tokens that an answer tells, else an estimate."""
+        usage = answer.get("usage")
+        told = usage.get("prompt_tokens") or usage.get("total_tokens") if isinstance(usage, dict) else None
+        if isinstance(told, int) and told > 0:
+            return believed(told)
+        if not self.estimates:
+            log.warning("%s: the endpoint tells no usage, so its tokens are estimated", self._place)
+        self.estimates = True
+        return sum(map(tokens, sent))
 
     def _failed(self, reason: str, *, refused: bool = False) -> KnowledgeFailed:
         return KnowledgeFailed(f"{self._place}: the embeddings endpoint {reason}", refused=refused)

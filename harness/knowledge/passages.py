@@ -6,15 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.web.sections import HEADING, PAGE_BREAK, coded
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE_BREAK = "\f"
 SHORTEST = 200
 """Characters below which a passage goes on under the next heading of its page."""
 LONGEST_HEADING = 200
-_HEADING = re.compile(r"(#{1,6})[ \t]++(\S.*)")
-_FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|\n")
 
 
@@ -78,23 +77,15 @@ def _blocks(text: str) -> Iterator[_Block]:
     """Paragraphs and headings; a block of code is one."""
     for page, content in enumerate(text.split(PAGE_BREAK), 1):
         lines: list[str] = []
-        fence = ""
-        for line in content.splitlines():
-            if fence:
-                lines.append(line)
-                if line.lstrip(" ").startswith(fence) and not line.strip().strip(fence[0]):
-                    fence = ""
-                continue
-            heading = _HEADING.fullmatch(line)
-            if heading or not line.strip():
+        for line, is_code in coded(content.splitlines()):
+            heading = None if is_code else HEADING.fullmatch(line)
+            if heading or not (is_code or line.strip()):
                 if lines:
                     yield _Block("\n".join(lines), page)
                     lines = []
                 if heading:
                     yield _Block(line.strip(), page, len(heading[1]))
                 continue
-            if opening := _FENCE.match(line):
-                fence = opening[1]
             lines.append(line)
         if lines:
             yield _Block("\n".join(lines), page)

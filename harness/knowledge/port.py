@@ -3,25 +3,65 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-T = TypeVar("T")
-RANK = 60
-"""The constant of reciprocal rank fusion: 1 / (RANK + place) for each list (Cormack, Clarke, Büttcher 2009)."""
 FRAGMENT_WORDS = 6
 
 
 class KnowledgeFailed(Exception):
     """Nothing could be looked up. The text is for operators and the model: a clause without secrets. refused: what was
-    asked was not taken, so that it is of no use to ask the same again."""
+    asked was not taken, so that it is of no use to ask the same again. budget: key of the one that is used up, "" where
+    another reason stopped it."""
 
-    def __init__(self, text: str, *, refused: bool = False) -> None:
+    def __init__(self, text: str, *, refused: bool = False, budget: str = "") -> None:
         super().__init__(text)
         self.refused = refused
+        self.budget = budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """The one for whom something is looked up or read, and who pays for it. owner: of the collections, "" for the
+    installation's. is_group: the owner is a group. speaker, conversation, run_id, thread_id: as in RunContext, "" where
+    there is none."""
+
+    owner: str = ""
+    is_group: bool = False
+    speaker: str = ""
+    conversation: str = ""
+    run_id: str = ""
+    thread_id: str = ""
+
+    @property
+    def whose(self) -> str:
+        """Whose turn it is where many wait."""
+        return self.speaker or self.owner
+
+
+class Bill(Protocol):
+    """Who pays for embeddings, and whether they still may."""
+
+    async def overdraft(self, asker: Asker) -> str:
+        """Asked before each request: the key of the used-up budget that forbids it, "" where it may be made."""
+        ...
+
+    async def charge(self, asker: Asker, model: str, tokens: int) -> None:
+        """Record what a request took. model: the name of its price."""
+        ...
+
+
+class Unbilled:
+    """A Bill of nobody."""
+
+    async def overdraft(self, asker: Asker) -> str:
+        return ""
+
+    async def charge(self, asker: Asker, model: str, tokens: int) -> None:
+        pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,18 +130,7 @@ class Looked:
 class KnowledgeBase(Protocol):
     """What the tool searches."""
 
-    async def search(
-        self, query: str, *, owner: str, collections: Sequence[str], whose: str, is_group: bool = False
-    ) -> Looked:
+    async def search(self, query: str, asker: Asker, collections: Sequence[str] = ()) -> Looked:
         """What the owner may find: their own collections and the installation's. collections: names, all where none is
-        given. whose: the person's for whom it is. is_group: the owner is a group. Raises KnowledgeFailed."""
+        given. Raises KnowledgeFailed."""
         ...
-
-
-def fused(lists: Iterable[Sequence[T]], most: int) -> list[T]:
-    """The best of several rankings by reciprocal rank, each once; of equals, what came first. Of hashable things."""
-    scores: dict[T, float] = {}
-    for ranking in lists:
-        for place, key in enumerate(dict.fromkeys(ranking), 1):
-            scores[key] = scores.get(key, 0.0) + 1 / (RANK + place)
-    return sorted(scores, key=lambda key: -scores[key])[:most]

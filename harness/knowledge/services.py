@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import httpx
 
     from harness.knowledge.config import KnowledgeSettings, ServiceSettings
+    from harness.knowledge.port import Asker, Bill
     from harness.web.guard import Route
 
 _KEY_REFUSED = frozenset({401, 403})
@@ -33,7 +34,7 @@ class Service(Protocol):
 
     name: str
 
-    async def search(self, query: str, most: int, whose: str) -> list[Hit]:
+    async def search(self, query: str, most: int, asker: Asker) -> list[Hit]:
         """The best passages, the best first. Raises KnowledgeFailed."""
         ...
 
@@ -42,12 +43,14 @@ class Service(Protocol):
         ...
 
 
-def make_services(settings: KnowledgeSettings, route: Callable[[str], Route]) -> tuple[Service, ...]:
+def make_services(settings: KnowledgeSettings, route: Callable[[str], Route], bill: Bill) -> tuple[Service, ...]:
     """All of the settings. Raises ToolSetupError, whose text names the key, for a class that is not there."""
-    return tuple(_made(number, each, settings, route) for number, each in enumerate(settings.services))
+    return tuple(_made(number, each, settings, route, bill) for number, each in enumerate(settings.services))
 
 
-def _made(number: int, each: ServiceSettings, settings: KnowledgeSettings, route: Callable[[str], Route]) -> Service:
+def _made(
+    number: int, each: ServiceSettings, settings: KnowledgeSettings, route: Callable[[str], Route], bill: Bill
+) -> Service:
     module, _, name = SERVICES.get(each.use, each.use).partition(":")
     try:
         kind = getattr(importlib.import_module(module), name)
@@ -55,7 +58,7 @@ def _made(number: int, each: ServiceSettings, settings: KnowledgeSettings, route
         raise ToolSetupError(f"knowledge.services[{number}].use: {each.use} cannot be imported: {error}") from error
     chosen = each.embeddings or settings.embeddings
     place = f"knowledge.services[{number}].embeddings" if each.embeddings else "knowledge.embeddings"
-    embeddings = Embeddings(chosen, route, place) if chosen is not None else None
+    embeddings = Embeddings(chosen, route, place, bill) if chosen is not None else None
     return cast("Service", kind(each, route, embeddings))
 
 
@@ -70,14 +73,15 @@ class HttpService:
         self.embeddings = embeddings
         self.api = ApiClient(route(self.url), settings.timeout)
 
-    async def search(self, query: str, most: int, whose: str) -> list[Hit]:
+    async def search(self, query: str, most: int, asker: Asker) -> list[Hit]:
         """See Service."""
-        vector = await self.vector(query, whose)
-        lists = await asyncio.gather(*(self._asked(request, whose) for request in self.requests(query, vector, most)))
+        vector = await self.vector(query, asker)
+        requests = self.requests(query, vector, most)
+        lists = await asyncio.gather(*(self._asked(request, asker.whose) for request in requests))
         scored = sorted((each for found in lists for each in found), key=lambda each: -each[0])
         return [hit for _, hit in scored[:most]]
 
-    async def vector(self, query: str, whose: str) -> Sequence[float]:
+    async def vector(self, query: str, asker: Asker) -> Sequence[float]:
         """What the question means, for services that are asked by a vector."""
         return ()
 
@@ -190,10 +194,10 @@ class Dify(HttpService):
 class _ByVector(HttpService):
     """A store of vectors: asked by what the question means, it answers with what was kept beside each vector."""
 
-    async def vector(self, query: str, whose: str) -> Sequence[float]:
+    async def vector(self, query: str, asker: Asker) -> Sequence[float]:
         if self.embeddings is None:
             raise KnowledgeFailed(f"{self.name} needs embeddings, and knowledge.embeddings is not set")
-        (made,) = await self.embeddings.vectors([query], whose)
+        (made,) = await self.embeddings.vectors([query], asker)
         return made.tolist()
 
     def kept(self, known: object, fields: dict[str, Any]) -> Hit:

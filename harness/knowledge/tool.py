@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import scope_of
-from harness.knowledge.port import KnowledgeFailed
+from harness.knowledge.port import Asker, KnowledgeFailed
 from harness.text.frames import harmless, outside
 from harness.web.sources import Source, hash_of
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from langchain_core.tools import BaseTool
 
+    from harness.context import RunContext
     from harness.graph.signals import RunScope
     from harness.knowledge.port import Hit, KnowledgeBase, Looked
     from harness.ports import Clock
@@ -53,10 +54,7 @@ def knowledge_tool(base: KnowledgeBase, sources: Sources, clock: Clock) -> BaseT
             )
         scope = scope_of(runtime)
         try:
-            ctx, named = scope.ctx, tuple(collections or ())
-            looked = await base.search(
-                words, owner=ctx.owner, collections=named, whose=ctx.speaker.id, is_group=ctx.is_group
-            )
+            looked = await base.search(words, _asker(scope.ctx), tuple(collections or ()))
         except KnowledgeFailed as failure:
             return failed(runtime, KNOWLEDGE_SEARCH, f"Nothing could be searched. {failure}.")
         if looked.unknown and not looked.hits:
@@ -72,6 +70,17 @@ def knowledge_tool(base: KnowledgeBase, sources: Sources, clock: Clock) -> BaseT
 
     knowledge_search.metadata = {IDEMPOTENT: True}
     return knowledge_search
+
+
+def _asker(ctx: RunContext) -> Asker:
+    return Asker(
+        owner=ctx.owner,
+        is_group=ctx.is_group,
+        speaker=ctx.speaker.id,
+        conversation=ctx.conversation,
+        run_id=ctx.run_id,
+        thread_id=ctx.thread_id,
+    )
 
 
 def _answer(runtime: Runtime, looked: Looked, shown: Sequence[Hit]) -> ToolMessage:

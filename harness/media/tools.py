@@ -17,7 +17,7 @@ from langchain_core.tools import tool
 
 from harness.events import FileReady, ToolProgress, Usage
 from harness.files.spool import IMAGES, NotTaken, mime_type_of
-from harness.graph.calls import IDEMPOTENT, INTERRUPTED, asking_message
+from harness.graph.calls import IDEMPOTENT, INTERRUPTED, place_of
 from harness.graph.results import Answer, Runtime, canonical, done, explained, failed, sandbox_of, short, size_text
 from harness.graph.signals import Told, scope_of, tell
 from harness.media.services import MediaFailure, Order, SpeechService, make_painter
@@ -136,7 +136,7 @@ def image_tool(settings: ImageSettings, painter: Painter, desk: _Desk) -> BaseTo
     ) -> Answer:
         """Make a picture by a paid service. It is saved below the outputs and sent with your answer: do not present it
         again. One call makes one picture."""
-        place = _place(runtime)
+        place = place_of(runtime)
         stem = f"{OUTPUTS}/{_slug(name, 'picture')}-{hashlib.sha256(place.encode()).hexdigest()[:6]}"
         try:
             order = await _order(runtime, settings, prompt, shape, references)
@@ -297,13 +297,6 @@ def _writer(content: io.BytesIO) -> Callable[[bytes], Awaitable[None]]:
         content.write(data)
 
     return write
-
-
-def _place(runtime: Runtime) -> str:
-    """The call's name within its run, also of a subagent's call."""
-    call_id = runtime.tool_call_id or ""
-    asking = scope_of(runtime).key(asking_message(runtime.state["messages"], call_id))
-    return f"{asking}/{call_id}"
 
 
 def _slug(name: str, otherwise: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -27,6 +26,7 @@ from harness.memory.store import MemoryUnavailable, NotKept
 from harness.memory.taint import LASTS, THEIRS
 from harness.text.frames import MEMORY, as_data, framed
 from harness.text.plain import clean_text
+from harness.text.tokens import tokens
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -60,12 +60,6 @@ URGENT = ("user.topOfMind", "user.workContext", "user.personalContext")
 """Summaries that come before the facts where the budget is short; the others come after them."""
 SUMMARY_SHARE = 6
 """A summary has at most this part of the budget."""
-ASCII_PER_TOKEN = 3.5
-"""Characters; on the safe side of what tokenizers make of English."""
-TOKENS = ((0x80, 0.0), (0x800, 1.0), (0x2E80, 2.0), (0xD7B0, 1.2), (0xF900, 3.0), (0x10000, 1.5), (0x110000, 3.0))
-"""Tokens of one other sign, by the first code point behind its range: alphabets, South and Southeast Asian scripts,
-Chinese, Japanese and Korean, rare ones and pictures. On the safe side too."""
-_OTHERS = re.compile(r"[^\0-\x7f]")
 MOST_FOUND = 12
 
 REMEMBER, RECALL = "remember", "recall"
@@ -118,13 +112,6 @@ def memory_tools(remembering: Remembering, clock: Clock) -> list[BaseTool]:
     remember.metadata = {IDEMPOTENT: True, LASTS: "content", THEIRS: True}
     recall.metadata = {IDEMPOTENT: True}
     return [remember, recall]
-
-
-def tokens(text: str) -> int:
-    """Roughly the number of tokens of a text, counted without the network and without a tokenizer."""
-    others = [] if text.isascii() else _OTHERS.findall(text)
-    weight = sum(next(tokens for end, tokens in TOKENS if ord(sign) < end) for sign in others)
-    return int((len(text) - len(others)) / ASCII_PER_TOKEN + weight) + 1
 
 
 def memory_block(memory: Memory, settings: MemorySettings, now: datetime) -> str:

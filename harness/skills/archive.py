@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from harness.skills.document import SKILL_FILE, Problem, SkillError, parse_bytes, valid_name
-from harness.skills.editing import standing, write
+from harness.skills.editing import lookalikes, standing, write
 from harness.skills.files import LARGEST_FILE, MEGABYTE, MOST_BYTES, MOST_FILES
 from harness.skills.history import Version
 from harness.skills.scan import scan_files
@@ -340,6 +340,7 @@ def install(
     name, verdict = unpacked.document.name, scan_files(unpacked.files)
     before = standing(home, name)
     problems = [Problem("", "name", f"{name} is the name of a built-in skill")] if name in built_in else []
+    problems += lookalikes(name, built_in)
     if before.digest and not replace:
         problems.append(Problem("", "name", f"{name} is there already; --replace puts this one in its place"))
     if judging is not None and not problems and verdict.level is not Level.BLOCK:

@@ -17,9 +17,10 @@ from harness.skills.files import BROKEN, digest_of, put, read_files
 from harness.skills.history import History, Version
 from harness.skills.pins import Pin, load_pins, save_pins
 from harness.skills.verdict import Level
+from harness.text.plain import skeleton
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from harness.skills.files import Files
@@ -104,6 +105,8 @@ def write(home: SkillHome, name: str, files: Files, *, base: str, change: Versio
         now, history = _based(home, name, base, change.at), home.versions
         if now.files is None and len(_names(home)) >= home.most_skills:
             raise SkillError([Problem("", "", f"there are {home.most_skills} skills already, which is the most")])
+        if now.files is None and (problems := lookalikes(name, _names(home))):
+            raise SkillError(problems)
         digest, pending = digest_of(files), verdict.level is Level.WARN
         before = newest_with(history.versions(name), now.digest)
         pins = load_pins(home.folder)
@@ -118,6 +121,16 @@ def write(home: SkillHome, name: str, files: Files, *, base: str, change: Versio
         put(home.folder, name, files)
         history.prune(_names(home))
         return Written(version, before, pending and not known)
+
+
+def lookalikes(name: str, others: Iterable[str]) -> list[Problem]:
+    """What is wrong with the name of a new skill that looks like another one's, but is not the same."""
+    alike = skeleton(name)
+    return [
+        Problem("", "name", f"{name} looks like {other}, which is the name of another skill")
+        for other in others
+        if other != name and skeleton(other) == alike
+    ]
 
 
 def remove(home: SkillHome, name: str, *, base: str, change: Version) -> Written:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.guardrails.shown import shows_whole
 from harness.skills.document import SKILL_FILE, SkillError, parse_bytes
-from harness.skills.editing import Changed, SkillHome, Written, newest_with, remove, standing, write
+from harness.skills.editing import Changed, SkillHome, Written, lookalikes, newest_with, remove, standing, write
 from harness.skills.history import Version, diff
 from harness.skills.judge import checked
 from harness.skills.scan import scan_files
@@ -172,6 +172,8 @@ class SkillManager:
             taken = await asyncio.to_thread(self._editing.taken, ctx, shared)
             if request.name in taken:
                 raise BadChange(f"{request.name} is the name of another skill. Choose another one.")
+            if alike := lookalikes(request.name, taken):
+                raise BadChange(f"{alike[0].message}. Choose another one.")
         after = await asyncio.to_thread(_after, home, request, before)
         verdict = await self._verdict(home, request, after, tell) if after is not None else None
         if verdict is not None and verdict.level is Level.BLOCK:

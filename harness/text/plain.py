@@ -19,6 +19,18 @@ _NEVER_DRAWN = re.compile("[\u2065\ufdd0-\ufdef\ufff0-\ufff8\ufffe\uffff\U000e00
 _JOINS = frozenset("\u200c\u200d")
 """Between letters of some scripts and in pictures made of several signs."""
 
+_LOOKALIKES = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u051b\u051d"
+    "\u04bb\u04cf\u0433\u0475\u044c\u04af\u043a\u0442\u043c\u043d\u043f\u0432"
+    "\u03b1\u03b5\u03b9\u03bd\u03bf\u03c1\u03c5\u03ba\u03c4\u03c7\u03b3\u03c3\u03c9\u03b7\u03b2\u03b6"
+    "\u0585\u0578\u057d\u0570\u0575\u0581\u0566"
+    "\u0251\u0261\u0131"
+    "01",
+    "aeopcyxijsdqwhlrvbyktmhnbaeivopuktxyownbzonuhjgqagiol",
+)
+"""Small letters of Cyrillic, Greek, Armenian and other Latin ones, and digits, to the ones of a-z that they look like:
+a part of Unicode's confusables (UTS 39), which Python does not have."""
+
 SUMMARY_CHARACTERS = 80
 LONGEST_LOOKED_AT = 2000
 MASK = "***"
@@ -142,3 +154,8 @@ def entropy(text: str) -> float:
     """Shannon entropy in bits per character."""
     counts = Counter(text)
     return -sum(count / len(text) * math.log2(count / len(text)) for count in counts.values())
+
+
+def skeleton(name: str) -> str:
+    """The same text for all names that look alike, so that one cannot be taken for another; shown to nobody."""
+    return unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)

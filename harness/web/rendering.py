@@ -17,6 +17,7 @@ from harness.files.slots import FairSlots
 from harness.web.addresses import WebError
 from harness.web.readable import Page
 from harness.web.search.port import ApiClient, SearchFailed
+from harness.web.sections import first_heading
 from sandbox.base import RESULTS, Problem, SandboxError
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class Documents:
             log.warning("a document of the web was not converted: %s %s", error, error.hint)
             raise WebError("The document could not be read: the sandbox does not work now.") from None
         name = PurePosixPath(httpx.URL(fetched.url).path).name
-        return Page(url=fetched.url, title=_first_heading(text) or name, text=text, cut=False)
+        return Page(url=fetched.url, title=first_heading(text) or name, text=text, cut=False)
 
     async def _text(self, sandbox: Sandbox, body: bytes, suffix: str) -> str:
         place = f"{RESULTS}/web-{hashlib.sha256(body).hexdigest()[:16]}"
@@ -140,11 +141,6 @@ async def _contents(sandbox: Sandbox, path: str, most: int) -> str:
     if isinstance(problem, Problem):
         raise WebError(f"What was read did not come out of the sandbox ({problem.code}). Use another source.")
     return body.decode("utf-8", "replace")
-
-
-def _first_heading(text: str) -> str:
-    line = text.lstrip().partition("\n")[0]
-    return line.lstrip("# ").strip()[:300] if line.startswith("#") else ""
 
 
 class Browser:
@@ -211,7 +207,7 @@ class ReaderService:
             return None
         head, divider, body = text.partition(_BODY)
         if not divider or not head.startswith(_TITLE):
-            return Page(url=url, title=_first_heading(text), text=text, cut=False)
+            return Page(url=url, title=first_heading(text), text=text, cut=False)
         return Page(url=url, title=head.removeprefix(_TITLE).partition("\n")[0].strip()[:300], text=body, cut=False)
 
     async def close(self) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 PAGE_BREAK = "\f"
 LEAST_PAGES = 3
 LONGEST_TITLE = 120
+LONGEST_FIRST = 300
+"""Characters of a document's title."""
 MOST_SECTIONS = 2000
-_HEADING = re.compile(r"(#{1,6})[ \t]++(\S.*)")
-_UNDERLINED = {"=": 1, "-": 2}
+HEADING = re.compile(r"(#{1,6})[ \t]++(\S.*)")
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
 _NUMBER = re.compile(r"(?:section|page)?\s*#?(\d{1,5})\.?", re.IGNORECASE)
 
@@ -56,17 +61,32 @@ def _ends(levels: list[int], starts: list[int], length: int) -> list[int]:
 def _headings(text: str) -> list[tuple[int, str, int]]:
     """(level, title, start) of each heading outside of code blocks."""
     found = []
-    fence, at = "", 0
-    for line in text.splitlines(keepends=True):
+    at = 0
+    for line, is_code in coded(text.splitlines(keepends=True)):
         begin, at = at, at + len(line)
-        if fence:
-            if line.lstrip(" ").startswith(fence) and not line.strip().strip(fence[0]):
-                fence = ""
-        elif opening := _FENCE.match(line):
-            fence = opening[1]
-        elif line.startswith("#") and (heading := _HEADING.fullmatch(line.rstrip())):
+        if not is_code and (heading := HEADING.fullmatch(line.rstrip())):
             found.append((len(heading[1]), _short(heading[2]), begin))
     return found
+
+
+def coded(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it belongs to a block of code; its fences do."""
+    fence = ""
+    for line in lines:
+        if fence:
+            yield line, True
+            if line.lstrip(" ").startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+        else:
+            opening = _FENCE.match(line)
+            fence = opening[1] if opening else ""
+            yield line, bool(fence)
+
+
+def first_heading(text: str) -> str:
+    """A document's title, where it begins with one."""
+    line = text.lstrip().partition("\n")[0]
+    return line.lstrip("# ").strip()[:LONGEST_FIRST] if line.startswith("#") else ""
 
 
 def _pages(text: str) -> list[tuple[int, str, int]]:

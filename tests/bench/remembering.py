@@ -23,9 +23,10 @@ from harness.memory.config import MemorySettings
 from harness.memory.merge import merged
 from harness.memory.model import SUMMARIES, Changes, Exchange, Fact, Memory, Proposed, Said, Summary, with_summaries
 from harness.memory.store import FileMemoryStore, Recalled, Remembering
-from harness.memory.telling import memory_block, tokens
+from harness.memory.telling import memory_block
 from harness.ports import MemoryEffectLog, MemoryRunLedger
 from harness.run.runner import make_harness
+from harness.text.tokens import tokens
 from tests.bench.figures import Figure, Outcome
 from tests.simulators.model.client import ModelSimulator
 from tests.simulators.model.scripts import Say

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from fastapi import APIRouter, Request, Response
 
-from bot.http.auth import MaybeSignedIn, SignedIn, requires
+from bot.http.auth import SignedIn, requires
 from bot.http.errors import HttpProblem
 from bot.http.panel.room import Room, fields
 from bot.http.resources.acting import Acting
@@ -27,11 +27,8 @@ def now_router(parts: HttpParts, pages: Pages) -> APIRouter:
     router, room = APIRouter(include_in_schema=False), Room(pages)
     live, acting = Live(parts), Acting(parts)
 
-    @router.get("/now")
-    async def now(request: Request, caller: MaybeSignedIn) -> Response:
-        refused = room.refused(request, caller, "operate")
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/now", dependencies=[room.opens("operate")])
+    async def now(request: Request, caller: SignedIn) -> Response:
         return room.show(request, "now", caller, "now", now=await live.now(caller))
 
     @router.get("/now/live", dependencies=[requires("operate")])
@@ -68,11 +65,8 @@ def people_router(parts: HttpParts, pages: Pages) -> APIRouter:
     router, room = APIRouter(include_in_schema=False), Room(pages)
     asking, acting = Requests(parts), Acting(parts)
 
-    @router.get("/people")
-    async def people(request: Request, caller: MaybeSignedIn) -> Response:
-        refused = room.refused(request, caller, "operate")
-        if refused is not None:
-            return refused
+    @router.get("/people", dependencies=[room.opens("operate")])
+    async def people(request: Request, caller: SignedIn) -> Response:
         accounts = [name for name in parts.editor.book.accounts if name not in ("web", "api")]
         return room.show(
             request, "people", caller, "people", entries=acting.access(), pairings=asking.pairings(), accounts=accounts
@@ -120,18 +114,12 @@ def system_router(parts: HttpParts, pages: Pages) -> APIRouter:
     router, room = APIRouter(include_in_schema=False), Room(pages)
     live, file = Live(parts), ConfigFile(parts)
 
-    @router.get("/mcp")
-    async def servers(request: Request, caller: MaybeSignedIn) -> Response:
-        refused = room.refused(request, caller, "operate")
-        if refused is not None:
-            return refused
+    @router.get("/mcp", dependencies=[room.opens("operate")])
+    async def servers(request: Request, caller: SignedIn) -> Response:
         return room.show(request, "mcp", caller, "mcp", servers=live.servers())
 
-    @router.get("/configuration")
-    async def configuration(request: Request, caller: MaybeSignedIn) -> Response:
-        refused = room.refused(request, caller, "admin")
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/configuration", dependencies=[room.opens("admin")])
+    async def configuration(request: Request, caller: SignedIn) -> Response:
         try:
             found, why = await file.read(caller), ""
         except HttpProblem as problem:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import APIRouter, Request, Response
 
-from bot.http.auth import MaybeSignedIn, SignedIn, requires
+from bot.http.auth import SignedIn, requires
 from bot.http.errors import HttpProblem
 from bot.http.page.artifacts import told_size
 from bot.http.page.markup import pieces
@@ -41,11 +41,8 @@ def threads_router(parts: HttpParts, pages: Pages) -> APIRouter:
     """Threads, and why each message was answered as it was."""
     router, room, transcripts = APIRouter(include_in_schema=False), Room(pages), Transcripts(parts)
 
-    @router.get("/threads")
-    async def threads(request: Request, caller: MaybeSignedIn, all: str = "", skip: int = 0, q: str = "") -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/threads", dependencies=[room.opens()])
+    async def threads(request: Request, caller: SignedIn, all: str = "", skip: int = 0, q: str = "") -> Response:
         everybody, skip, q = bool(all) and caller.may("operate"), max(0, min(skip, 100_000)), q[:LONGEST_SEARCH].strip()
         if q:
             found = await transcripts.search(caller, q, everybody=everybody)
@@ -55,11 +52,8 @@ def threads_router(parts: HttpParts, pages: Pages) -> APIRouter:
         # While somebody types only the list is asked for.
         return room.show(request, "threads_list" if is_piece(request) else "threads", caller, "threads", **shown)
 
-    @router.get("/threads/{thread_id}")
-    async def thread(request: Request, caller: MaybeSignedIn, thread_id: str) -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/threads/{thread_id}", dependencies=[room.opens()])
+    async def thread(request: Request, caller: SignedIn, thread_id: str) -> Response:
         try:
             found = await transcripts.read(caller, thread_id)
         except HttpProblem as problem:
@@ -67,11 +61,8 @@ def threads_router(parts: HttpParts, pages: Pages) -> APIRouter:
         t = room.words(request)
         return room.show(request, "thread", caller, "threads", found=found, markdown=lambda text: pieces(text, t))
 
-    @router.get("/why/{subject}")
-    async def why(request: Request, caller: MaybeSignedIn, subject: str) -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/why/{subject}", dependencies=[room.opens()])
+    async def why(request: Request, caller: SignedIn, subject: str) -> Response:
         if not caller.may("operate"):
             owner = await parts.store.read(lambda tx: overview.owner_of_run(tx, subject[:200]))
             if owner != caller.person:  # the same for others' as for what there is not
@@ -87,11 +78,8 @@ def files_router(parts: HttpParts, pages: Pages) -> APIRouter:
     """Files of one's chats on the page."""
     router, room, files = APIRouter(include_in_schema=False), Room(pages), Files(parts)
 
-    @router.get("/files")
-    async def listed(request: Request, caller: MaybeSignedIn) -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/files", dependencies=[room.opens()])
+    async def listed(request: Request, caller: SignedIn) -> Response:
         return room.show(request, "files", caller, "files", **await _shown(caller))
 
     @router.get("/files/list", dependencies=[requires("read")])
@@ -115,17 +103,14 @@ def usage_router(parts: HttpParts, pages: Pages) -> APIRouter:
     """Tokens and money over time."""
     router, room, accounting = APIRouter(include_in_schema=False), Room(pages), Accounting(parts)
 
-    @router.get("/usage")
+    @router.get("/usage", dependencies=[room.opens()])
     async def usage(
         request: Request,
-        caller: MaybeSignedIn,
+        caller: SignedIn,
         by: str = "model",
         days: int = 30,
         all: str = "",
     ) -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
         everybody = caller.may("operate") and all != "no"
         way = cast("By", by if by in WAYS else "model")
         days = days if days in PERIODS else 30
@@ -153,11 +138,8 @@ def agents_router(parts: HttpParts, pages: Pages) -> APIRouter:
     """Agents: what each has and may."""
     router, room, agents = APIRouter(include_in_schema=False), Room(pages), Agents(parts)
 
-    @router.get("/agents")
-    async def listed(request: Request, caller: MaybeSignedIn) -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/agents", dependencies=[room.opens()])
+    async def listed(request: Request, caller: SignedIn) -> Response:
         found = await agents.list(caller)
         subagents = {each.name: each for agent in found for each in agent.subagents}
         currency = parts.spending.budgets.currency or ""
@@ -173,11 +155,8 @@ def own_router(parts: HttpParts, pages: Pages) -> APIRouter:
     router, room = APIRouter(include_in_schema=False), Room(pages)
     memories, schedules = Memories(parts), Schedules(parts)
 
-    @router.get("/memory")
-    async def memory(request: Request, caller: MaybeSignedIn) -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/memory", dependencies=[room.opens()])
+    async def memory(request: Request, caller: SignedIn) -> Response:
         others = await memories.figures(caller) if caller.may("operate") else None
         own = await memories.own(caller, room.language(request))
         return room.show(request, "memory", caller, "memory", own=own, others=others)
@@ -206,11 +185,8 @@ def own_router(parts: HttpParts, pages: Pages) -> APIRouter:
                 raise HttpProblem(404, "not_found", "there is no such action")
         return room.done(request, f"memory_done_{action.replace('-', '_')}", "/memory")
 
-    @router.get("/schedules")
-    async def listed(request: Request, caller: MaybeSignedIn, all: str = "") -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/schedules", dependencies=[room.opens()])
+    async def listed(request: Request, caller: SignedIn, all: str = "") -> Response:
         everybody = caller.may("operate") and bool(all)
         found = await schedules.list(caller, everybody=everybody)
         return room.show(request, "schedules", caller, "schedules", found=found, everybody=everybody)
@@ -227,11 +203,8 @@ def skills_router(parts: HttpParts, pages: Pages) -> APIRouter:
     """Skills: what there is, what waits for an administrator."""
     router, room, skills = APIRouter(include_in_schema=False), Room(pages), Skills(parts)
 
-    @router.get("/skills")
-    async def listed(request: Request, caller: MaybeSignedIn) -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/skills", dependencies=[room.opens()])
+    async def listed(request: Request, caller: SignedIn) -> Response:
         return room.show(request, "skills", caller, "skills", **await _shown(caller))
 
     @router.get("/skills/list", dependencies=[requires("read")])

@@ -6,7 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from bot.http.auth import CSRF_HEADER
+from fastapi import Depends, Request
+
+from bot.http.auth import CSRF_HEADER, MaybeSignedIn
+from bot.http.errors import PageRefused
 from bot.http.page.view import language_of
 from bot.store.identity import OWN_ACCOUNTS
 from bot.texts import texts_for
@@ -14,7 +17,7 @@ from bot.texts.page import words
 from bot.usage.report import short
 
 if TYPE_CHECKING:
-    from fastapi import Request, Response
+    from fastapi import Response
 
     from bot.http.auth import Caller
     from bot.http.page.view import Pages
@@ -31,11 +34,16 @@ class Room:
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
 
-    def refused(self, request: Request, caller: Caller | None, scope: str = "read") -> Response | None:
-        """The answer to who may not open a page, None for who may."""
-        if caller is None:
-            return self._pages.sign_in(request)
-        return None if caller.may(scope) else self._pages.problem(request, caller, 403)
+    def opens(self, scope: str = "read") -> Any:
+        """A dependency of a page: who is not signed in is asked to, and who may not open it is told so."""
+
+        async def check(request: Request, caller: MaybeSignedIn) -> None:
+            if caller is None:
+                raise PageRefused(self._pages.sign_in(request))
+            if not caller.may(scope):
+                raise PageRefused(self._pages.problem(request, caller, 403))
+
+        return Depends(check)
 
     def show(self, request: Request, template: str, caller: Caller | None, active: str = "", **values: Any) -> Response:
         """A page or a piece of one. Templates have beside the values: span (seconds as people say them), age, short

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from harness.web.search.port import Found
 
+T = TypeVar("T")
 RANK = 60
 """The constant of reciprocal rank fusion: 1 / (RANK + place) for each list (Cormack, Clarke, Büttcher 2009)."""
 _TRACKING = re.compile(r"utm_\w+|gclid|dclid|fbclid|msclkid|yclid|igshid|mc_cid|mc_eid|_ga|ref_src|srsltid", re.ASCII)
@@ -37,26 +38,29 @@ def normalized(url: str) -> str:
     return f"{host}{path}" + (f"?{urlencode(kept, errors='surrogateescape')}" if kept else "")
 
 
+def fused(lists: Iterable[Sequence[T]], most: int) -> list[T]:
+    """The best of several rankings by reciprocal rank, each once; of equals, what came first. Of hashable things."""
+    scores: dict[T, float] = {}
+    for ranking in lists:
+        for place, key in enumerate(dict.fromkeys(ranking), 1):
+            scores[key] = scores.get(key, 0.0) + 1 / (RANK + place)
+    return sorted(scores, key=lambda key: -scores[key])[:most]
+
+
 def merged(lists: Sequence[Sequence[Found]], most: int) -> list[Found]:
     """The best of all lists, each page once. Of a page that several have, the entry of the list where it stands highest
     is kept, the first list winning; a text that it lacks is taken from the others."""
-    scores: dict[str, float] = {}
-    kept: dict[str, tuple[int, int, Found]] = {}
-    for number, found in enumerate(lists):
-        seen = set()
-        for place, each in enumerate(found, 1):
-            key = normalized(each.url)
-            if key in seen:
-                continue
-            seen.add(key)
-            scores[key] = scores.get(key, 0.0) + 1 / (RANK + place)
-            known = kept.get(key)
-            if known is None or place < known[0]:
-                kept[key] = (place, number, each if known is None else _filled(each, known[2]))
-            else:
-                kept[key] = (*known[:2], _filled(known[2], each))
-    order = sorted(kept, key=lambda key: (-scores[key], *kept[key][:2]))
-    return [kept[key][2] for key in order[:most]]
+    rankings = []
+    kept: dict[str, tuple[int, Found]] = {}
+    for found in lists:
+        own: dict[str, Found] = {}
+        for each in found:
+            own.setdefault(normalized(each.url), each)
+        rankings.append(list(own))
+        for place, (key, each) in enumerate(own.items()):
+            best, known = kept.get(key, (place, each))
+            kept[key] = (place, _filled(each, known)) if place < best else (best, _filled(known, each))
+    return [kept[key][1] for key in fused(rankings, most)]
 
 
 def _filled(entry: Found, other: Found) -> Found:

@@ -124,16 +124,17 @@ class ApiClient:
             headers={"User-Agent": "Antler", "Accept": accept, "Accept-Encoding": "identity"},
         )
 
-    async def ask(self, request: httpx.Request, whose: str) -> Answer:
-        """429 and failures are told as SearchFailed; other statuses are for the caller to name."""
+    async def ask(self, request: httpx.Request, whose: str, longest: int = LONGEST_ANSWER) -> Answer:
+        """429 and failures are told as SearchFailed; other statuses are for the caller to name. longest: bytes of an
+        answer that are taken."""
         try:
             async with self._room.slot(whose), asyncio.timeout(self._seconds):
-                return await self._asked(request)
+                return await self._asked(request, longest)
         except (TimeoutError, httpx.TransportError) as error:
             log.warning("%s was not reached: %s", request.url.host, type(error).__name__)
             raise down() from None
 
-    async def _asked(self, request: httpx.Request) -> Answer:
+    async def _asked(self, request: httpx.Request, longest: int) -> Answer:
         response = await self._client.send(request, stream=True)
         try:
             if response.status_code == 429:
@@ -144,8 +145,9 @@ class ApiClient:
             body = bytearray()
             async for data in response.aiter_raw():
                 body += data
-                if len(body) > LONGEST_ANSWER:
-                    raise SearchFailed("gave an answer that is too long", "Search for something narrower.")
+                if len(body) > longest:
+                    reason = f"gave an answer that is too long (more than {longest / 1_000_000:g} MB)"
+                    raise SearchFailed(reason, "Search for something narrower.")
             return Answer(200, bytes(body))
         finally:
             await response.aclose()

@@ -36,6 +36,7 @@ TELEGRAM = "channels: {telegram: {token: $BOT_TOKEN, access: {allow: [1]}}}\n"
 CONSOLE = "channels: {console: {}}\n"
 ZONE = "timezone: Europe/Berlin\n"
 OFF = "sandbox: {use: 'off'}\n"
+OPEN_LINE = "base_url: 'http://keys.example.org/v1', api_key: $KEY"
 QUIET = CONSOLE + ZONE + OFF
 """A config without a fault, whose checks are quick."""
 
@@ -411,6 +412,23 @@ STATES = [
         "holds secrets and others can read it",
         "chmod 600 ",
         open_config=True,
+    ),
+    *(
+        State(
+            f"a key on an open line: {key}",
+            QUIET + text,
+            WARNING,
+            key,
+            "sends its api_key to keys.example.org without encryption",
+            "begin it with https://",
+        )
+        for key, text in {
+            "knowledge.embeddings.base_url": f"knowledge: {{embeddings: {{{OPEN_LINE}, model: m}}}}\n",
+            "knowledge.services[0].base_url": (
+                f"knowledge: {{services: [{{name: w, use: dify, {OPEN_LINE}, datasets: [d]}}]}}\n"
+            ),
+            "web.fetch.reader.url": "web: {fetch: {reader: {url: 'http://keys.example.org/', api_key: $KEY}}}\n",
+        }.items()
     ),
     State(
         "a key on an open line",

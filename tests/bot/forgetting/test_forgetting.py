@@ -94,7 +94,7 @@ async def test_after_forget_me_no_word_is_left(tmp_path: Path) -> None:
         (own / "SKILL.md").write_text(CANARY)
         for owner in (f"memory:{BOB}", f"memory:{GROUP}"):
             addition = Addition(owner=owner, collection="main", kind="file", place="a.md", added_by=f"memory:{BOB}")
-            await c.parts.knowledge.add_file(addition, f"The {CANARY} is in a document.".encode())
+            await c.parts.knowledge.add_file(addition, f"The {CANARY} is in a document.".encode)
         assert everywhere(tmp_path)
 
         told = await forgotten(c)

@@ -199,6 +199,29 @@ async def test_words_of_a_deleted_chat_go_also_where_somebody_writes_before_they
         assert "of owls" in (await bob.get(f"/api/conversations/{chat}/messages")).text
 
 
+async def test_files_of_a_deleted_chat_go_also_after_a_crash(tmp_path: Path) -> None:
+    async with served(tmp_path) as world:
+        bob = await world.browser(PERSON)
+        gone, stays = await chat_of(world, bob), await chat_of(world, bob)
+        kept: dict[str, str] = {}
+        for name, chats in {"own": (gone,), "shared": (gone, stays)}.items():
+            sent = await bob.post("/api/uploads", params={"name": f"{name}.txt"}, content=name.encode())
+            kept[name] = sent.json()["id"]
+            for chat in chats:
+                body = {"text": name, "client_id": f"{name}{chats.index(chat)}", "attachments": [kept[name]]}
+                assert (await bob.post(f"/api/conversations/{chat}/messages", json=body)).status_code == 202
+                await world.answered()
+        address, now = Address(account="web", chat=gone), world.clock.now()
+        # As a kill leaves it that comes when the deletion is recorded and nothing is deleted.
+        await world.store.write(lambda tx: personal.ask_deletion_of_chat(tx, address, PERSON, now))
+        assert (await bob.get(f"/api/uploads/{kept['own']}")).status_code == 200
+        await world.parts.forgetting.resume()
+        await world.clock.advance(60)
+        await world.answered()
+        assert (await bob.get(f"/api/uploads/{kept['own']}")).status_code == 404
+        assert (await bob.get(f"/api/uploads/{kept['shared']}")).status_code == 200
+
+
 async def test_a_deleted_chat_is_shown_anew_to_its_own_readers_alone(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         bob = await world.browser(PERSON)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.store import accounts
 from bot.texts.en import EN
 from channels.message import Attachment, Quote
 from harness.knowledge.config import KnowledgeSettings
+from harness.knowledge.port import Asker
 from tests.bot.core import ANN, BOB, Core, core
 
 if TYPE_CHECKING:
@@ -18,9 +20,9 @@ SAY = EN.knowledge
 GROUP = "g"
 
 
-async def ready(c: Core) -> Core:
-    settings = c.settings.model_copy(update={"knowledge": KnowledgeSettings(enabled=True)})
-    await c.parts.knowledge.adopt(settings)
+async def ready(c: Core, **settings: int) -> Core:
+    known = KnowledgeSettings.model_validate({"enabled": True, **settings})
+    await c.parts.knowledge.adopt(c.settings.model_copy(update={"knowledge": known}))
     return c
 
 
@@ -40,7 +42,7 @@ async def said(
 
 
 async def finds(c: Core, query: str, owner: str) -> list[str]:
-    looked = await c.parts.knowledge.search(query, owner=owner, collections=(), whose=ANN)
+    looked = await c.parts.knowledge.search(query, Asker(owner=owner, speaker=ANN))
     return [hit.text for hit in looked.hits]
 
 
@@ -90,6 +92,16 @@ async def test_mistakes_are_told(tmp_path: Path) -> None:
         assert await said(c, "/knowledge frobnicate") == SAY["usage"]
 
 
+async def test_a_collection_cannot_be_taken_for_another_one(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await ready(c)
+        await said(c, "/knowledge add #port", ANN, None, b"The ferry leaves at nine.")
+        alike = EN.knowledge_problem["alike"].format(detail="port")
+        assert alike in await said(c, "/knowledge add #\u0440\u043e\u0433\u0442", ANN, None, b"The ferry sinks.")
+        assert await finds(c, "ferry", f"memory:{ANN}") == ["The ferry leaves at nine."]
+        assert alike not in await said(c, "/knowledge add #\u043f\u043e\u0440\u0442", ANN, None, b"The ferry swims.")
+
+
 async def test_a_file_that_was_sent_before_is_added_by_a_reply_and_by_its_name(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         await ready(c)
@@ -104,3 +116,29 @@ async def test_a_file_that_was_sent_before_is_added_by_a_reply_and_by_its_name(t
         assert await said(c, "/knowledge add plan.txt") == added
         assert await finds(c, "ferry", f"memory:{ANN}") == [content.decode()]
         assert ".knowledge-" not in str(os.listdir(tmp_path))
+
+
+async def test_only_so_much_waits_to_be_read_at_once(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+
+        async def told(chat: str, text: str) -> None:
+            while text not in [said.replace("\\", "") for said in c.texts(chat)]:
+                await c.clock.sleep(0.1)
+
+        await ready(c, readers=1, max_waiting=2)
+        file = Attachment(ref="0.txt", kind="file", name="0.txt", size=30)
+        async with c.parts.knowledge._readers.slot("another owner"):
+            for number in range(2):
+                c.channel.files[f"{number}.txt"] = f"The ferry leaves at {number}.".encode()
+                name = f"{number}.txt"
+                await c.say("/knowledge add", ANN, attachments=(replace(file, ref=name, name=name),))
+                await c.clock.until(told(ANN, SAY["reading"].format(name=name, number=1, count=1)))
+            await c.say("/knowledge add", ANN, attachments=(file,))
+            await c.clock.until(told(ANN, SAY["full"].format(count=2)))
+            # What she adds to a group is hers too.
+            await c.say("/knowledge add", ANN, GROUP, attachments=(file,))
+            await c.clock.until(told(GROUP, SAY["full_group"].format(count=2)))
+        await c.answered()
+        assert sorted(await finds(c, "ferry", f"memory:{ANN}")) == ["The ferry leaves at 0.", "The ferry leaves at 1."]
+        added = SAY["added"].format(name="note.txt", collection="main", count=1)
+        assert await said(c, "/knowledge add", ANN, GROUP, b"The ferry leaves late.") == added

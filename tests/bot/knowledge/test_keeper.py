@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -13,15 +14,22 @@ from bot.clock import SystemClock
 from bot.files.sandboxes import Sandboxes
 from bot.knowledge.keeper import FILE, MAIN, Addition, Knowledge, LimitReached
 from bot.knowledge.reading import Unreadable
+from bot.knowledge.searching import PAGE
 from bot.settings import Settings
-from bot.store import Store, forgetting, knowledge
+from bot.store import Store, conversations, forgetting, knowledge, usage
 from bot.store.forgetting import DeletionKind, DeletionRow
 from bot.store.knowledge import EVERYBODYS, Scope
+from bot.store.retrying import RetryingStore
+from bot.store.usage import NANO
+from bot.usage.report import make_spending
 from harness.knowledge.config import KnowledgeSettings
 from harness.knowledge.embeddings import unit
+from harness.knowledge.port import Asker
+from harness.text.tokens import tokens
+from tests.bot.skills.test_installing import until
 from tests.simulators.knowledge.services import KEY, Embedding, meaning, texts_asked
 from tests.simulators.postgres import pgvector_server
-from tests.simulators.web.site import Site
+from tests.simulators.web.site import Asked, Site, write
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -35,18 +43,24 @@ CANARY = "zebra4711"
 
 
 @asynccontextmanager
-async def kept(store: Store, folder: Path, **settings: Any) -> AsyncIterator[Knowledge]:
+async def kept(
+    store: Store, folder: Path, *, budgets: Any = None, fetch: Any = None, **settings: Any
+) -> AsyncIterator[Knowledge]:
     sandbox = {"use": "off"}
     base = Settings.default(folder)
     whole = base.model_copy(
         update={
             "sandbox": type(base.sandbox).model_validate(sandbox),
             "knowledge": KnowledgeSettings.model_validate({"enabled": True, **settings}),
+            "budgets": type(base.budgets).model_validate(budgets or {}),
+            "web": type(base.web).model_validate({"fetch": fetch or {}}),
         }
     )
     sandboxes = Sandboxes(whole.sandbox, folder)
     await sandboxes.start()
-    made = Knowledge(whole, store, sandboxes)
+    clock = store.clock
+    spending = make_spending(RetryingStore(store, clock), clock, whole.budgets, whole.prices, whole.zone)
+    made = Knowledge(whole, store, sandboxes, spending)
     try:
         yield made
     finally:
@@ -55,11 +69,11 @@ async def kept(store: Store, folder: Path, **settings: Any) -> AsyncIterator[Kno
 
 async def add(made: Knowledge, text: str, owner: str = GROUP, name: str = "note.md", **more: str) -> DocumentRow:
     known = {"owner": owner, "collection": MAIN, "kind": FILE, "place": name, "added_by": ANN}
-    return await made.add_file(Addition(**(known | more)), text.encode())
+    return await made.add_file(Addition(**(known | more)), text.encode)
 
 
 async def found(made: Knowledge, query: str, owner: str = GROUP, *collections: str) -> list[str]:
-    looked = await made.search(query, owner=owner, collections=collections, whose=ANN)
+    looked = await made.search(query, Asker(owner=owner, speaker=ANN), collections)
     return [hit.text for hit in looked.hits]
 
 
@@ -75,9 +89,9 @@ async def test_words_find_whose_they_are(store: Store, tmp_path: Path) -> None:
         assert set(await found(made, CANARY, ANN)) == {f"The {CANARY} is private.", f"The {CANARY} is for everybody."}
         assert await found(made, CANARY, GROUP, "HANDBOOK") == [f"The {CANARY} is for everybody."]
         async with kept(store, tmp_path, groups=False) as without:
-            looked = await without.search(CANARY, owner=GROUP, collections=(), whose=ANN, is_group=True)
+            looked = await without.search(CANARY, Asker(owner=GROUP, speaker=ANN, is_group=True))
             assert [hit.text for hit in looked.hits] == [everybodys]
-        nothing = await made.search(CANARY, owner=OTHER, collections=(MAIN,), whose=BOB)
+        nothing = await made.search(CANARY, Asker(owner=OTHER, speaker=BOB), (MAIN,))
         assert (nothing.hits, nothing.unknown, nothing.collections) == ((), (MAIN,), ("handbook",))
 
 
@@ -116,9 +130,65 @@ async def test_meaning_finds_what_words_do_not(store: Store, tmp_path: Path) -> 
             await made.look()
             assert len(texts_asked(simulator)) == asked_before
             simulator.status = 500
-            looked = await made.search("fuel", owner=GROUP, collections=(), whose=ANN)
+            looked = await made.search("fuel", Asker(owner=GROUP, speaker=ANN))
             assert [hit.text for hit in looked.hits] == ["An automobile needs fuel."]
             assert "embeddings endpoint" in looked.missing[0]
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_vectors_are_paid_for_by_who_adds_and_who_asks(store: Store, tmp_path: Path, tells: bool) -> None:
+    simulator = Embedding()
+    simulator.tells_usage = tells
+    now = store.clock.now()
+    ann = await store.write(lambda tx: conversations.ensure(tx, "telegram:1/dm", "telegram", ANN, now))
+    async with Site(own=simulator.answers()).serve() as site:
+        price = {"input": 1000.0, "currency": "EUR"}
+        settings = {"base_url": site.url("/v1"), "model": "small", "api_key": KEY, "price": price}
+        async with kept(store, tmp_path, embeddings=settings) as made:
+            await add(made, "An automobile needs fuel.", ANN)
+            await add(made, "A boat needs wind.", added_by=BOB)
+            await add(made, "For everybody.", EVERYBODYS, added_by="")
+            await made.look()
+            text = "How many cars are there?"
+            await made.search(text, Asker(owner=GROUP, speaker=BOB, conversation=GROUP, run_id="r", thread_id="t"))
+    by_ann = await store.read(lambda tx: usage.spent(tx, speaker=ANN, conversation=ann.key))
+    by_bob = await store.read(lambda tx: usage.spent(tx, speaker=BOB))
+    asked = await store.read(lambda tx: usage.spent(tx, run_id="r", thread_id="t", conversation=GROUP, speaker=BOB))
+    whole = await store.read(usage.spent)
+    if tells:
+        assert (by_ann.tokens, asked.tokens, by_bob.tokens, whole.tokens) == (4, 5, 9, 15)
+    else:
+        assert asked.tokens == tokens(text)
+    assert whole.costs == {"EUR": whole.tokens * NANO // 1000}
+
+
+async def test_a_used_up_budget_stops_its_owners_vectors_alone(store: Store, tmp_path: Path) -> None:
+    simulator = Embedding()
+    async with Site(own=simulator.answers()).serve() as site:
+        settings = {"base_url": site.url("/v1"), "model": "small", "api_key": KEY, "at_once": 1}
+        budgets = {"speaker_day": {"tokens": 8}}
+        async with kept(store, tmp_path, budgets=budgets, embeddings=settings) as made:
+            for number in range(3):
+                await add(made, f"An automobile needs fuel, {number}.", ANN, name=f"{number}.md")
+            await add(made, "A boat needs wind.", added_by=BOB)
+            await add(made, "The harbour is green, since last week, and wide, too.", EVERYBODYS, added_by="")
+            await add(made, "The harbour is small.", EVERYBODYS, name="small.md", added_by="")
+            await made.look()
+            assert len([text for text in texts_asked(simulator) if "automobile" in text]) == 2
+            assert "A boat needs wind." in texts_asked(simulator)
+            assert "The harbour is small." in texts_asked(simulator)  # nobody's: the budget of all together alone
+            assert "budgets.speaker_day.tokens" in made.troubles["embeddings"]
+            assert await made.vectors_wait_for(Asker(owner=ANN, speaker=ANN)) == "budgets.speaker_day.tokens"
+            assert await made.vectors_wait_for(Asker(owner=GROUP, speaker=BOB)) == ""
+            looked = await made.search("automobile", Asker(owner=ANN, speaker=ANN))
+            assert len(looked.hits) == 3
+            assert "the budget budgets.speaker_day.tokens is used up" in looked.missing[0]
+        # With more room they are made, and only those that were missing.
+        before = len(texts_asked(simulator))
+        async with kept(store, tmp_path, embeddings=settings) as made:
+            await made.look()
+            assert len(texts_asked(simulator)) == before + 1
+            assert "embeddings" not in made.troubles
 
 
 async def test_a_folder_is_followed(store: Store, tmp_path: Path) -> None:
@@ -133,7 +203,7 @@ async def test_a_folder_is_followed(store: Store, tmp_path: Path) -> None:
     settings = {"folders": [{"name": "handbook", "path": str(folder), "url": "https://files.example.org/h/"}]}
     async with kept(store, tmp_path, **settings) as made:
         await made.look()
-        looked = await made.search("boat", owner=OTHER, collections=(), whose=BOB)
+        looked = await made.search("boat", Asker(owner=OTHER, speaker=BOB))
         assert {hit.address for hit in looked.hits} == {
             "https://files.example.org/h/deep/a.md#:~:text=Boats",
             "https://files.example.org/h/b.txt#:~:text=The%20blue%20boat.",
@@ -204,6 +274,76 @@ async def test_an_address_needs_the_web(store: Store, tmp_path: Path) -> None:
         page = Addition(owner=GROUP, collection=MAIN, kind="page", place="https://example.org/")
         with pytest.raises(Unreadable, match="no_web"):
             await made.add_page(page)
+
+
+class SlowSite:
+    """A site whose pages below /slow/ answer once they are let go."""
+
+    def __init__(self) -> None:
+        self.let_go = asyncio.Event()
+        self.slow: list[str] = []
+        self.site = Site(rest=self._answer)
+
+    async def _answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if asked.path.startswith("/slow/"):
+            self.slow.append(asked.path)
+            await self.let_go.wait()
+        write(writer, f"<html><body><p>A page about boats at {asked.path}.</p></body></html>")
+
+    @property
+    def fetch(self) -> dict[str, Any]:
+        return {"enabled": True, "allow": [f"127.0.0.1:{self.site.port}"], "robots": False, "host_interval": 0}
+
+    def page(self, owner: str, path: str) -> Addition:
+        return Addition(owner=owner, collection=MAIN, kind=PAGE, place=self.site.url(path), added_by=owner)
+
+
+async def test_one_owners_slow_addresses_hold_up_nobody_else(store: Store, tmp_path: Path) -> None:
+    slow = SlowSite()
+    async with slow.site.serve(), kept(store, tmp_path, fetch=slow.fetch, readers=2) as made:
+        theirs = [asyncio.create_task(made.add_page(slow.page(ANN, f"/slow/{number}"))) for number in range(3)]
+        async with asyncio.timeout(20):
+            await made.add_page(slow.page(BOB, "/fast"))
+            await add(made, "The boat of a file.", GROUP)
+        assert slow.slow == ["/slow/0"]  # of two readers she holds one
+        assert not any(task.done() for task in theirs)
+        slow.let_go.set()
+        await asyncio.gather(*theirs)
+        assert len(await made.documents(ANN)) == 3
+
+        # Read again: hers wait for each other, his does not wait for any of hers.
+        slow.let_go.clear()
+        before = (await made.documents(BOB))[0].read_at
+        looking = asyncio.create_task(made.look(anew=True))
+        async with asyncio.timeout(20):
+            while True:
+                if (await made.documents(BOB))[0].read_at != before:
+                    break
+                await asyncio.sleep(0.01)
+        assert len(slow.slow) == 4
+        assert not looking.done()
+        slow.let_go.set()
+        await looking
+        assert len(slow.slow) == 6
+
+
+async def test_what_is_added_gets_its_vectors_while_addresses_are_slow(store: Store, tmp_path: Path) -> None:
+    slow, simulator = SlowSite(), Embedding()
+    slow.site.own |= simulator.answers()
+    async with slow.site.serve():
+        embeddings = {"base_url": slow.site.url("/v1"), "model": "small", "api_key": KEY}
+        async with kept(store, tmp_path, fetch=slow.fetch, embeddings=embeddings, refresh_hours=1e-9) as made:
+            slow.let_go.set()
+            await made.add_page(slow.page(ANN, "/slow/0"))
+            slow.let_go.clear()
+            serving = asyncio.create_task(made.serve())
+            await until(lambda: len(slow.slow) == 2)
+            await add(made, "The boat of a file.", GROUP)
+            await until(lambda: "The boat of a file." in texts_asked(simulator))
+            assert len(slow.slow) == 2
+            slow.let_go.set()
+            serving.cancel()
+            await asyncio.wait({serving})
 
 
 async def test_what_belongs_to_a_person_or_a_thread_goes_with_it(store: Store, tmp_path: Path) -> None:

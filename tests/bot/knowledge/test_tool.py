@@ -27,7 +27,7 @@ async def test_the_installations_documents(store: Store, tmp_path: Path) -> None
     (folder / "cats.md").write_text("Cats roam free.")
     async with kept(store, tmp_path, folders=[{"name": "handbook", "path": str(folder)}]) as made:
         tool = KnowledgeTool(made, waits=True)
-        await made.add_file(Addition(owner=GROUP, collection=MAIN, kind=FILE, place="secret.md"), b"zebra")
+        await made.add_file(Addition(owner=GROUP, collection=MAIN, kind=FILE, place="secret.md"), lambda: b"zebra")
 
         added = await tool.do({"do": "add", "what": str(tmp_path / "rules.md"), "collection": "house"})
         assert added == {"text": "Rules: added to house, 1 passages", "done": True}
@@ -67,9 +67,12 @@ async def test_what_the_doctor_finds(tmp_path: Path) -> None:
         examined = Examined(settings=settings, file=None, gateway=None, served=False, fix=False)
         here, gone, _ = await parts.knowledge(examined)
         vectors, one, two = await online.knowledge(examined)
+        embedding.tells_usage = False
+        _, estimated, *_ = await online.knowledge(examined)
     assert (here.severity, gone.severity) == (Severity.OK, Severity.ERROR)
     assert gone.what == "knowledge.folders[1].path"
     assert vectors.says == "small makes vectors of 64 numbers"
+    assert "cost are estimated" in estimated.says
     assert (one.severity, two.severity) == (Severity.OK, Severity.ERROR)
     assert "refuses the key" in two.says
     assert "wrong-key" not in str(two)

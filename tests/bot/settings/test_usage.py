@@ -57,3 +57,16 @@ def test_money_needs_one_currency(tmp_path: Path) -> None:
     told = found(tmp_path, text + "budgets: {run: {money: 1}}\n")
     assert set(told) == {"models[2].price.currency"}
     assert "should be EUR as that of models[0]" in told["models[2].price.currency"]
+
+
+def test_embeddings_have_prices_in_the_same_currency(tmp_path: Path) -> None:
+    text = (
+        "knowledge:\n  embeddings: {base_url: http://e/v1, model: m, price: {input: 0.02, currency: EUR}}\n"
+        "  services:\n  - {name: w, use: qdrant, base_url: http://q, datasets: [d],\n"
+        "     embeddings: {base_url: http://f/v1, model: n, price: {input: 1}}}\n"
+    )
+    budget = "budgets: {run: {money: 1}}\n"
+    told = found(tmp_path, CHANNELS + text + budget)
+    assert set(told) == {"knowledge.services[0].embeddings.price.currency"}
+    settings = settings_of(tmp_path, CHANNELS + text.replace("input: 1}", "input: 1, currency: EUR}") + budget)
+    assert {name: price.input for name, price in settings.prices.items()} == {"embeddings/m": 0.02, "embeddings/n": 1}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import update
 
-from bot.store import branches, conversations, forgetting, runs, shown
+from bot.store import branches, conversations, forgetting, runs, search, shown
 from bot.store.branches import BeingDeleted, Bound, BranchRow, Inherited, Related, Relations, TooManyBranches
 from bot.store.forgetting import DeletionKind, DeletionRow
 from bot.store.tables import threads
@@ -72,6 +72,24 @@ async def test_one_is_recorded_before_it_is_made_and_has_what_the_other_chose(st
     newest = (await store.read(lambda tx: shown.listed(tx, "web", ANN, 10, None)))[0]
     assert (newest.chat, newest.touched_at) == ("a-2", LATER)
     assert "new" in await store.read(shown.kept_files)
+
+
+async def test_what_a_branch_began_with_is_found(store: Store) -> None:
+    await begun(store)
+
+    async def found(*words: str, person: str | None = ANN) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+        chats = await store.read(lambda tx: search.chats(tx, "web", ANN, words, 10))
+        there = await store.read(lambda tx: search.threads_with(tx, person, words, 10))
+        return [(each.chat, told) for each, told in chats], [(each.thread_id, told) for each, told in there]
+
+    assert await found("HELLO") == ([], []), "it is no chat yet"
+    await store.write(lambda tx: branches.made(tx, "new", [], LATER))
+    chats, own = await found("HELLO")
+    assert ([chat for chat, _ in chats], [thread for thread, _ in own]) == (["a-2"], ["new"])
+    assert chats[0][1].startswith("hello ")
+    assert [thread for thread, _ in (await found("hello", person=None))[1]] == ["new"]
+    assert (await found("hello", person="telegram:8"))[1] == []
+    assert await found("hello", "author") == ([], []), "words of the record are none of a message"
 
 
 async def test_two_chats_name_each_other_until_one_is_deleted(store: Store) -> None:

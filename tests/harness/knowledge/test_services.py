@@ -3,14 +3,15 @@ fail."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import ValidationError
 
-from harness.knowledge.config import KnowledgeSettings
+from harness.knowledge.config import EmbeddingSettings, KnowledgeSettings
 from harness.knowledge.embeddings import Embeddings
-from harness.knowledge.port import KnowledgeFailed
+from harness.knowledge.port import Asker, KnowledgeFailed, Unbilled
 from harness.knowledge.services import make_services
 from tests.simulators.knowledge.services import (
     DATASET,
@@ -46,6 +47,10 @@ ADDRESSES = {
 }
 
 
+ANN = Asker(speaker="ann")
+COPY = "\u0441\u043e\u0440\u0443"
+
+
 def direct(url: str) -> tuple[str | None, Path | None]:
     return None, None
 
@@ -62,7 +67,7 @@ def service(site: Site, use: str, simulator: Simulator, **more: Any) -> Service:
     each = {"name": "wiki", "use": use, "base_url": base, "api_key": KEY, "datasets": [DATASET], **more}
     embeddings = {"base_url": site.url("/v1"), "model": "small", "api_key": KEY}
     settings = KnowledgeSettings.model_validate({"services": [each], "embeddings": embeddings})
-    (made,) = make_services(settings, direct)
+    (made,) = make_services(settings, direct, Unbilled())
     return made
 
 
@@ -70,7 +75,7 @@ def service(site: Site, use: str, simulator: Simulator, **more: Any) -> Service:
 async def test_a_service_is_asked_and_read(site: Site, use: str) -> None:
     simulator = SERVICES[use]()
     made = service(site, use, simulator)
-    (hit,) = await made.search("green light", 5, "ann")
+    (hit,) = await made.search("green light", 5, ANN)
     await made.close()
     assert hit.text == PASSAGE
     assert hit.collection == "wiki"
@@ -94,7 +99,7 @@ async def test_failures_are_told_without_secrets(
 ) -> None:
     made = service(site, use, SERVICES[use](status=status, raw=raw))
     with pytest.raises(KnowledgeFailed, match=why) as failure:
-        await made.search("green light", 5, "ann")
+        await made.search("green light", 5, ANN)
     await made.close()
     assert KEY not in str(failure.value)
 
@@ -103,7 +108,7 @@ async def test_failures_are_told_without_secrets(
 async def test_a_refusal_that_stands_in_the_body_is_one(site: Site, use: str) -> None:
     made = service(site, use, SERVICES[use](), datasets=["other"])
     with pytest.raises(KnowledgeFailed, match="refused: code 10"):
-        await made.search("green light", 5, "ann")
+        await made.search("green light", 5, ANN)
     await made.close()
 
 
@@ -114,15 +119,29 @@ async def test_vectors_are_of_length_one_and_in_order(site: Site) -> None:
         {"embeddings": {"base_url": site.url("/v1"), "model": "small", "api_key": KEY, "at_once": 2, "dimensions": 64}}
     ).embeddings
     assert settings is not None
-    endpoint = Embeddings(settings, direct, "knowledge.embeddings")
+    endpoint = Embeddings(settings, direct, "knowledge.embeddings", Unbilled())
     assert endpoint.name == "small@64"
-    vectors = await endpoint.vectors(["a car", "a boat", "an automobile"], "ann")
+    vectors = await endpoint.vectors(["a car", "a boat", "an automobile"], ANN)
     await endpoint.close()
     assert [len(body["input"]) for body in simulator.asked] == [2, 1]
     assert all(abs(sum(value * value for value in vector) - 1) < 1e-5 for vector in vectors)
     near = sum(map(float.__mul__, vectors[0].tolist(), vectors[2].tolist()))
     far = sum(map(float.__mul__, vectors[1].tolist(), vectors[2].tolist()))
     assert near > far
+
+
+async def test_an_answer_may_be_as_long_as_what_was_asked_makes_it(site: Site) -> None:
+    """64 vectors of 3072 numbers are 4 MB; one vector that long is none."""
+    vector = [0.01234567890123456] * 3072
+    settings = EmbeddingSettings.model_validate({"base_url": site.url("/v1"), "model": "large", "at_once": 64})
+    endpoint = Embeddings(settings, direct, "knowledge.embeddings", Unbilled())
+    data = [{"embedding": vector, "index": number} for number in range(64)]
+    site.own |= Embedding(raw=json.dumps({"data": data}).encode()).answers()
+    made = await endpoint.vectors(["a"] * 64, ANN)
+    assert [len(each) for each in made] == [3072] * 64
+    with pytest.raises(KnowledgeFailed, match=r"gave an answer that is too long \(more than 0.516 MB\)"):
+        await endpoint.vectors(["a"], ANN)
+    await endpoint.close()
 
 
 @pytest.mark.parametrize(
@@ -141,9 +160,9 @@ async def test_an_endpoint_that_fails_says_why(site: Site, raw: bytes | None, st
         {"embeddings": {"base_url": site.url("/v1"), "model": "small"}}
     ).embeddings
     assert settings is not None
-    endpoint = Embeddings(settings, direct, "knowledge.embeddings")
+    endpoint = Embeddings(settings, direct, "knowledge.embeddings", Unbilled())
     with pytest.raises(KnowledgeFailed, match=why):
-        await endpoint.vectors(["a"], "ann")
+        await endpoint.vectors(["a"], ANN)
     await endpoint.close()
 
 
@@ -153,6 +172,25 @@ async def test_an_endpoint_that_fails_says_why(site: Site, raw: bytes | None, st
         ({"services": [{"name": "w", "use": "solr", "base_url": "http://x", "datasets": ["a"]}]}, "should be one of"),
         ({"services": [{"name": "w", "use": "qdrant", "base_url": "http://x", "datasets": ["a"]}]}, "needs embeddings"),
         ({"folders": [{"name": "w", "path": "/a"}, {"name": "W", "path": "/b"}]}, "is the name of two"),
+        (
+            {"folders": [{"name": "copy", "path": "/a"}, {"name": "\u0441\u043e\u0440\u0443", "path": "/b"}]},
+            "looks like copy",
+        ),
+        (
+            {
+                "embeddings": {"base_url": "http://x", "model": "m", "price": {"input": 1}},
+                "services": [
+                    {
+                        "name": "w",
+                        "use": "dify",
+                        "base_url": "http://x",
+                        "datasets": ["a"],
+                        "embeddings": {"base_url": "http://y", "model": "m"},
+                    }
+                ],
+            },
+            "m has two prices",
+        ),
         ({"folders": [{"name": "two words", "path": "/a"}]}, "pattern"),
     ],
 )

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.knowledge.passages import passages_of
-from harness.knowledge.port import Hit, fused
+from harness.knowledge.port import Hit
 from harness.knowledge.words import MOST_ASKED, asked_words, words_of
+from harness.web.search.merging import fused
 
 
 @pytest.mark.parametrize(

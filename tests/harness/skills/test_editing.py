@@ -258,6 +258,23 @@ def test_several_at_once(home: SkillHome) -> None:
     assert len(load_pins(home.folder)) == 8
 
 
+COPY = "\u0441\u043e\u0440\u0443"
+"""Cyrillic letters alone, which look like `copy`."""
+
+
+def test_a_new_name_does_not_look_like_another_one(home: SkillHome, tmp_path: Path) -> None:
+    file = pack(tmp_path / "a.skill", (f"{COPY}/SKILL.md", GOOD.replace("tried", COPY)), skill="")
+    with pytest.raises(SkillError, match="looks like copy, which is the name of another skill"):
+        install(file, home, built_in={"copy"}, at=NOW)
+    install(file, home, built_in={"tried"}, at=NOW)
+    own = GOOD.replace("tried", COPY)
+    # What is there may be changed; what looks like it may not come beside it.
+    base = standing(home, COPY).digest
+    write(home, COPY, {"SKILL.md": f"{own}More.".encode()}, base=base, change=stamp("edit"), verdict=FINE)
+    with pytest.raises(SkillError, match="copy looks like"):
+        write(home, "copy", text("One."), base="", change=stamp("create"), verdict=FINE)
+
+
 def test_only_so_many(home: SkillHome) -> None:
     home = replace(home, most_skills=1)
     change(home, text("One."))

@@ -44,7 +44,7 @@ class Desk:
         self.own = SkillHome("mine", folder / "own", folder / "own-history")
         self.shared = SkillHome("custom", folder / "shared", folder / "shared-history")
         editing = SkillEditing(
-            lambda ctx, shared: self.shared if shared else self.own, lambda ctx, shared: frozenset({"taken"})
+            lambda ctx, shared: self.shared if shared else self.own, lambda ctx, shared: frozenset({"taken", "copy"})
         )
         bench.skills = SkillSource(lambda ctx: NO_SKILLS, lambda: 2000, editing)
         self.runs = 0
@@ -157,6 +157,7 @@ REFUSED: tuple[tuple[dict[str, Any], list[str], str], ...] = (
     (CREATE | {"content": GOOD + "Line.\n" * 500}, [], "below 500"),
     (CREATE | {"name": "../tried"}, [], "a-z, 0-9 and single hyphens"),
     (CREATE | {"name": "taken"}, [], "is the name of another skill"),
+    (CREATE | {"name": "\u0441\u043e\u0440\u0443"}, [], "looks like copy"),
     ({"action": "edit", "name": "tried", "content": GOOD}, [], "There is no skill tried here"),
     ({"action": "delete", "name": "tried"}, [], "There is no skill tried here"),
     ({"action": "rollback", "name": "tried", "version": 3}, [], "There is no version 3"),
