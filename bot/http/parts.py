@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bot.inbound.bus import MessageBus
     from bot.inbound.connections import Connections
     from bot.inbound.manager import ChannelManager
+    from bot.knowledge.keeper import Knowledge
     from bot.memory.service import MemoryParts
     from bot.operations.health import HealthService
     from bot.operations.reload import Reloader
@@ -79,6 +80,7 @@ class HttpParts:
     installs: Installs
     spending: Spending
     memory: MemoryParts
+    knowledge: Knowledge
     schedules: ScheduleService
     uploads: Uploads
     presented: Presented
