@@ -110,6 +110,7 @@ def routers(parts: HttpParts) -> list[APIRouter]:
         threads_router,
         usage_router,
     )
+    from bot.http.panel.sources import knowledge_router, research_router
     from bot.http.resources.routes import resource_routers
     from bot.http.signing import signing_router
 
@@ -137,6 +138,7 @@ def routers(parts: HttpParts) -> list[APIRouter]:
             for page in (
                 *(now_router, people_router, system_router),
                 *(threads_router, files_router, usage_router, agents_router, own_router, skills_router),
+                *(research_router, knowledge_router),
             )
         ),
         *api_routers(parts),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from harness.context import HistoryEntry
 from harness.events import BaseEvent, Failed, FailureKind, Finished, Outcome, Resumed, TextDelta, Usage
 from harness.ports import Head
-from harness.research.record import exported
+from harness.research.record import exported, research_view
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -210,7 +210,8 @@ class ScriptedHarness:
         return False
 
     async def research(self, thread_id: str) -> ResearchView | None:
-        return None
+        known = self.researches.get(thread_id)
+        return research_view(known, ()) if known is not None else None
 
     async def research_record(self, thread_id: str) -> Research | None:
         return self.researches.get(thread_id)

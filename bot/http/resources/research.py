@@ -21,6 +21,7 @@ from bot.texts import texts_for
 from bot.texts.commands import unmarked
 from channels.message import Message, Sender
 from harness.files.spool import Spool, SpoolSettings
+from harness.research.plan import StepType
 from harness.research.record import RESUMABLE, Phase
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from bot.store.overview import ThreadFacts
     from bot.store.rows import RunRow
     from channels.message import Address
-    from harness.research.plan import StepType
     from harness.research.record import FindingState, Research
 
 SHOWN_THREADS = 50
@@ -337,7 +337,7 @@ class Researches:
         language = last.context.locale if last is not None else found.research.locale
         said = " ".join(text.split()) if deed in ("change", "answer") else _words(deed, language)
         if not said or said.startswith("/") != (deed == "resume"):
-            raise HttpProblem(422, "empty", "write what should be different, in words and not as a command")
+            raise HttpProblem(422, "no_change", "write what should be different, in words and not as a command")
         # Of the run that was the last one, so that the same decision twice is one message.
         key = f"research-{last.run_id if last is not None else run_id}"
         await self._say(caller, found.thread, last, said, language, key)
@@ -351,7 +351,7 @@ class Researches:
         if place is None:
             place = await self._parts.store.read(lambda tx: conversations.place_of(tx, thread.conversation))
         if place is None or place.account not in self._parts.settings().channels:
-            raise HttpProblem(409, "no_chat", "its chat is not connected any more")
+            raise HttpProblem(409, "chat_gone", "its chat is not connected any more")
         if place.account in OWN_ACCOUNTS:
             talk = self._parts.web if place.account == self._parts.web.account else self._parts.api
             await talk.post(caller, place.chat, text, client_id=key, locale=language or None)

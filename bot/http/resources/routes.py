@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.http.auth import SignedIn, requires
 from bot.http.chats import FILE
 from bot.http.errors import HttpProblem
+from bot.http.page.view import language_of
 from bot.http.resources.accounting import MOST_DAYS, Accounting, Usage
 from bot.http.resources.acting import LONGEST_REASON, Access, Acting, Done
 from bot.http.resources.agents import Agent, Agents, Model, models_of
@@ -299,9 +300,9 @@ def knowledge_router(parts: HttpParts) -> APIRouter:
     collections = Collections(parts)
 
     @router.get("/knowledge", dependencies=[requires("read")])
-    async def listed(caller: SignedIn) -> Library:
+    async def listed(request: Request, caller: SignedIn) -> Library:
         """One's own documents, and the collections that are for everybody; those of groups belong to their chats."""
-        return await collections.list(caller)
+        return await collections.list(caller, language_of(request))
 
     @router.get("/knowledge/search", dependencies=[requires("read")])
     async def ask(
@@ -318,9 +319,10 @@ def knowledge_router(parts: HttpParts) -> APIRouter:
         return await collections.place(caller, passage)
 
     @router.post("/knowledge", dependencies=[requires("threads")])
-    async def add_page(caller: SignedIn, body: NewDocument) -> Document:
+    async def add_page(request: Request, caller: SignedIn, body: NewDocument) -> Document:
         """Read what is at an address, by the rules of `web_fetch`; it is read again each day."""
-        return await collections.add_page(caller, body.address, collection=body.collection, everybody=body.everybody)
+        given, language = body.model_dump(exclude={"address"}), language_of(request)
+        return await collections.add_page(caller, body.address, **given, language=language)
 
     @router.put("/uploads/knowledge/{file_name}", dependencies=[requires("threads")])
     async def add_file(
@@ -332,8 +334,8 @@ def knowledge_router(parts: HttpParts) -> APIRouter:
     ) -> Document:
         """Read a file, which is the body, in the place of one of the same name in that collection. everybody: for all
         who use the bot, by administrators."""
-        chunks = request.stream()
-        return await collections.add_file(caller, file_name, chunks, collection=collection, everybody=everybody)
+        given = {"collection": collection, "everybody": everybody, "language": language_of(request)}
+        return await collections.add_file(caller, file_name, request.stream(), **given)
 
     @router.delete("/knowledge/{document}", dependencies=[requires("threads")])
     async def remove(caller: SignedIn, document: Id) -> Document:
