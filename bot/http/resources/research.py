@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from fastapi import Response
 
@@ -150,7 +150,7 @@ class ResearchRecord:
     report_state: StepState
     report: str
     contradictions: str
-    check: Mapping[str, Any]
+    check: Mapping[str, int]
     sources: tuple[ResearchSource, ...]
     files: tuple[ResearchFile, ...]
     actions: tuple[Deed, ...]
@@ -208,7 +208,7 @@ class Researches:
             report_state=report_state,
             report=research.delivered,
             contradictions=contradictions_in(research.delivered),
-            check=research.check,
+            check={name: count for name, count in research.check.items() if isinstance(count, int)},
             sources=tuple(
                 ResearchSource(
                     number=each.number,
