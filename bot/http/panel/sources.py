@@ -15,7 +15,7 @@ from bot.http.page.artifacts import told_size
 from bot.http.page.markup import pieces
 from bot.http.page.messages import icon_of
 from bot.http.panel.room import Room, fields
-from bot.http.resources.knowledge import LONGEST_QUESTION, Collections
+from bot.http.resources.knowledge import LONGEST_QUESTION, Collections, Library
 from bot.http.resources.research import LONGEST_CHANGE, SHOWN_THREADS, Deed, Researches
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LIVE_SECONDS, REST_SECONDS = 3, 20
 """After which a research is asked for again: one that works, and any other."""
+SHOWN_DOCUMENTS = 300
+"""Of one's own, and of those for everybody."""
 _TAG = re.compile(r"(<[^<>]*>)")
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
 _LITERAL = ("code", "pre", "a")
@@ -125,13 +127,16 @@ def knowledge_router(parts: HttpParts, pages: Pages) -> APIRouter:
         library = await collections.list(caller, room.language(request))
         q = q[:LONGEST_QUESTION].strip()
         found = await collections.ask(caller, q) if q and library.enabled else None
-        shown = {"library": library, "found": found, "q": q, "longest": LONGEST_QUESTION, "told_size": told_size}
+        shown = {"found": found, "q": q, "longest": LONGEST_QUESTION, **_told(library)}
         return room.show(request, "knowledge", caller, "knowledge", **shown)
 
     @router.get("/knowledge/list", dependencies=[requires("read")])
     async def piece(request: Request, caller: SignedIn) -> Response:
         library = await collections.list(caller, room.language(request))
-        return room.show(request, "knowledge_list", caller, library=library, told_size=told_size)
+        return room.show(request, "knowledge_list", caller, **_told(library))
+
+    def _told(library: Library) -> dict[str, Any]:
+        return {"library": library, "most": SHOWN_DOCUMENTS, "told_size": told_size}
 
     @router.get("/knowledge/passages/{passage}")
     async def place(request: Request, caller: MaybeSignedIn, passage: str) -> Response:

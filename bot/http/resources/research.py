@@ -42,7 +42,7 @@ LONGEST_TITLE = 200
 LONGEST_CHANGE = 4000
 Deed = Literal["start", "change", "stop", "answer", "resume"]
 StepState = Literal["open", "working", "completed", "failed", "timed_out", "cancelled"]
-_ENDED = frozenset({Phase.DONE, Phase.STOPPED})
+WORKING = frozenset({Phase.BEGUN, Phase.PLANNING, Phase.WORKING})
 _LIVE: Mapping[str, StepState] = {"pending": "open", "in_progress": "working", "completed": "completed"}
 CONTRADICTIONS = ("contradiction", "矛盾", "冲突")
 """Words of the heading that a report has above its contradictions."""
@@ -313,7 +313,8 @@ class Researches:
         if research.who != caller.person or unavailable(self._parts.settings()):
             return ()
         if found.open:
-            return ("stop",) if research.phase not in {*_ENDED, Phase.REVIEW, Phase.ASKED} else ()
+            works = research.phase in WORKING and found.open[0].speaker == caller.person
+            return ("stop",) if works else ()
         if not found.thread.current:
             return ()
         if research.phase is Phase.REVIEW:
@@ -324,11 +325,11 @@ class Researches:
         return ("resume",) if can_resume else ()
 
     async def decide(self, caller: Caller, thread_id: str, deed: Deed, run_id: str, text: str = "") -> str:
-        """Do it, as far as it can be done now; what was said twice counts once. run_id: of the record that the caller
-        has seen. text: of a change or an answer. Returns what was done. Raises HttpProblem."""
+        """Do it. run_id: of the record that the caller has seen. text: of a change or an answer. Returns what was done.
+        Raises HttpProblem."""
         found = await self._find(caller, thread_id)
         if deed not in self._actions(caller, found):
-            raise HttpProblem(409, "not_now", "that cannot be done now: look at the research again")
+            raise _not_now()
         if found.research.run != run_id:
             raise HttpProblem(409, "research_changed", "it has changed meanwhile: look at the research again")
         if deed == "stop" and found.open:
@@ -338,15 +339,17 @@ class Researches:
         said = " ".join(text.split()) if deed in ("change", "answer") else _words(deed, language)
         if not said or said.startswith("/") != (deed == "resume"):
             raise HttpProblem(422, "no_change", "write what should be different, in words and not as a command")
-        # Of the run that was the last one, so that the same decision twice is one message.
+        # Of the run that was the last one: only one decision can follow it.
         key = f"research-{last.run_id if last is not None else run_id}"
-        await self._say(caller, found.thread, last, said, language, key)
+        if not await self._say(caller, found.thread, last, said, language, key):
+            raise _not_now()
         return deed
 
     async def _say(
         self, caller: Caller, thread: ThreadFacts, last: RunRow | None, text: str, language: str, key: str
-    ) -> None:
-        """Say it in the chat of the thread, in the caller's name. Raises HttpProblem."""
+    ) -> bool:
+        """Say it in the chat of the thread, in the caller's name; False where something with that key was said before.
+        Raises HttpProblem."""
         place = last.address if last is not None else None
         if place is None:
             place = await self._parts.store.read(lambda tx: conversations.place_of(tx, thread.conversation))
@@ -354,11 +357,11 @@ class Researches:
             raise HttpProblem(409, "chat_gone", "its chat is not connected any more")
         if place.account in OWN_ACCOUNTS:
             talk = self._parts.web if place.account == self._parts.web.account else self._parts.api
-            await talk.post(caller, place.chat, text, client_id=key, locale=language or None)
-        else:
-            await self._originate(caller, place, text, language, key)
+            posted = await talk.post(caller, place.chat, text, client_id=key, locale=language or None)
+            return not posted.repeated
+        return await self._originate(caller, place, text, language, key)
 
-    async def _originate(self, caller: Caller, place: Address, text: str, language: str, key: str) -> None:
+    async def _originate(self, caller: Caller, place: Address, text: str, language: str, key: str) -> bool:
         row, now = self._parts.editor.book.row("person", caller.person), self._parts.clock.now()
         name = (row.name if row is not None else "") or caller.name
         message = Message(
@@ -373,10 +376,15 @@ class Researches:
             mention=True,
         )
 
+        known = False
+
         def is_new(tx: Connection) -> bool:
-            return not inbox.is_known(tx, message)
+            nonlocal known
+            known = inbox.is_known(tx, message)
+            return not known
 
         await self._parts.bus.originate(message, is_new)
+        return not known
 
 
 MARKDOWN = "report.md"
@@ -397,6 +405,10 @@ def contradictions_in(report: str) -> str:
         elif is_heading and any(word in line.casefold() for word in CONTRADICTIONS):
             level = marks
     return "\n".join(found).strip()
+
+
+def _not_now() -> HttpProblem:
+    return HttpProblem(409, "not_now", "that cannot be done now: look at the research again")
 
 
 def _words(deed: Deed, language: str) -> str:
