@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bot.store.overview import ThreadFacts
     from bot.store.rows import RunRow
     from channels.message import Address
-    from harness.research.record import FindingState, Research
+    from harness.research.record import Research
 
 SHOWN_THREADS = 50
 """Threads that one list looks at, the newest."""
@@ -195,7 +195,7 @@ class Researches:
     async def read(self, caller: Caller, thread_id: str) -> ResearchRecord:
         """The newest research of a thread. Raises HttpProblem, also where it is another's."""
         found = await self._find(caller, thread_id)
-        research, steps, report_state = found.research, *self._steps(found)
+        research, (steps, report_state) = found.research, self._steps(found)
         return ResearchRecord(
             research=_listed(found.thread, research, caller, busy=bool(found.open)),
             run_id=research.run,
@@ -254,7 +254,7 @@ class Researches:
                     description=step.description,
                     kind=step.type,
                     after=step.depends_on,
-                    state=state if finding is None else _ended(finding.state),
+                    state=state if finding is None else finding.state,
                     finding=finding.text if finding is not None else "",
                     detail=finding.detail if finding is not None else "",
                     seconds=finding.seconds if finding is not None else 0,
@@ -272,7 +272,8 @@ class Researches:
 
     async def _presented(self, research: Research) -> dict[str, tuple[Path, str, int]]:
         """Files of the report that are still kept, by name: where, of what type and how large."""
-        spool, found = Spool(SpoolSettings(folder=self._spool)), {}
+        spool = Spool(SpoolSettings(folder=self._spool))
+        found: dict[str, tuple[Path, str, int]] = {}
         for run_id in research.runs:
             for file in await spool.files(run_id):
                 found[file.name] = (self._spool / file.spooled, file.mime_type, file.size)
@@ -413,10 +414,6 @@ def _not_now() -> HttpProblem:
 
 def _words(deed: Deed, language: str) -> str:
     return "/research resume" if deed == "resume" else unmarked(texts_for(language).research[deed])
-
-
-def _ended(state: FindingState) -> StepState:
-    return "open" if state == "open" else state
 
 
 def _listed(thread: ThreadFacts, research: Research, caller: Caller, *, busy: bool) -> ListedResearch:

@@ -334,8 +334,10 @@ def knowledge_router(parts: HttpParts) -> APIRouter:
     ) -> Document:
         """Read a file, which is the body, in the place of one of the same name in that collection. everybody: for all
         who use the bot, by administrators."""
-        given = {"collection": collection, "everybody": everybody, "language": language_of(request)}
-        return await collections.add_file(caller, file_name, request.stream(), **given)
+        chunks, language = request.stream(), language_of(request)
+        return await collections.add_file(
+            caller, file_name, chunks, collection=collection, everybody=everybody, language=language
+        )
 
     @router.delete("/knowledge/{document}", dependencies=[requires("threads")])
     async def remove(caller: SignedIn, document: Id) -> Document:
