@@ -159,8 +159,8 @@ def knowledge_router(parts: HttpParts, pages: Pages) -> APIRouter:
             everybody=given.get("everybody") == "true",
             language=room.language(request),
         )
-        told = {"name": done.title or done.name, "count": done.passages}
-        return room.done(request, "done_added", "/knowledge", part="sources", **told)
+        name = done.title or done.name
+        return room.done(request, "done_added", "/knowledge", part="sources", name=name, count=done.passages)
 
     @router.post("/knowledge/remove", dependencies=[requires("threads")])
     async def remove(request: Request, caller: SignedIn) -> Response:
