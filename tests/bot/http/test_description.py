@@ -60,6 +60,7 @@ NEVER = {
     ),
     "GET /api/conversations/{chat}/events": "see UNKNOWN_ONLY",
     "DELETE /api/access/{subject}": "see UNKNOWN_ONLY",
+    "PUT /api/uploads/knowledge/{file_name}": "without a file there is nothing to read",
     "DELETE /api/langgraph/threads/{thread_id}/runs/{run_id}": "it is not supported",
     **dict.fromkeys(
         (
