@@ -28,14 +28,14 @@ async def test_a_plan_is_changed_and_started_on_its_page(tmp_path: Path) -> None
             await page.get_by_role("link", name="The lighthouse of Arnvik").click()
             await page.locator("#write-change summary").click()
             await page.fill("#text-change", "no blogs")
-            await page.click("#do-change")
-            await page.wait_for_load_state()
+            async with page.expect_navigation():
+                await page.click("#do-change")
             await world.answered()
             assert world.harness.starts[-1].run_input.text == "no blogs"
             world.harness.researches[thread] = research(runs=("r1", "r2"))
             await page.goto(f"/research/{thread}")
-            await page.click("#do-start")
-            await page.wait_for_load_state()
+            async with page.expect_navigation():
+                await page.click("#do-start")
             await world.answered()
             assert world.harness.starts[-1].run_input.choice == "start"
     assert faults == []
