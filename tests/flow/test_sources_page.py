@@ -65,6 +65,7 @@ async def test_a_research_of_telegram_is_started_seen_at_work_and_read_on_the_pa
             await world.model.wait_for_pause("slow")
             told = await once(client, thread, lambda told: told["steps"][0]["state"] == "completed")
             assert (told["steps"][1]["state"], told["research"]["busy"], told["actions"]) == ("working", True, ["stop"])
+            assert (told["research"]["ended"], told["research"]["steps"]) == (1, 2)
             await world.model.release("slow")
             told = await once(client, thread, lambda told: told["research"]["phase"] == "done")
             assert [each["finding"] for each in told["steps"]] == ["The quick finding.", "It took long."]

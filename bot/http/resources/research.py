@@ -4,7 +4,7 @@ the decisions that a plan waits for, said in its chat as its person would say th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -196,8 +196,9 @@ class Researches:
         """The newest research of a thread. Raises HttpProblem, also where it is another's."""
         found = await self._find(caller, thread_id)
         research, (steps, report_state) = found.research, self._steps(found)
+        listed = _listed(found.thread, research, caller, busy=bool(found.open))
         return ResearchRecord(
-            research=_listed(found.thread, research, caller, busy=bool(found.open)),
+            research=replace(listed, ended=sum(step.state not in ("open", "working") for step in steps)),
             run_id=research.run,
             question=research.question,
             asked=research.asked if research.phase is Phase.ASKED else "",
