@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Usage,
     )
     from harness.memory.model import Exchange, Memory, Updated
+    from harness.research.record import Research
 
     AnyRunEvent = (
         TextDelta
@@ -240,6 +241,9 @@ class Harness(Protocol):
 
     async def research(self, thread_id: str) -> ResearchView | None:
         """The thread's newest research; None where there was none."""
+
+    async def research_record(self, thread_id: str) -> Research | None:
+        """All that is recorded of the thread's newest research; None where there was none."""
 
     async def research_files(self, thread_id: str) -> ResearchFiles | None:
         """The thread's newest research, for a person to keep; None where there was no plan of one."""

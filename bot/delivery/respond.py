@@ -73,7 +73,8 @@ class Responder:
         *,
         also: Callable[[Connection], object] | None = None,
     ) -> None:
-        """Show something, `also` committed in the same transaction."""
+        """Show something, `also` committed in the same transaction. reply_to: "" too for what replies to no message."""
+        reply_to = reply_to or None
 
         def unit(tx: Connection) -> None:
             if also is not None:

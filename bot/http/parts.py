@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bot.inbound.bus import MessageBus
     from bot.inbound.connections import Connections
     from bot.inbound.manager import ChannelManager
+    from bot.knowledge.keeper import Knowledge
     from bot.memory.service import MemoryParts
     from bot.operations.health import HealthService
     from bot.operations.reload import Reloader
@@ -79,6 +80,7 @@ class HttpParts:
     installs: Installs
     spending: Spending
     memory: MemoryParts
+    knowledge: Knowledge
     schedules: ScheduleService
     uploads: Uploads
     presented: Presented
@@ -108,6 +110,7 @@ def routers(parts: HttpParts) -> list[APIRouter]:
         threads_router,
         usage_router,
     )
+    from bot.http.panel.sources import knowledge_router, research_router
     from bot.http.resources.routes import resource_routers
     from bot.http.signing import signing_router
 
@@ -135,6 +138,7 @@ def routers(parts: HttpParts) -> list[APIRouter]:
             for page in (
                 *(now_router, people_router, system_router),
                 *(threads_router, files_router, usage_router, agents_router, own_router, skills_router),
+                *(research_router, knowledge_router),
             )
         ),
         *api_routers(parts),

@@ -210,7 +210,7 @@ class Talk:
             with await asyncio.to_thread(_created, part) as file:
                 async for chunk in chunks:
                     if (over := allowance.exceeded(size + len(chunk), len(chunk))) is not None:
-                        raise _too_much(over, allowance.limit(over))
+                        raise too_much(over, allowance.limit(over))
                     size += len(chunk)
                     allowance.take(len(chunk))
                     await asyncio.to_thread(file.write, chunk)
@@ -403,7 +403,8 @@ def _kind(mime_type: str) -> AttachmentKind:
     return kind if kind in ("image", "audio", "video") else "file"  # type: ignore[return-value]  # each is one
 
 
-def _too_much(over: Exceeded, limit: int) -> HttpProblem:
+def too_much(over: Exceeded, limit: int) -> HttpProblem:
+    """The problem of a file that passes a limit of bytes."""
     most = f"{limit / MEGABYTE:g} MB"
     if over == "person_quota":
         text = f"at most {most} of files are taken of a person within 24 hours"

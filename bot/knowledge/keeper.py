@@ -21,7 +21,7 @@ from bot.knowledge.reading import AGAIN, Reading, Unreadable, content_of, files_
 from bot.knowledge.searching import FOLDER, PAGE, Searcher, SpendingBill
 from bot.knowledge.vectors import Vectors
 from bot.store import knowledge
-from bot.store.knowledge import EVERYBODYS, DocumentRow
+from bot.store.knowledge import EVERYBODYS, DocumentRow, Scope
 from harness.files.slots import FairSlots
 from harness.knowledge.passages import passages_of
 from harness.knowledge.words import words_of
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from bot.knowledge.reading import FoundFile, ReadText
     from bot.settings import Settings
     from bot.store import Store
+    from bot.store.knowledge import FoundPassage
     from bot.store.retrying import RetryingStore
     from bot.usage.report import Spending
     from harness.knowledge.config import FolderSettings, KnowledgeSettings
@@ -54,6 +55,8 @@ ARRIVING = ".knowledge-"
 """How folders below data_dir begin into which files are fetched; none is left but after a crash."""
 MAIN = "main"
 """The collection of what is added without naming one."""
+NEIGHBOURS = 2
+"""Passages that are shown before one, and behind it."""
 FILE = "file"
 """Kind of a document that was sent in a chat; the others: searching.py."""
 
@@ -169,6 +172,14 @@ class Knowledge:
     async def documents(self, owner: str) -> list[DocumentRow]:
         """Those of an owner, in the order of their numbers."""
         return await self._store.read(lambda tx: knowledge.documents_of(tx, owner))
+
+    async def pages(self, owner: str) -> dict[str, int]:
+        """How many pages an owner's documents have, by id, of those that have pages."""
+        return await self._store.read(lambda tx: knowledge.pages_of(tx, owner))
+
+    async def around(self, passage: int, owners: tuple[str, ...]) -> list[FoundPassage]:
+        """A passage with its neighbours in their order; [] where it is in no document of these owners."""
+        return await self._store.read(lambda tx: knowledge.around(tx, passage, NEIGHBOURS, Scope(owners)))
 
     async def owners(self) -> dict[str, int]:
         """How many documents each owner has."""

@@ -152,6 +152,7 @@ def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], boo
         installs=Installs(lambda: parts.settings, parts.patient.clock, parts.tasks),
         spending=parts.spending,
         memory=parts.memory,
+        knowledge=parts.knowledge,
         schedules=parts.schedules,
         uploads=parts.uploads,
         presented=parts.presented,

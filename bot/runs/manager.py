@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from bot.voice.speech_to_text import SpeechToText
     from harness.context import ResearchFiles, ResearchView
     from harness.ports import Harness
+    from harness.research.record import Research
 
 log = logging.getLogger(__name__)
 
@@ -281,6 +282,10 @@ class RunManager:
     async def research(self, thread_id: str) -> ResearchView | None:
         """The thread's newest research; None where there was none."""
         return await (await self._harness()).research(thread_id)
+
+    async def research_record(self, thread_id: str) -> Research | None:
+        """All that is recorded of the thread's newest research; None where there was none."""
+        return await (await self._harness()).research_record(thread_id)
 
     async def research_files(self, thread_id: str) -> ResearchFiles | None:
         """The thread's newest research, for a person to keep; None where there was no plan of one."""

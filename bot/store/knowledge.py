@@ -125,6 +125,14 @@ def owners(tx: Connection) -> dict[str, int]:
     return {row[0]: int(row[1]) for row in rows}
 
 
+def pages_of(tx: Connection, owner: str) -> dict[str, int]:
+    """How many pages the documents of an owner have, by id, of those that have pages."""
+    last = func.max(PASSAGES.c.page)
+    query = select(DOCUMENTS.c.id, last).join(PASSAGES, DOCUMENTS.c.id == PASSAGES.c.document_id)
+    rows = tx.execute(query.where(DOCUMENTS.c.owner == owner).group_by(DOCUMENTS.c.id).having(last.is_not(None)))
+    return {row[0]: int(row[1]) for row in rows}
+
+
 def totals(tx: Connection, owner: str) -> tuple[int, int]:
     """How many documents and passages an owner has."""
     query = select(func.count(), func.coalesce(func.sum(DOCUMENTS.c.passages), 0)).where(DOCUMENTS.c.owner == owner)
@@ -319,3 +327,14 @@ def passages(tx: Connection, ids: Sequence[int], scope: Scope) -> list[FoundPass
         for row in rows
     }
     return [found[known] for known in ids if known in found]
+
+
+def around(tx: Connection, passage: int, reach: int, scope: Scope) -> list[FoundPassage]:
+    """A passage with as many before and behind it in its document as `reach` says, in their order; [] where it is not
+    in the scope."""
+    here = tx.execute(select(PASSAGES.c.document_id, PASSAGES.c.number).where(PASSAGES.c.id == passage)).first()
+    if here is None:
+        return []
+    near = PASSAGES.c.number.between(here.number - reach, here.number + reach)
+    query = select(PASSAGES.c.id).where(PASSAGES.c.document_id == here.document_id, near).order_by(PASSAGES.c.number)
+    return passages(tx, list(tx.scalars(query)), scope)

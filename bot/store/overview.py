@@ -136,6 +136,12 @@ def owner_of_run(tx: Connection, run_id: str) -> str | None:
 # Runs of a thread.
 
 
+def last_run(tx: Connection, thread_id: str) -> RunRow | None:
+    """The run that was opened last in a thread, of those that are still known."""
+    row = tx.execute(select(runs).where(runs.c.thread_id == thread_id).order_by(runs.c.seq.desc()).limit(1)).first()
+    return None if row is None else value_of(RunRow, row, state=RunState(row.state))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """All that is kept of one run. events: (type, JSON), in their order. calls: when each tool call began and when its

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from harness.memory.model import Exchange, Memory, Updated
     from harness.ports import AnyRunEvent
     from harness.prompt import Section
+    from harness.research.record import Research
     from harness.threads.checkpoints import Checkpoints
 
 log = logging.getLogger(__name__)
@@ -311,16 +312,19 @@ class HarnessRunner:
 
     async def research(self, thread_id: str) -> ResearchView | None:
         """The thread's newest research."""
-        saved = (await self.head(thread_id)).saved
-        known = research_of(saved.checkpoint["channel_values"]) if saved is not None else None
+        known = await self.research_record(thread_id)
         if known is None or self._parts.research is None:
             return None
         return research_view(known, await pages_read(self._parts.sources, thread_id, known.runs))
 
+    async def research_record(self, thread_id: str) -> Research | None:
+        """All that is recorded of the thread's newest research."""
+        saved = (await self.head(thread_id)).saved
+        return research_of(saved.checkpoint["channel_values"]) if saved is not None else None
+
     async def research_files(self, thread_id: str) -> ResearchFiles | None:
         """The thread's newest research, for a person to keep."""
-        saved = (await self.head(thread_id)).saved
-        known = research_of(saved.checkpoint["channel_values"]) if saved is not None else None
+        known = await self.research_record(thread_id)
         return exported(known) if known is not None and known.plan is not None else None
 
     async def forget(self, thread_id: str) -> None:

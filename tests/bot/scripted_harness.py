@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from harness.context import HistoryEntry
 from harness.events import BaseEvent, Failed, FailureKind, Finished, Outcome, Resumed, TextDelta, Usage
 from harness.ports import Head
+from harness.research.record import exported, research_view
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
     from harness.memory.model import Exchange, Memory, Updated
     from harness.ports import AnyRunEvent, Steering
+    from harness.research.record import Research
 
     Script = Callable[["Teller"], AsyncGenerator[AnyRunEvent, None]]
 
@@ -65,7 +67,7 @@ class Start:
 @dataclass
 class ScriptedHarness:
     """scripts: what happens for a message of that text; any other is echoed. heads: steps that each thread made.
-    steering: what is said to runs, for scripts that ask."""
+    steering: what is said to runs, for scripts that ask. researches: of threads, as tests put them there."""
 
     scripts: dict[str, Script] = field(default_factory=dict)
     heads: dict[str, int] = field(default_factory=dict)
@@ -82,6 +84,7 @@ class ScriptedHarness:
     remembered: list[list[Exchange]] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
     steering: Steering | None = None
+    researches: dict[str, Research] = field(default_factory=dict)
     closed: int = 0
     scrubbed: int = 0
     working: int = 0
@@ -207,10 +210,15 @@ class ScriptedHarness:
         return False
 
     async def research(self, thread_id: str) -> ResearchView | None:
-        return None
+        known = self.researches.get(thread_id)
+        return research_view(known, ()) if known is not None else None
+
+    async def research_record(self, thread_id: str) -> Research | None:
+        return self.researches.get(thread_id)
 
     async def research_files(self, thread_id: str) -> ResearchFiles | None:
-        return None
+        known = self.researches.get(thread_id)
+        return exported(known) if known is not None else None
 
     async def forget(self, thread_id: str) -> None:
         self.heads.pop(thread_id, None)

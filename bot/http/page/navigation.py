@@ -34,6 +34,8 @@ GROUPS: Sequence[Group] = (
         entries=(
             Entry(name="threads", path="/threads", icon="messages-square"),
             Entry(name="files", path="/files", icon="files"),
+            Entry(name="research", path="/research", icon="compass"),
+            Entry(name="knowledge", path="/knowledge", icon="layers"),
             Entry(name="memory", path="/memory", icon="brain"),
             Entry(name="schedules", path="/schedules", icon="calendar-clock"),
             Entry(name="agents", path="/agents", icon="bot"),

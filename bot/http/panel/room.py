@@ -58,11 +58,14 @@ class Room:
         }
         return self._pages.html(request, f"panel/{template}.html", caller, active=active, **more, **values)
 
-    def done(self, request: Request, key: str, to: str, *, anew: bool = False, **values: object) -> Response:
-        """The answer to a form that was taken. key: of the text that is told. to: the page of the form, where browsers
-        without scripts go; anew: others load it again too, for it has no region that brings itself up to date."""
+    def done(
+        self, request: Request, key: str, to: str, *, part: str = "panel", anew: bool = False, **values: object
+    ) -> Response:
+        """The answer to a form that was taken. key: of the text that is told, in a part of the texts. to: the page of
+        the form, where browsers without scripts go; anew: others load it again too, for it has no region that brings
+        itself up to date."""
         stays = CSRF_HEADER.lower() in request.headers and not anew
-        return self._pages.done(request, toast=self.words(request)(f"panel.{key}", **values), to="" if stays else to)
+        return self._pages.done(request, toast=self.words(request)(f"{part}.{key}", **values), to="" if stays else to)
 
     def words(self, request: Request) -> Words:
         """The panel's texts in the reader's language."""

@@ -1,30 +1,36 @@
 """The gateway's resources as JSON, below /api. Each route says which scope it needs; what is another's is not found.
 
-Scopes: read: look at one's own; threads: change one's own memory and schedules; runs: stop and decide what works for
-one; operate: see and steer everything; admin: who may use the bot, skills, the configuration.
+Scopes: read: look at one's own; threads: change one's own memory, schedules and documents; runs: stop and decide what
+works for one; operate: see and steer everything; admin: who may use the bot, skills, documents for everybody, the
+configuration.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.params import Path as PathParameter
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.http.auth import SignedIn, requires
+from bot.http.chats import FILE
 from bot.http.errors import HttpProblem
+from bot.http.page.view import language_of
 from bot.http.resources.accounting import MOST_DAYS, Accounting, Usage
 from bot.http.resources.acting import LONGEST_REASON, Access, Acting, Done
 from bot.http.resources.agents import Agent, Agents, Model, models_of
 from bot.http.resources.belongings import Memories, MemoryFigures, OwnMemory, Schedule, Schedules
 from bot.http.resources.capabilities import Installation, Installed, SkillList, Skills
 from bot.http.resources.configuration import LONGEST, Applied, Checked, ConfigFile, Configuration
+from bot.http.resources.knowledge import LONGEST_QUESTION, Answers, Collections, Document, Library, Place
 from bot.http.resources.live import Health, Live, Now, Server, Turn
 from bot.http.resources.requests import Answer, Approval, Pairing, Requests
+from bot.http.resources.research import LONGEST_CHANGE, Deed, Researches, ResearchList, ResearchRecord
 from bot.http.resources.transcripts import Threads, Transcript, Transcripts
 from bot.store.access import SubjectKind
 from bot.store.overview import By
+from harness.knowledge.config import LONGEST_NAME
 from harness.memory.model import LONGEST_FACT
 
 if TYPE_CHECKING:
@@ -76,6 +82,22 @@ class Digest(Body):
     digest: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
+class ResearchDeed(Body):
+    """run_id: of the record that was looked at. text: of a change or an answer."""
+
+    do: Deed
+    run_id: str = Field(min_length=1, max_length=200)
+    text: str = Field(default="", max_length=LONGEST_CHANGE)
+
+
+class NewDocument(Body):
+    """collection: "" for the usual one. everybody: for all who use the bot, by administrators."""
+
+    address: str = Field(min_length=8, max_length=2000)
+    collection: str = Field(default="", max_length=LONGEST_NAME)
+    everybody: bool = False
+
+
 class ConfigText(Body):
     text: str = Field(max_length=LONGEST)
     base: str = Field(max_length=64)
@@ -100,7 +122,9 @@ def resource_routers(parts: HttpParts) -> list[APIRouter]:
         live_router(parts),
         access_router(parts),
         threads_router(parts),
+        research_router(parts),
         own_router(parts),
+        knowledge_router(parts),
         skills_router(parts),
         configuration_router(parts),
     ]
@@ -233,6 +257,92 @@ def threads_router(parts: HttpParts) -> APIRouter:
         """Tokens and money of each day: one's own, or with `everybody` of all."""
         _check_everybody(caller, everybody)
         return await accounting.usage(caller, by, days, everybody=everybody)
+
+    return router
+
+
+def research_router(parts: HttpParts) -> APIRouter:
+    """Researches with their records."""
+    router = APIRouter(prefix="/api/research", tags=["research"])
+    researches = Researches(parts)
+
+    @router.get("", dependencies=[requires("read")])
+    async def listed(
+        caller: SignedIn, everybody: bool = False, skip: Annotated[int, Query(ge=0, le=100_000)] = 0
+    ) -> ResearchList:
+        """The newest research of each of one's newest 50 threads behind `skip`; `everybody` only where
+        http.admins_read_threads says so."""
+        _check_everybody(caller, everybody)
+        return await researches.list(caller, everybody=everybody, skip=skip)
+
+    @router.get("/{thread_id}", dependencies=[requires("read")])
+    async def record(caller: SignedIn, thread_id: Id) -> ResearchRecord:
+        """The newest research of a thread: question, plan, steps, sources, report."""
+        return await researches.read(caller, thread_id)
+
+    @router.post("/{thread_id}", dependencies=[requires("runs")])
+    async def decide(caller: SignedIn, thread_id: Id, body: ResearchDeed) -> Became:
+        """Start, change or stop a plan that waits, answer what it asks, stop what works, go on with what was
+        interrupted: in the research's own chat, in the caller's name. 409 where that cannot be done now."""
+        return Became(done=await researches.decide(caller, thread_id, body.do, body.run_id, body.text))
+
+    @router.get("/{thread_id}/files/{name}", dependencies=[requires("read")], **FILE)
+    async def file(caller: SignedIn, thread_id: Id, name: Id) -> Response:
+        """A file of the report, as far as it is still kept; `report.md` and `record.json` at any time."""
+        return await researches.file(caller, thread_id, name)
+
+    return router
+
+
+def knowledge_router(parts: HttpParts) -> APIRouter:
+    """Documents, and what is found in them."""
+    router = APIRouter(prefix="/api", tags=["knowledge"])
+    collections = Collections(parts)
+
+    @router.get("/knowledge", dependencies=[requires("read")])
+    async def listed(request: Request, caller: SignedIn) -> Library:
+        """One's own documents, and the collections that are for everybody; those of groups belong to their chats."""
+        return await collections.list(caller, language_of(request))
+
+    @router.get("/knowledge/search", dependencies=[requires("read")])
+    async def ask(
+        caller: SignedIn,
+        q: Annotated[str, Query(min_length=1, max_length=LONGEST_QUESTION)],
+        collection: Annotated[str, Query(max_length=LONGEST_NAME)] = "",
+    ) -> Answers:
+        """The passages that fit best, each with an address that opens its place. No model is asked."""
+        return await collections.ask(caller, q, collection)
+
+    @router.get("/knowledge/passages/{passage}", dependencies=[requires("read")])
+    async def place(caller: SignedIn, passage: Id) -> Place:
+        """A passage with what stands before and behind it."""
+        return await collections.place(caller, passage)
+
+    @router.post("/knowledge", dependencies=[requires("threads")])
+    async def add_page(request: Request, caller: SignedIn, body: NewDocument) -> Document:
+        """Read what is at an address, by the rules of `web_fetch`; it is read again each day."""
+        given, language = body.model_dump(exclude={"address"}), language_of(request)
+        return await collections.add_page(caller, body.address, **given, language=language)
+
+    @router.put("/uploads/knowledge/{file_name}", dependencies=[requires("threads")])
+    async def add_file(
+        caller: SignedIn,
+        request: Request,
+        file_name: Id,
+        collection: Annotated[str, Query(max_length=LONGEST_NAME)] = "",
+        everybody: bool = False,
+    ) -> Document:
+        """Read a file, which is the body, in the place of one of the same name in that collection. everybody: for all
+        who use the bot, by administrators."""
+        chunks, language = request.stream(), language_of(request)
+        return await collections.add_file(
+            caller, file_name, chunks, collection=collection, everybody=everybody, language=language
+        )
+
+    @router.delete("/knowledge/{document}", dependencies=[requires("threads")])
+    async def remove(caller: SignedIn, document: Id) -> Document:
+        """Take a document away."""
+        return await collections.remove(caller, document)
 
     return router
 

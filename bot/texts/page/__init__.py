@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.texts import DEFAULT, LANGUAGES
-from bot.texts.page import chat, panel, shell
+from bot.texts.page import chat, panel, shell, sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +19,7 @@ PARTS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "client": shell.CLIENT,
     "panel": panel.TEXTS,
     "shell": shell.TEXTS,
+    "sources": sources.TEXTS,
 }
 """part -> language -> key -> text."""
 NAMES = {"en": "English", "zh": "中文"}

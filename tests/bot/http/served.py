@@ -39,9 +39,10 @@ ADMIN, PERSON = f"memory:{ANN}", f"memory:{BOB}"
 
 @dataclass
 class ServedCore(Core):
-    """http: keys of the config's section."""
+    """http: keys of the config's section. sections: others of the settings, as they are."""
 
     http: dict[str, Any] = field(default_factory=dict)
+    sections: dict[str, Any] = field(default_factory=dict)
     server: HttpServer = field(init=False)
     served: HttpParts = field(init=False)
     clients: AsyncExitStack = field(default_factory=AsyncExitStack)
@@ -49,7 +50,8 @@ class ServedCore(Core):
     @property
     def settings(self) -> Settings:
         """With a listener, and with the accounts that come with one."""
-        settings = super().settings.model_copy(update={"http": HttpSettings(listen="127.0.0.1:0", **self.http)})
+        listener = HttpSettings(listen="127.0.0.1:0", **self.http)
+        settings = super().settings.model_copy(update={"http": listener, **self.sections})
         folder = HttpConfig(uploads=self.folder / "users")
         settings.channels.update({name: ChannelSettings(type=name, adapter=folder) for name in OWN_ACCOUNTS})
         return settings

@@ -22,6 +22,7 @@ from bot.store import schedules
 from bot.store.schedules import ScheduleRow
 from channels.message import Address
 from harness.guardrails.approvals import ADMINS
+from harness.knowledge.config import KnowledgeSettings
 from harness.skills.config import SkillsSettings
 from harness.skills.library import SkillLibrary
 from tests.bot.core import BOB, RULES
@@ -45,6 +46,8 @@ OWN_PREFIXES = (
     "/c/{chat}/",
     "/memory/",
     "/api/memory",
+    "/research/",
+    "/api/research/",
 )
 """Below these a caller reaches what is their own, whoever they are."""
 OWN: frozenset[Route] = frozenset(
@@ -77,6 +80,11 @@ LOGGED: frozenset[Route] = frozenset(
         ("POST", "/api/skills/{name}/on"),
         ("DELETE", "/api/skills/{name}"),
         ("PUT", "/api/uploads/skills/{file_name}"),
+        ("POST", "/api/knowledge"),
+        ("PUT", "/api/uploads/knowledge/{file_name}"),
+        ("DELETE", "/api/knowledge/{document}"),
+        ("POST", "/knowledge/add"),
+        ("POST", "/knowledge/remove"),
         ("POST", "/now/turns/{run_id}/{action}"),
         ("POST", "/now/approvals/{approval}"),
         ("POST", "/now/pairings/{asked}"),
@@ -92,6 +100,8 @@ LOGGED: frozenset[Route] = frozenset(
 )
 FETCHED: frozenset[Route] = frozenset({("POST", "/api/skills"), ("POST", "/skills/install")})
 """They need an address on the internet; both do what `PUT /api/uploads/skills` does, see test_skills."""
+READ: frozenset[Route] = frozenset({("POST", "/api/knowledge"), ("POST", "/knowledge/add")})
+"""They need a website; both do what `PUT /api/uploads/knowledge` does, see test_knowledge."""
 
 
 @pytest.fixture(autouse=True)
@@ -316,3 +326,25 @@ async def test_skills(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
             told = await doing.send(client, method, remove, name=name)
             assert told == [("skill_remove", by, "", name, "")]
         assert doing.done == {route for route in LOGGED if "/skills" in route[1]} - FETCHED
+
+
+async def test_documents_for_everybody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with served(tmp_path, sections={"knowledge": KnowledgeSettings(enabled=True)}) as world:
+        doing, program, page = Doing(world, caplog), await world.program(ADMIN), await world.browser(ADMIN)
+        by_program = f"{ADMIN} (token {world.parts.signins.tokens[0].id})"
+        upload = "/api/uploads/knowledge/{file_name}"
+        program.params = page.params = {"everybody": "true", "collection": "handbook"}
+        for client, by, method, remove in (
+            (program, by_program, "DELETE", "/api/knowledge/{document}"),
+            (page, ADMIN, "POST", "/knowledge/remove"),
+        ):
+            told = await doing.send(client, "PUT", upload, body=b"a secret", file_name="secret.txt")
+            assert told == [("knowledge_add", by, "", "handbook", "")]
+            (row,) = (await program.get("/api/knowledge")).json()["documents"]
+            form = {"id": row["id"]} if client is page else None
+            told = await doing.send(client, method, remove, form=form, document=row["id"])
+            assert told == [("knowledge_remove", by, "", "handbook", "")]
+        program.params = {}
+        told = await doing.send(program, "PUT", upload, body=b"a secret", file_name="secret.txt")
+        assert told == [], "what is one's own is no action"
+        assert doing.done == {route for route in LOGGED if "knowledge" in route[1]} - READ

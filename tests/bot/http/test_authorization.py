@@ -16,6 +16,7 @@ from bot.access.signin import SCOPES
 from bot.http.auth import CSRF_HEADER, SAFE
 from bot.http.parts import routers
 from bot.http.server import make_app
+from bot.knowledge.keeper import FILE, Addition
 from bot.store import conversations, prompts, runs, schedules, tables
 from channels.message import Quote
 from harness.events import Usage
@@ -25,6 +26,7 @@ from tests.bot.http.routes import ASK, GRAPH, OPEN, SIGNED_IN, TABLE, Route, fil
 from tests.bot.http.served import ADMIN, PERSON, Remembering, ServedCore, served, time_goes_on
 from tests.bot.http.test_admin_actions import reminder
 from tests.bot.http.test_artifacts import makes_a_file
+from tests.bot.http.test_research import SOURCES, begun, research
 from tests.bot.runs.test_approvals import asks
 
 if TYPE_CHECKING:
@@ -126,7 +128,7 @@ async def test_every_route_is_in_the_table(tmp_path: Path) -> None:
 
 
 async def test_every_route_answers_everybody_as_the_table_says(tmp_path: Path) -> None:
-    async with served(tmp_path, memory_settings=MemorySettings(enabled=True)) as world:
+    async with served(tmp_path, memory_settings=MemorySettings(enabled=True), sections=SOURCES) as world:
         wrong = []
         for asker in await askers(world):
             await world.clock.advance(10)  # signing in has a rate
@@ -179,11 +181,23 @@ class Belongings:
         if "memory" in path:
             fact = await self.world.memory.add(PERSON, f"k{self.made}", f"I like tea {self.made}, a secret.", PERSON)
             return {"fact": fact.id, "item": fact.id}
+        if "research" in path:
+            record = research(question="a secret question", delivered="a secret", whole="a secret")
+            return {"thread_id": await begun(self.world, record, f"g{self.made}")}
+        if "knowledge" in path:
+            return await self._of_knowledge()
         if "schedule" in path:
             row = replace(reminder(self.world, f"s{self.made}"), person=PERSON)
             await self.world.store.write(lambda tx: schedules.create(tx, row))
             return {"schedule_id": row.id}
         return await self._of_turn(queued=path.endswith(("/run-now", "/drop")))
+
+    async def _of_knowledge(self) -> dict[str, str]:
+        knowledge, place = self.world.served.knowledge, f"secret {self.made}.txt"
+        addition = Addition(owner=PERSON, collection="main", kind=FILE, place=place, added_by=PERSON)
+        row = await knowledge.add_file(addition, f"a secret {self.made} {place}".encode())
+        looked = await knowledge.search(f"secret {self.made}", owner=PERSON, collections=(), whose="")
+        return {"document": row.id, "passage": next(hit.key for hit in looked.hits if hit.name == place)}
 
     async def _of_program(self) -> dict[str, str]:
         thread_id = (await self.session.post(f"{GRAPH}/threads", json={})).json()["thread_id"]
@@ -220,7 +234,8 @@ class Belongings:
 
 
 async def test_other_peoples_ids_lead_nowhere(tmp_path: Path) -> None:
-    about: dict[str, Any] = {"harness": Remembering(), "memory_settings": MemorySettings(enabled=True)}
+    remembering = MemorySettings(enabled=True)
+    about: dict[str, Any] = {"harness": Remembering(), "memory_settings": remembering, "sections": SOURCES}
     rules = replace(RULES, groups=frozenset(f"memory:g{number}" for number in range(len(TABLE))))
     async with served(tmp_path, rules, **about) as world:
         asks(world, "a secret letter")

@@ -27,6 +27,7 @@ from bot.access.signin import SCOPES
 from harness.memory.config import MemorySettings
 from tests.bot.http.routes import ASK, GRAPH, TABLE, filled
 from tests.bot.http.served import ADMIN, Remembering, ServedCore, served, time_goes_on
+from tests.bot.http.test_research import SOURCES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,6 +60,7 @@ NEVER = {
     ),
     "GET /api/conversations/{chat}/events": "see UNKNOWN_ONLY",
     "DELETE /api/access/{subject}": "see UNKNOWN_ONLY",
+    "PUT /api/uploads/knowledge/{file_name}": "without a file there is nothing to read",
     "DELETE /api/langgraph/threads/{thread_id}/runs/{run_id}": "it is not supported",
     **dict.fromkeys(
         (
@@ -66,7 +68,9 @@ NEVER = {
             *("POST /api/approvals/{approval}", "GET /api/transcripts/{thread_id}"),
             *("POST /api/skills/{name}/on", "DELETE /api/skills/{name}", "PUT /api/uploads/skills/{file_name}"),
             *("POST /api/skills", "PUT /api/skills/{name}", f"GET {GRAPH}/threads/{{thread_id}}/runs/{{run_id}}/file"),
-            *("DELETE /api/schedules/{schedule_id}", "GET /api/conversations/{chat}/files/{message_id}"),
+            *("GET /api/research/{thread_id}", "POST /api/research/{thread_id}", "POST /api/knowledge"),
+            *("GET /api/research/{thread_id}/files/{name}", "DELETE /api/schedules/{schedule_id}"),
+            "GET /api/conversations/{chat}/files/{message_id}",
         ),
         "there is no such thing here",
     ),
@@ -93,6 +97,11 @@ async def known(client: httpx.AsyncClient, path: str) -> dict[str, str]:
     if path.startswith("/api/memory/"):
         fact = {"text": f"My number is {uuid.uuid4()}."}
         ids["fact"] = ids["item"] = (await client.post("/api/memory", json=fact)).json()["items"][-1]["id"]
+    if "{document}" in path or "{passage}" in path:
+        words = uuid.uuid4().hex
+        ids["document"] = (await client.put("/api/uploads/knowledge/a.txt", content=words)).json()["id"]
+        (found,) = (await client.get("/api/knowledge/search", params={"q": words})).json()["passages"]
+        ids["passage"] = found["id"]
     return ids
 
 
@@ -200,7 +209,8 @@ async def test_what_is_no_text_breaks_no_route(tmp_path: Path) -> None:
 
 
 async def test_every_route_answers_as_it_is_described(tmp_path: Path) -> None:
-    async with served(tmp_path, harness=Remembering(), memory_settings=MemorySettings(enabled=True)) as world:
+    about: dict[str, Any] = {"memory_settings": MemorySettings(enabled=True), "sections": SOURCES}
+    async with served(tmp_path, harness=Remembering(), **about) as world:
         described = (await (await program(world)).get("/api/docs")).json()
         schema = schemathesis.openapi.from_dict(described)
         operations = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]

@@ -187,11 +187,12 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-/** Sends the one file of a form, as the body. */
+/** Sends the one file of a form, as the body; its other fields stand in the address. */
 function upload(form) {
   const { files: [file] } = form.elements.file;
-  const replace = form.elements.replace?.checked ? "?replace=true" : "";
-  return send(form.dataset.upload + encodeURIComponent(file.name) + replace, { method: "PUT", body: file });
+  const fields = new URLSearchParams(new FormData(form));
+  for (const name of ["file", "csrf"]) fields.delete(name);
+  return send(`${form.dataset.upload}${encodeURIComponent(file.name)}?${fields}`, { method: "PUT", body: file });
 }
 
 // Searching while typing: <form data-async data-live-search>.
