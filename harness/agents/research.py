@@ -72,10 +72,14 @@ ENDED: Mapping[SubagentState, DoneState] = {
 
 
 def research_kinds(
-    settings: ResearchSettings, tools: Collection[str], given: Callable[[str], Collection[str]]
+    settings: ResearchSettings,
+    tools: Collection[str],
+    given: Callable[[str], Collection[str]],
+    *,
+    only_known: bool = True,
 ) -> dict[str, Kind]:
     """A kind for each role, by its name. tools: of the lead agent. given: role -> tools of servers that are its by the
-    operator's add_to_agents."""
+    operator's add_to_agents. only_known: web.fetch.only_known of the settings."""
     kinds = {}
     for role in Role:
         model = str(getattr(settings.models, role.value))
@@ -90,6 +94,7 @@ def research_kinds(
             timeout_seconds=settings.seconds_per_step,
             skills=(),
             whole=role not in WITH_ENVIRONMENT,
+            only_known=only_known,
         )
     return kinds
 

@@ -34,6 +34,7 @@ from harness.research.plan import Plan, estimate, read_plan
 from harness.research.record import CLOSING, Cited, Finding, Phase, Research, research_of
 from harness.research.team import ROLE_OF, Done, Role, Task
 from harness.tools.asking import WAS_ASKED
+from harness.web.known import keys_in, remember
 from harness.web.sources import pages_read, texts_of
 
 if TYPE_CHECKING:
@@ -251,6 +252,7 @@ class _Nodes:
         research = _research(state)
         assert research.plan is not None
         step, scope = research.plan.step(state["step"]), scope_of(runtime)
+        await remember(self._sources, scope.ctx.thread_id, keys_in(research.said, bare=True))
         self._entered[scope.ctx.run_id] = None
         done = await self._carried_out(step, research, runtime)
         ended = self._ended.setdefault(scope.ctx.run_id, set(research.ended_steps))

@@ -132,6 +132,11 @@ class Research(BaseModel):
         return {RESEARCH: {"id": self.id, "findings": {step: finding.model_dump(mode="json")}}}
 
     @property
+    def said(self) -> str:
+        """All that persons have said in it."""
+        return "\n".join([self.question, *(answer for _, answer in self.clarified), *self.changes])
+
+    @property
     def title(self) -> str:
         """What it is called by."""
         return self.plan.title if self.plan is not None else self.question
