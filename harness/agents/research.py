@@ -107,7 +107,7 @@ def _further(settings: ResearchSettings, role: Role) -> tuple[str, ...]:
 class ResearchTeam:
     """See harness.research.team.Team. tools: of the lead agent. given: see research_kinds; its team has no others.
     model: the settings of a kind's model. spool: None: no file can be handed over. gone: (address, for whom) -> why a
-    page does not answer; None: nobody can tell."""
+    page does not answer, None where it was not asked; itself None: nobody can tell."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class ResearchTeam:
         given: Callable[[str], Collection[str]],
         model: Callable[[Kind], ModelSettings],
         spool: Spool | None,
-        gone: Callable[[str, str], Awaitable[str]] | None = None,
+        gone: Callable[[str, str], Awaitable[str | None]] | None = None,
     ) -> None:
         self._pool = pool
         self._tools = frozenset(tools).union(*(given(role.value) for role in Role))
@@ -159,7 +159,9 @@ class ResearchTeam:
             return {}
         whose = scope.ctx.speaker.id
         found: dict[str, str] = {}
-        asking = {address: asyncio.ensure_future(self._gone(address, whose)) for address in addresses[:MOST_LINKS]}
+        asking: dict[str, asyncio.Future[str | None]] = {
+            address: asyncio.ensure_future(self._gone(address, whose)) for address in addresses[:MOST_LINKS]
+        }
         try:
             if asking:
                 await asyncio.wait(asking.values(), timeout=LINKS_SECONDS)
@@ -170,7 +172,8 @@ class ResearchTeam:
             if not task.done() or task.cancelled():
                 continue
             if (error := task.exception()) is None:
-                found[address] = task.result()
+                if (why := task.result()) is not None:
+                    found[address] = why
             else:  # a defect there costs a line of the check, never the report
                 log.error("a page could not be asked for", exc_info=error)
         return found

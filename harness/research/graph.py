@@ -35,7 +35,7 @@ from harness.research.record import CLOSING, Cited, Finding, Phase, Research, re
 from harness.research.team import ROLE_OF, Done, Role, Task
 from harness.tools.asking import WAS_ASKED
 from harness.web.known import keys_in, remember
-from harness.web.sources import pages_read, texts_of
+from harness.web.sources import UNREACHABLE, pages_read, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 MOST_RUNS = 256
 """Runs whose checklists are remembered."""
 UNNAMED = "research"
+MISSING = frozenset({"404", "410"})
+"""Answers of a page that is not there any more; others may change by tomorrow."""
 
 Scope = Runtime[RunScope]
 State = Any
@@ -310,13 +312,7 @@ class _Nodes:
             text = "\n\n".join([words["nothing_found"], "\n".join(failed), words["resume_hint"]])
             return {**self._final(text, runtime), **research.write(phase=Phase.FAILED)}
         pages = await self._pages(research, runtime)
-        # In a thread: long pages take a while to be searched for words.
-        checked = await asyncio.to_thread(check, research.report, pages, await texts_of(self._sources, pages))
-        # A document of the knowledge has no address that could be asked.
-        asked_for = [
-            page.first.address for page in checked.cited if page.first.address.startswith(("http://", "https://"))
-        ]
-        gone = await self._team.gone(asked_for, scope)
+        checked, gone = await self._check(research.report, pages, runtime)
         cited = tuple(_cited(number, page, checked, gone) for number, page in enumerate(checked.cited, 1))
         text = telling.with_charts(checked.text, await self._team.charts(research.runs), words)
         checked = replace(checked, text=text)
@@ -342,10 +338,27 @@ class _Nodes:
                 "quotes": checked.quotes,
                 "misquoted": len(checked.misquoted),
                 "gone": sum(bool(each.gone) for each in cited),
+                "dead": len(checked.dead),
+                "unsourced": checked.unsourced,
+                "merged": checked.merged,
             },
         )
         self._show_done(research, runtime)
         return {**self._final(text, runtime), **done}
+
+    async def _check(self, report: str, pages: Sequence[ReadPage], runtime: Scope) -> tuple[Checked, Mapping[str, str]]:
+        """The report after the check, without the sources that are dead; and what those that were asked answered."""
+        # In a thread: long pages take a while to be searched for words.
+        texts, mark = await texts_of(self._sources, pages), self._words(runtime)["unsourced"]
+        checking = partial(check, report, pages, texts, mark=mark)
+        checked = await asyncio.to_thread(checking)
+        contents = {page.sha256 for page in checked.cited}
+        same = (page for page in pages if page.sha256 in contents)  # one of them may stand for another that is dead
+        asked = dict.fromkeys(page.first.address for page in (*checked.cited, *same))
+        gone = await self._team.gone([each for each in asked if telling.is_online(each)], scope_of(runtime))
+        if dead := _dead(gone):
+            checked = await asyncio.to_thread(checking, dead=dead)
+        return checked, gone
 
     def _show_done(self, research: Research, runtime: Scope) -> None:
         lines = telling.checklist(research.steps, self._words(runtime)["report_step"])
@@ -441,6 +454,12 @@ def _status(step: str, ended: set[str], ready: set[str], count: int) -> TodoStat
         return TodoStatus.COMPLETED
     working = step in ready if step else len(ended) == count
     return TodoStatus.IN_PROGRESS if working else TodoStatus.PENDING
+
+
+def _dead(gone: Mapping[str, str]) -> frozenset[str]:
+    """The pages that are not there any more. Where none at all could be reached it is Antler that is cut off."""
+    cut_off = all(why == UNREACHABLE for why in gone.values())
+    return frozenset(address for address, why in gone.items() if why in MISSING or (why == UNREACHABLE and not cut_off))
 
 
 def _cited(number: int, page: ReadPage, checked: Checked, gone: Mapping[str, str]) -> Cited:

@@ -28,6 +28,8 @@ MOST_BYTES = 64_000_000
 """What is kept for a thread; beyond that the sources that were read longest ago go."""
 MOST_MET = 20_000
 """Addresses that a thread remembers to have met; of more the older half goes."""
+UNREACHABLE = "unreachable"
+"""Why a page does not answer now, where it gives no status."""
 LEAST_WORDS = 4
 """Characters of a quotation below which nothing is proved by finding it."""
 _CARD, _TEXT, _MET = ".json", ".txt", "met"

@@ -275,7 +275,7 @@ async def test_a_question_becomes_a_plan_and_then_a_cited_report(gateway: World,
     await press(gateway, plan, START, person)
     summary = await summary_of(gateway, person)
     assert f'It is green: "{pages.FACT}" [1]' in summary.text
-    assert "It is 99 metres high\n" in summary.text, "a number that no source has is taken out"
+    assert f"It is 99 metres high {WORDS['unsourced']}\n" in summary.text, "a number that no source has is taken out"
     assert "The check took 3 citation(s) out" in summary.text
     (report,) = [text for text in reports(gateway) if person.first_name in text]
     assert f"1. [The lighthouse](<{web}/article>), read " in report

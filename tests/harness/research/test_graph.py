@@ -19,7 +19,7 @@ from harness.research.team import Done, Role, Task
 from harness.skills.library import NO_SKILLS
 from harness.threads import operations
 from harness.threads.checkpoints import thread_config
-from harness.web.sources import hash_of
+from harness.web.sources import UNREACHABLE, hash_of
 from tests.harness.research.bench import (
     THREAD,
     WORDS,
@@ -338,24 +338,63 @@ async def test_what_any_of_its_runs_has_read_can_be_cited_and_nothing_else() -> 
     assert research.runs == ("r1", "r2", "r3", "r4")
     assert [each.run_id for each in await bench.team.sources.of_run(THREAD, "r4")] == ["r4"], "b was tried again"
     assert [each.address for each in research.cited] == ["https://a.example/a", "https://a.example/b"]
-    assert research.check == {"citations": 3, "unknown": 1, "foreign": 1, "quotes": 2, "misquoted": 0, "gone": 0}
+    assert research.check == {"citations": 3, "unknown": 1, "foreign": 1, "quotes": 2, "misquoted": 0, "gone": 0} | {
+        "dead": 0,
+        "unsourced": 2,
+        "merged": 0,
+    }
     assert "`https://a.example/other` was not read in this research" in bench.team.presented[-1]
 
 
-async def test_a_page_that_does_not_answer_any_more_is_told() -> None:
-    bench = Bench(team(dead={"https://a.example/b": "404"}))
+async def test_a_page_that_does_not_answer_now_is_told() -> None:
+    bench = Bench(team(dead={"https://a.example/b": "503"}))
     answer = await bench.ask(auto=True)
     assert WORDS["summary_gone"].format(count=1) in answer
     whole = bench.team.presented[-1]
     assert "2. [Page b](<https://a.example/b>), read 2026-01-01 00:00 UTC ⚠️ did not answer" in whole
-    assert "Source 2 did not answer when the report was checked (404)" in whole
+    assert "Source 2 did not answer when the report was checked (503)" in whole
     assert WORDS["check_alive"] not in whole
     alive, unknown = Bench(team()), Bench(team(reaches=False))
     await alive.ask(auto=True)
     await unknown.ask(auto=True)
     assert WORDS["check_alive"] in alive.team.presented[-1]
     assert WORDS["check_alive"] not in unknown.team.presented[-1], "nobody looked"
+    assert WORDS["check_unasked"].format(count=2) in unknown.team.presented[-1]
     assert [each.gone for each in (await unknown.research()).cited] == [None, None]
+
+
+@pytest.mark.parametrize("why", ["404", "410", UNREACHABLE])
+async def test_a_dead_page_is_no_source_and_its_claim_is_marked(why: str) -> None:
+    bench = Bench(team(dead={"https://a.example/a": why}))
+    bench.team.says[Role.REPORTER] = ["# T\n\n## Key points\n\n- One [1].\n- Two [2].\n- Both [1][2].\n"]
+    answer = await bench.ask(auto=True)
+    assert f"1. One {WORDS['unsourced']}.\n2. Two [1].\n3. Both [1]." in answer
+    assert "[1] [Page b](<https://a.example/b>)" in answer
+    body, _, told = bench.team.presented[-1].partition("## Check of the citations")
+    assert "https://a.example/a" not in body
+    assert WORDS["check_dead"].format(address="<https://a.example/a>") in told
+    assert WORDS["check_unsourced"].format(count=1, mark=WORDS["unsourced"]) in told
+    assert WORDS["check_alive"] in told, "those that are left"
+    research = await bench.research()
+    assert [(each.number, each.address) for each in research.cited] == [(1, "https://a.example/b")]
+    assert (research.check["dead"], research.check["unsourced"]) == (1, 1)
+    assert "Two [1]." in research.delivered
+
+
+async def test_where_no_page_can_be_reached_none_is_taken_out() -> None:
+    bench = Bench(team(dead={"https://a.example/a": UNREACHABLE, "https://a.example/b": UNREACHABLE}))
+    await bench.ask(auto=True)
+    assert [each.gone for each in (await bench.research()).cited] == [UNREACHABLE, UNREACHABLE]
+
+
+async def test_a_page_with_the_same_content_takes_the_place_of_a_dead_one() -> None:
+    same = {"a": ("https://a.example/a", "Same."), "b": ("https://mirror.example/a", "Same.")}
+    bench = Bench(team(dead={"https://a.example/a": "404"}, pages=same))
+    await bench.ask(auto=True)
+    (cited,) = (await bench.research()).cited
+    assert cited.address == "https://mirror.example/a"
+    assert cited.gone == ""
+    assert "One [1].\n- Two [1]." in (await bench.research()).delivered
 
 
 async def test_charts_stand_in_the_report_and_no_other_pictures() -> None:

@@ -50,7 +50,7 @@ async def test_it_has_nothing_to_tell_before_a_report_was_delivered(bench: Bench
 async def test_it_tells_of_the_report_the_findings_and_the_sources_by_their_numbers(bench: Bench) -> None:
     await bench.ask(auto=True)
     report = await ask(bench, "report")
-    assert '- One [1].\n- Two [2].\n- "Never said there".\n- Three.' in report
+    assert '- One [1].\n- Two [2].\n- "Never said there" (no source).\n- Three (no source).' in report
     assert "Step 1, a (completed):\nFound: a" in await ask(bench, "findings")
     first = await ask(bench, "[1]")
     assert "url: https://a.example/b\ntitle: Page b\n\nWords of b." in first
