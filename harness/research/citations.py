@@ -7,13 +7,15 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.web.sources import occurs
+from harness.web.sources import UNREACHABLE, occurs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from harness.web.sources import ReadPage
 
+MISSING = frozenset({"404", "410"})
+"""Answers of a page that is not there any more; others may change by tomorrow."""
 SHORTEST_QUOTE = 8
 """Characters, without blanks, that quoted words need to be looked for: shorter ones are no quotes."""
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
@@ -203,6 +205,13 @@ def check(
         unsourced=work.unsourced,
         merged=merged,
     )
+
+
+def dead_pages(gone: Mapping[str, str]) -> frozenset[str]:
+    """The addresses of the pages that are not there any more. Where none at all could be reached it is Antler that is
+    cut off. gone: why each that was asked for does not answer, "" where it does."""
+    cut_off = all(why == UNREACHABLE for why in gone.values())
+    return frozenset(address for address, why in gone.items() if why in MISSING or (why == UNREACHABLE and not cut_off))
 
 
 def _words(found: re.Match[str]) -> str:

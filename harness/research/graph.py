@@ -29,13 +29,14 @@ from harness.graph.signals import CallEnded, RunScope, Told, scope_of, tell
 from harness.graph.state import RESEARCH, ThreadState
 from harness.memory.repair import Unreadable, read_object
 from harness.research import prompts, telling
-from harness.research.citations import check
+from harness.research.citations import check, dead_pages
 from harness.research.plan import Plan, estimate, read_plan
 from harness.research.record import CLOSING, Cited, Finding, Phase, Research, research_of
 from harness.research.team import ROLE_OF, Done, Role, Task
+from harness.threads.checkpoints import thread_config
 from harness.tools.asking import WAS_ASKED
 from harness.web.known import keys_in, remember
-from harness.web.sources import UNREACHABLE, pages_read, texts_of
+from harness.web.sources import pages_read, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,9 +53,8 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 256
 """Runs whose checklists are remembered."""
+WATCH_SECONDS = 1.0
 UNNAMED = "research"
-MISSING = frozenset({"404", "410"})
-"""Answers of a page that is not there any more; others may change by tomorrow."""
 
 Scope = Runtime[RunScope]
 State = Any
@@ -64,7 +64,7 @@ Update = dict[str, Any]
 
 def make_research(team: Team, parts: ResearchParts, sources: Sources, saver: BaseCheckpointSaver[Any]) -> Graph:
     """The compiled graph. sources: where its agents' tools keep what they read."""
-    nodes = _Nodes(team, parts, sources)
+    nodes = _Nodes(team, parts, sources, saver)
     graph = StateGraph(ThreadState, context_schema=RunScope)
     for node in (
         nodes.coordinator,
@@ -129,11 +129,12 @@ def _research(state: State) -> Research:
 class _Nodes:
     """The nodes of the graph, by their names."""
 
-    def __init__(self, team: Team, parts: ResearchParts, sources: Sources) -> None:
+    def __init__(self, team: Team, parts: ResearchParts, sources: Sources, saver: BaseCheckpointSaver[Any]) -> None:
         self._team = team
         self._parts = parts
         self._settings = parts.settings
         self._sources = sources
+        self._saver = saver
         self._ended: LRUCache[str, set[str]] = LRUCache(MOST_RUNS)
         """Of each run the steps that are over, which the checklist shows while others of their wave go on."""
         self._entered: LRUCache[str, None] = LRUCache(MOST_RUNS)
@@ -256,10 +257,13 @@ class _Nodes:
         step, scope = research.plan.step(state["step"]), scope_of(runtime)
         await remember(self._sources, scope.ctx.thread_id, keys_in(research.said, bare=True))
         self._entered[scope.ctx.run_id] = None
-        done = await self._carried_out(step, research, runtime)
         ended = self._ended.setdefault(scope.ctx.run_id, set(research.ended_steps))
-        if len(ended) > len(research.ended_steps):  # another one of its wave ended earlier in this process
-            tell(runtime, Told(partial(StepsEnded, count=len(ended))))
+        watching = asyncio.create_task(self._watch(ended, research, runtime), name=f"research-watch-{step.id}")
+        try:
+            done = await self._carried_out(step, research, runtime)
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
         ended.add(step.id)
         self._show(research, ended, runtime)
         finding = Finding(
@@ -271,6 +275,26 @@ class _Nodes:
             cut=done.cut,
         )
         return research.found(step.id, finding)
+
+    async def _watch(self, ended: set[str], research: Research, runtime: Scope) -> None:
+        """While a step works, tell of the others of its wave that have ended in this process, once they are kept: one
+        long wave may see many processes die, and come further in each."""
+        config = thread_config(scope_of(runtime).ctx.thread_id)
+        told = set(research.ended_steps)
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            if ended <= told:
+                continue
+            saved = await self._saver.aget_tuple(config)
+            kept = {
+                each
+                for _, channel, value in (saved.pending_writes or () if saved is not None else ())
+                if channel == RESEARCH
+                for each in value.get("findings", ())
+            }
+            if fresh := (ended & kept) - told:
+                told |= fresh
+                tell(runtime, Told(partial(StepsEnded, count=len(told))))
 
     async def _carried_out(self, step: Step, research: Research, runtime: Scope) -> Done:
         """What computes nothing here is reasoned about; what cannot be looked up fails, for nobody may invent it."""
@@ -356,7 +380,7 @@ class _Nodes:
         same = (page for page in pages if page.sha256 in contents)  # one of them may stand for another that is dead
         asked = dict.fromkeys(page.first.address for page in (*checked.cited, *same))
         gone = await self._team.gone([each for each in asked if telling.is_online(each)], scope_of(runtime))
-        if dead := _dead(gone):
+        if dead := dead_pages(gone):
             checked = await asyncio.to_thread(checking, dead=dead)
         return checked, gone
 
@@ -454,12 +478,6 @@ def _status(step: str, ended: set[str], ready: set[str], count: int) -> TodoStat
         return TodoStatus.COMPLETED
     working = step in ready if step else len(ended) == count
     return TodoStatus.IN_PROGRESS if working else TodoStatus.PENDING
-
-
-def _dead(gone: Mapping[str, str]) -> frozenset[str]:
-    """The pages that are not there any more. Where none at all could be reached it is Antler that is cut off."""
-    cut_off = all(why == UNREACHABLE for why in gone.values())
-    return frozenset(address for address, why in gone.items() if why in MISSING or (why == UNREACHABLE and not cut_off))
 
 
 def _cited(number: int, page: ReadPage, checked: Checked, gone: Mapping[str, str]) -> Cited:

@@ -102,6 +102,10 @@ Your last message is the finding, in the language of the topic: facts with figur
 address of the page in parentheses, and decisive words of a page in quotation marks, exactly as they stand there. At its
 end a list "Sources:" with the addresses that you used.
 """
+NAMED = """\
+The person has named these collections of documents: {names}. Where you have knowledge_search, call it first, with
+them as its collections, and cite what you use of them; a name that it does not know is none. Search the web only for
+what is not there."""
 ANALYST = """\
 You are an analyst. You carry out one step of a research by reasoning about the findings of other steps; you search
 nothing.
@@ -230,6 +234,8 @@ def step_task(research: Research, step: Step, window: int) -> str:
     needed = [each for each in research.steps if each.id in step.depends_on]
     parts = [_topic(research), *_findings(research, needed, window)]
     parts.append(block("step", f"{step.title}\n{step.description}"))
+    if research.named and step.type == "research":
+        parts.append(NAMED.format(names=_data(", ".join(research.named))))
     parts.append(f"Carry out this step. Language of your finding: {research.locale or 'that of the topic'}.")
     return "\n\n".join(parts)
 

@@ -14,6 +14,7 @@ from harness.errors import ModelFailure
 from harness.events import FailureKind, StepsEnded, TodosChanged, TodoStatus
 from harness.graph.signals import RunScope
 from harness.ports import MemoryEffectLog
+from harness.research import graph as module
 from harness.research.record import CLOSING, Phase, exported, research_of
 from harness.research.team import Done, Role, Task
 from harness.skills.library import NO_SKILLS
@@ -79,9 +80,7 @@ async def test_the_checklist_ends_with_all_done() -> None:
     assert shown[0][2] == ("c", TodoStatus.PENDING)
     assert [status for _, status in shown[-1]] == [TodoStatus.COMPLETED] * 4
     told = [event.count for event in bench.events if isinstance(event, StepsEnded)]
-    assert told == [0, 0, 1, 2, 3, 3, 3], (
-        "planner, team, one of two steps that work at once, team, team, reporter, delivery"
-    )
+    assert told == [0, 0, 2, 3, 3, 3], "planner, team, team, team, reporter, delivery"
 
 
 async def test_no_more_steps_than_allowed_work_at_once() -> None:
@@ -161,6 +160,52 @@ async def test_a_node_that_is_begun_again_is_no_progress() -> None:
     last = Bench.of(again)
     await last.go_on()
     assert not [event for event in last.events if isinstance(event, StepsEnded)], "the planner is what began again here"
+
+
+class OneEnds(PlayedTeam):
+    """In each process one step ends, in the order of their titles, and the process dies once that is told."""
+
+    life = 0
+    told = asyncio.Event()
+
+    async def perform(self, task: Task, scope: RunScope, runtime: object) -> Done:
+        if task.role is Role.RESEARCHER and self.life < 4 and task.description != str(self.life):
+            await self.told.wait()
+            raise Killed
+        return await super().perform(task, scope, runtime)
+
+
+async def test_each_step_of_a_wave_is_progress_in_the_process_in_which_it_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three deaths within one wave: each comes after something that is kept, so none of them is the run's fault."""
+    monkeypatch.setattr(module, "WATCH_SECONDS", 0.0)
+    steps = planned(*(step(str(number)) for number in range(1, 5)))
+    played = OneEnds(says=team(steps).says)
+    bench, begin = Bench(played, at_once=4), "ask"
+    for life in (1, 2, 3):
+        played.life, played.told = life, asyncio.Event()
+        bench.events = Telling(played.told)
+        with pytest.raises(Killed):
+            await (bench.ask(auto=True) if begin == "ask" else bench.go_on())
+        bench, begin = Bench.of(bench), "go_on"
+    played.life = 4
+    await bench.go_on()
+    assert {title: count for title, count in played.done.items() if title.isdigit()} == dict.fromkeys("1234", 1)
+    assert bench.files == ["a-title.md"]
+
+
+class Telling(list[object]):
+    """Events; says when a step of a wave was told to be kept."""
+
+    def __init__(self, told: asyncio.Event) -> None:
+        super().__init__()
+        self._told = told
+
+    def append(self, event: object) -> None:
+        super().append(event)
+        if isinstance(event, StepsEnded) and event.count:
+            self._told.set()
 
 
 async def test_twelve_steps_with_three_kills_are_delivered_once() -> None:
@@ -447,3 +492,15 @@ async def test_text_of_others_cannot_end_its_block() -> None:
     told = next(task.prompt for task in bench.team.asked if task.description == "b")
     assert told.count("</finding>") == 1
     assert told.count("<step>") == 1
+
+
+async def test_named_collections_are_told_to_those_who_search() -> None:
+    bench = Bench(team())
+    await bench.ask("@handbook and @产品手册: what holds, says ann@example.org or @site.example?", auto=True)
+    for task in bench.team.tasks(Role.RESEARCHER):
+        assert "named these collections of documents: handbook, 产品手册." in task.prompt
+    (analysed,) = bench.team.tasks(Role.ANALYST)
+    assert "named these collections" not in analysed.prompt
+    plain = Bench(team())
+    await plain.ask(auto=True)
+    assert not [task for task in plain.team.asked if "named these collections" in task.prompt]
