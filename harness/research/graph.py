@@ -11,6 +11,7 @@ any two of them.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from dataclasses import replace
 from functools import partial
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from harness.research.team import Team
     from harness.web.sources import ReadPage, Sources
 
+log = logging.getLogger(__name__)
 MOST_RUNS = 256
 """Runs whose checklists are remembered."""
 WATCH_SECONDS = 1.0
@@ -264,6 +266,8 @@ class _Nodes:
         finally:
             watching.cancel()
             await asyncio.wait([watching])
+            if not watching.cancelled():  # what it cannot look up costs only that a death counts
+                log.warning("the steps of a research could not be watched", exc_info=watching.exception())
         ended.add(step.id)
         self._show(research, ended, runtime)
         finding = Finding(

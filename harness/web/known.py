@@ -12,8 +12,10 @@ from urllib.parse import quote, urljoin, urlsplit
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 
-from harness.graph.calls import error_result
+from harness.graph.calls import error_result, is_foreign
+from harness.graph.results import canonical
 from harness.graph.signals import scope_of
+from sandbox.base import UPLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterator
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
     from harness.web.sources import Sources
 
 log = logging.getLogger(__name__)
-WEB_FETCH = "web_fetch"
+WEB_FETCH, READ = "web_fetch", "read_file"
+BRINGING = frozenset({WEB_FETCH, "web_search", "knowledge_search"})
+"""Tools of Antler whose results hold what strangers wrote."""
 _NO_SIGNS = r"\s<>\"`\[\]{}|\\^，。；：、！？（）【】「」《》“”"
 _ADDRESS = re.compile(rf"https?://[^{_NO_SIGNS}]{{1,2000}}+", re.IGNORECASE)
 _RELATIVE = re.compile(r"\]\(<?(?!https?:|mailto:|#)([^()<>\s]{1,2000}+)>?\)", re.IGNORECASE)
@@ -94,6 +98,15 @@ def _ends(address: str) -> Iterator[str]:
     yield address.rstrip(_STOPS)
 
 
+def _brings(request: ToolCallRequest) -> bool:
+    """Whether what a tool answers is not an agent's own: commands print, and files of the workspace hold, whatever an
+    agent has put together."""
+    call = request.tool_call
+    if call["name"] == READ:
+        return canonical(str(call["args"].get("path", ""))).startswith(f"{UPLOADS}/")
+    return call["name"] in BRINGING or is_foreign(request.tool)
+
+
 async def remember(sources: Sources, thread_id: str, keys: Collection[str]) -> None:
     """Have the thread remember these addresses."""
     try:
@@ -117,7 +130,7 @@ class OnlyKnown(AgentMiddleware[Any, Any, Any]):
         if call["name"] == WEB_FETCH and not await self._is_known(thread_id, str(call["args"].get("url", ""))):
             return error_result(call, UNKNOWN)
         result = await handler(request)
-        if isinstance(result, ToolMessage):
+        if isinstance(result, ToolMessage) and _brings(request):
             # What a tool only repeats of what it was called with is not met.
             said = keys_in(json.dumps(call["args"], ensure_ascii=False))
             await remember(self._sources, thread_id, keys_in(str(result.text)) - said)
