@@ -196,6 +196,7 @@ class AgentMaker:
             delegates=None,
             only_skills=kind.skills,
             only_known=kind.only_known,
+            cites_files=kind.cites_files,
         )
         prompt = subagent_prompt(
             kind,

@@ -95,6 +95,7 @@ def research_kinds(
             skills=(),
             whole=role not in WITH_ENVIRONMENT,
             only_known=only_known,
+            cites_files=True,
         )
     return kinds
 

@@ -89,7 +89,8 @@ def task_message(prompt: str, now: datetime) -> HumanMessage:
 class Kind:
     """tools: None: all that the lead agent has, but `disallowed`. model: a configured name, or INHERIT. skills: None:
     those of the lead agent. whole: system_prompt is the whole prompt, nothing stands around it. only_known: it fetches
-    no address that its thread has not met, see harness.web.known."""
+    no address that its thread has not met, see harness.web.known. cites_files: what it reads of files that people sent
+    is a source."""
 
     name: str
     description: str
@@ -102,6 +103,7 @@ class Kind:
     skills: tuple[str, ...] | None = None
     whole: bool = False
     only_known: bool = False
+    cites_files: bool = False
 
     def allows(self, tool: str) -> bool:
         """Whether it may have a tool, if the lead agent has that."""
