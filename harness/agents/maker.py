@@ -123,7 +123,9 @@ class AgentMaker:
 
         own = [TASK, *(tool.name for tool in self._tools(settings))]
         given = partial(given_names, self._parts.servers, own)
-        pool = self._pool(research_kinds(research.settings, tools, given), settings.name, tools)
+        only_known = self._parts.extras.web.fetch.only_known
+        kinds = research_kinds(research.settings, tools, given, only_known=only_known)
+        pool = self._pool(kinds, settings.name, tools)
         model_of = partial(self._model_of, settings.name)
         team = ResearchTeam(pool, tools, given, model_of, self._parts.spool, self._parts.gone)
         return make_research(team, research, self._parts.sources, self._saver)
@@ -188,7 +190,14 @@ class AgentMaker:
         deferred = remote.deferred if remote.deferred is None or not named else ()
         chain = self._chain(settings, model, tools, deferred)
         reads = READ in names and kind.skills != ()
-        chain = replace(chain, model_call_limit=kind.max_turns, delegates=None, only_skills=kind.skills)
+        chain = replace(
+            chain,
+            model_call_limit=kind.max_turns,
+            delegates=None,
+            only_skills=kind.skills,
+            only_known=kind.only_known,
+            cites_files=kind.cites_files,
+        )
         prompt = subagent_prompt(
             kind,
             Abilities(

@@ -72,7 +72,7 @@ class Parts:
     went. tracing: None: nobody traces. sources: keep what runs have read of the web. research: None: no turn is one.
     knowledge: None: there are no collections.
     tools: further ones; once loaded (tools.py), all but those of the sandbox. outside: some of them bring what
-    strangers wrote. gone: (address, for whom) -> why a page does not answer now.
+    strangers wrote. gone: (address, for whom) -> why a page does not answer now; None where it was not asked.
     """
 
     models: Sequence[ModelSettings]
@@ -106,4 +106,4 @@ class Parts:
     knowledge: KnowledgeBase | None = None
     tools: Sequence[BaseTool] = ()
     outside: bool = False
-    gone: Callable[[str, str], Awaitable[str]] | None = None
+    gone: Callable[[str, str], Awaitable[str | None]] | None = None

@@ -72,10 +72,14 @@ ENDED: Mapping[SubagentState, DoneState] = {
 
 
 def research_kinds(
-    settings: ResearchSettings, tools: Collection[str], given: Callable[[str], Collection[str]]
+    settings: ResearchSettings,
+    tools: Collection[str],
+    given: Callable[[str], Collection[str]],
+    *,
+    only_known: bool = True,
 ) -> dict[str, Kind]:
     """A kind for each role, by its name. tools: of the lead agent. given: role -> tools of servers that are its by the
-    operator's add_to_agents."""
+    operator's add_to_agents. only_known: web.fetch.only_known of the settings."""
     kinds = {}
     for role in Role:
         model = str(getattr(settings.models, role.value))
@@ -90,6 +94,8 @@ def research_kinds(
             timeout_seconds=settings.seconds_per_step,
             skills=(),
             whole=role not in WITH_ENVIRONMENT,
+            only_known=only_known,
+            cites_files=True,
         )
     return kinds
 
@@ -102,7 +108,7 @@ def _further(settings: ResearchSettings, role: Role) -> tuple[str, ...]:
 class ResearchTeam:
     """See harness.research.team.Team. tools: of the lead agent. given: see research_kinds; its team has no others.
     model: the settings of a kind's model. spool: None: no file can be handed over. gone: (address, for whom) -> why a
-    page does not answer; None: nobody can tell."""
+    page does not answer, None where it was not asked; itself None: nobody can tell."""
 
     def __init__(
         self,
@@ -111,7 +117,7 @@ class ResearchTeam:
         given: Callable[[str], Collection[str]],
         model: Callable[[Kind], ModelSettings],
         spool: Spool | None,
-        gone: Callable[[str, str], Awaitable[str]] | None = None,
+        gone: Callable[[str, str], Awaitable[str | None]] | None = None,
     ) -> None:
         self._pool = pool
         self._tools = frozenset(tools).union(*(given(role.value) for role in Role))
@@ -154,7 +160,9 @@ class ResearchTeam:
             return {}
         whose = scope.ctx.speaker.id
         found: dict[str, str] = {}
-        asking = {address: asyncio.ensure_future(self._gone(address, whose)) for address in addresses[:MOST_LINKS]}
+        asking: dict[str, asyncio.Future[str | None]] = {
+            address: asyncio.ensure_future(self._gone(address, whose)) for address in addresses[:MOST_LINKS]
+        }
         try:
             if asking:
                 await asyncio.wait(asking.values(), timeout=LINKS_SECONDS)
@@ -165,7 +173,8 @@ class ResearchTeam:
             if not task.done() or task.cancelled():
                 continue
             if (error := task.exception()) is None:
-                found[address] = task.result()
+                if (why := task.result()) is not None:
+                    found[address] = why
             else:  # a defect there costs a line of the check, never the report
                 log.error("a page could not be asked for", exc_info=error)
         return found

@@ -23,8 +23,10 @@ from harness.middleware.steering import Meanwhile
 from harness.middleware.summarization import Summarization
 from harness.middleware.tool_results import ForeignResults, ToolErrorHandling, ToolOutputBudget
 from harness.middleware.tracing import Traced
+from harness.research.files import CitedFiles
 from harness.research.tool import ResearchRecord
 from harness.tools.planning import WRITE_TODOS
+from harness.web.known import OnlyKnown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +47,7 @@ class ChainParts:
     model_call_limit: None: the one of the parts. proposing: by the names of tools. tools: the names of all tools;
     deferred: those of them that have to be found first, None where no servers are connected. delegates: how many tasks
     at once, None for an agent that delegates none. fallbacks: in their order. only_skills: names of those that it has,
-    None: all.
+    None: all. only_known, cites_files: see harness.subagents.kinds.Kind.
     """
 
     parts: Parts
@@ -59,6 +61,8 @@ class ChainParts:
     delegates: int | None = None
     fallbacks: Sequence[Standby] = ()
     only_skills: tuple[str, ...] | None = None
+    only_known: bool = False
+    cites_files: bool = False
 
     def summarization(self, meanwhile: Meanwhile | None = None) -> Summarization:
         """How this graph's model shortens a history."""
@@ -211,6 +215,9 @@ def subagent_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         ToolOutputBudget(),
         # Inside the budget, as above: what is foreign to the lead agent is to its subagents.
         *([ForeignResults()] if chain.has_foreign_tools else []),
+        # Nearest to the tool: what it looks for addresses is the whole result.
+        *([OnlyKnown(shared.sources)] if chain.only_known else []),
+        *([CitedFiles(shared.sources, shared.clock)] if chain.cites_files else []),
         # Inside the error handling, as above; of the pictures that it asked for itself.
         *([ViewImage()] if chain.views_images else []),
         # As above; the turn is the whole task.

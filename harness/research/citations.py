@@ -7,17 +7,20 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.web.sources import occurs
+from harness.web.sources import UNREACHABLE, occurs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from harness.web.sources import ReadPage
 
+MISSING = frozenset({"404", "410"})
+"""Answers of a page that is not there any more; others may change by tomorrow."""
 SHORTEST_QUOTE = 8
 """Characters, without blanks, that quoted words need to be looked for: shorter ones are no quotes."""
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
-_NUMBERS = re.compile(r"(?<![ \t])[ \t]*+\[\^?(\d{1,4}(?:\s*[,;、，]\s*\d{1,4})*)\](?![(:])")
+_NUMBER = r"\[\^?\d{1,4}(?:\s*[,;、，]\s*\d{1,4})*\](?![(:])"
+_NUMBERS = re.compile(rf"(?<![ \t])[ \t]*+{_NUMBER}(?:[ \t]?{_NUMBER})*+")
 _LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\((https?://[^()\s]{1,2000}+(?:\([^()\s]{0,200}+\)[^()\s]{0,200}+)?+)\)")
 """Pictures too: a report loads nothing from elsewhere when somebody opens it."""
 _BARE = re.compile(r"<?(https?://[^\s<>()\[\]\"'，。；、）】]{1,2000})>?")
@@ -51,7 +54,8 @@ class Checked:
     """A report after the check. text: numbered from 1 in the order in which sources are first cited. cited: the pages
     in that order; quoted: the words of each that were found in it. citations: how many places cite one. unknown:
     numbers that no source had. foreign: addresses that were not fetched in this research; misquoted: see there; quotes:
-    how many were looked for. merged: pages left out, since another one has the same content."""
+    how many were looked for. dead: pages that do not answer any more, whose citations were taken out. unsourced: claims
+    that are left without any source, and are marked. merged: pages left out, since another one has the same content."""
 
     text: str
     cited: tuple[ReadPage, ...] = ()
@@ -61,20 +65,30 @@ class Checked:
     foreign: tuple[str, ...] = ()
     quotes: int = 0
     misquoted: tuple[Misquoted, ...] = ()
+    dead: tuple[ReadPage, ...] = ()
+    unsourced: int = 0
     merged: int = 0
 
     @property
     def clean(self) -> bool:
         """Whether nothing had to be taken out."""
-        return not (self.unknown or self.foreign or self.misquoted)
+        return not self.taken_out
+
+    @property
+    def taken_out(self) -> int:
+        """How many citations, links and sources did not pass."""
+        return self.unknown + len(self.foreign) + len(self.misquoted) + len(self.dead)
 
 
 @dataclass(slots=True)
 class _Check:
-    """pages: as the model was given them, numbered from 1. texts: of them, by the SHA-256."""
+    """pages: as the model was given them, numbered from 1. texts: of them, by the SHA-256. stands: the page that stands
+    for all with its content, by the SHA-256. mark: see `check`."""
 
     pages: Sequence[ReadPage]
     texts: Mapping[str, str]
+    stands: Mapping[str, ReadPage]
+    mark: str
     numbers: dict[str, int] = field(default_factory=dict)
     cited: list[ReadPage] = field(default_factory=list)
     citations: int = 0
@@ -82,12 +96,17 @@ class _Check:
     foreign: dict[str, None] = field(default_factory=dict)
     quotes: int = 0
     misquoted: list[tuple[str, ReadPage]] = field(default_factory=list)
+    dead: dict[str, ReadPage] = field(default_factory=dict)
+    unsourced: int = 0
     held: dict[str, dict[str, None]] = field(default_factory=dict)
 
     def number(self, page: ReadPage) -> int:
-        """The number under which it is delivered. Pages with the same content have the same one."""
+        """The number under which it is delivered; 0 for a dead one. Pages with the same content have the same one."""
+        if page.sha256 not in self.stands:
+            self.dead[page.sha256] = page
+            return 0
         if page.sha256 not in self.numbers:
-            self.cited.append(page)
+            self.cited.append(self.stands[page.sha256])
             self.numbers[page.sha256] = len(self.cited)
         return self.numbers[page.sha256]
 
@@ -100,7 +119,7 @@ class _Check:
         quoted = [
             words for found in _QUOTE.finditer(text) if len("".join((words := _words(found)).split())) >= SHORTEST_QUOTE
         ]
-        named = [int(each) for found in _NUMBERS.finditer(text) for each in re.findall(r"\d+", found[1])]
+        named = [int(each) for found in _NUMBERS.finditer(text) for each in re.findall(r"\d+", found[0])]
         given = [self.pages[number - 1] for number in named if 0 < number <= len(self.pages)]
         refused: set[str] = set()
         for words in quoted if given else ():
@@ -115,25 +134,32 @@ class _Check:
 
     def _numbered(self, found: re.Match[str], refused: set[str]) -> str:
         kept: dict[int, None] = {}
-        for number in map(int, re.findall(r"\d+", found[1])):
+        for number in map(int, re.findall(r"\d+", found[0])):
             if not 0 < number <= len(self.pages):
                 self.unknown += 1
-            elif (page := self.pages[number - 1]).sha256 not in refused:
-                kept[self.number(page)] = None
+            elif (page := self.pages[number - 1]).sha256 not in refused and (delivered := self.number(page)):
+                kept[delivered] = None
+        if not kept:
+            return self._marked()
         self.citations += len(kept)
         blank = found[0][: len(found[0]) - len(found[0].lstrip())]
-        return blank + "".join(f"[{number}]" for number in kept) if kept else ""
+        return blank + "".join(f"[{number}]" for number in kept)
+
+    def _marked(self) -> str:
+        """What stands where a claim has lost its citation."""
+        self.unsourced += 1
+        return f" {self.mark}" if self.mark else ""
 
     def linked(self, text: str) -> str:
         """Links and bare addresses become citations, or, where they were not fetched, words."""
-        text = _LINK.sub(lambda found: f"{found[1]}{self._cited(found[2])}", text)
+        text = _LINK.sub(lambda found: f"{found[1]}{self._cited(found[2], picture=found[0][0] == '!')}", text)
         return _BARE.sub(lambda found: self._bare(found[1]), text)
 
-    def _cited(self, address: str) -> str:
+    def _cited(self, address: str, *, picture: bool = False) -> str:
         number = next((number for number, page in enumerate(self.pages, 1) if page.is_at(address)), None)
         if number is None:
             self.foreign[address] = None
-            return ""
+            return "" if picture else self._marked()
         return f" [{number}]"
 
     def _bare(self, address: str) -> str:
@@ -141,10 +167,20 @@ class _Check:
         return self._cited(address.rstrip(".,;:!?")).lstrip() + ending
 
 
-def check(report: str, pages: Sequence[ReadPage], texts: Mapping[str, str]) -> Checked:
+def check(
+    report: str,
+    pages: Sequence[ReadPage],
+    texts: Mapping[str, str],
+    *,
+    dead: Collection[str] = (),
+    mark: str = "",
+) -> Checked:
     """Check a report against what was read in its research, as numbered for the model from 1. Code is left alone.
-    texts: of the pages, see harness.web.sources.texts_of; a quotation of a page without one does not stand in it."""
-    work = _Check(pages, texts)
+    texts: of the pages, see harness.web.sources.texts_of; a quotation of a page without one does not stand in it. dead:
+    addresses of pages that do not answer any more; one with the same content takes the place of such a page. mark:
+    words behind claims that are left without a source."""
+    alive = [page for page in pages if page.first.address not in dead]
+    work = _Check(pages, texts, {page.sha256: page for page in reversed(alive)}, mark)
     parts = _CODE.split(_OWN_LIST.sub("\n", "\n" + report).lstrip("\n"))
     told = []
     for place, part in enumerate(parts):
@@ -165,8 +201,17 @@ def check(report: str, pages: Sequence[ReadPage], texts: Mapping[str, str]) -> C
         foreign=tuple(work.foreign),
         quotes=work.quotes,
         misquoted=misquoted,
+        dead=tuple(work.dead.values()),
+        unsourced=work.unsourced,
         merged=merged,
     )
+
+
+def dead_pages(gone: Mapping[str, str]) -> frozenset[str]:
+    """The addresses of the pages that are not there any more. Where none at all could be reached it is Antler that is
+    cut off. gone: why each that was asked for does not answer, "" where it does."""
+    cut_off = all(why == UNREACHABLE for why in gone.values())
+    return frozenset(address for address, why in gone.items() if why in MISSING or (why == UNREACHABLE and not cut_off))
 
 
 def _words(found: re.Match[str]) -> str:

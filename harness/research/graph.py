@@ -11,6 +11,7 @@ any two of them.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from dataclasses import replace
 from functools import partial
@@ -29,11 +30,13 @@ from harness.graph.signals import CallEnded, RunScope, Told, scope_of, tell
 from harness.graph.state import RESEARCH, ThreadState
 from harness.memory.repair import Unreadable, read_object
 from harness.research import prompts, telling
-from harness.research.citations import check
+from harness.research.citations import check, dead_pages
 from harness.research.plan import Plan, estimate, read_plan
 from harness.research.record import CLOSING, Cited, Finding, Phase, Research, research_of
 from harness.research.team import ROLE_OF, Done, Role, Task
+from harness.threads.checkpoints import thread_config
 from harness.tools.asking import WAS_ASKED
+from harness.web.known import keys_in, remember
 from harness.web.sources import pages_read, texts_of
 
 if TYPE_CHECKING:
@@ -49,8 +52,10 @@ if TYPE_CHECKING:
     from harness.research.team import Team
     from harness.web.sources import ReadPage, Sources
 
+log = logging.getLogger(__name__)
 MOST_RUNS = 256
 """Runs whose checklists are remembered."""
+WATCH_SECONDS = 1.0
 UNNAMED = "research"
 
 Scope = Runtime[RunScope]
@@ -61,7 +66,7 @@ Update = dict[str, Any]
 
 def make_research(team: Team, parts: ResearchParts, sources: Sources, saver: BaseCheckpointSaver[Any]) -> Graph:
     """The compiled graph. sources: where its agents' tools keep what they read."""
-    nodes = _Nodes(team, parts, sources)
+    nodes = _Nodes(team, parts, sources, saver)
     graph = StateGraph(ThreadState, context_schema=RunScope)
     for node in (
         nodes.coordinator,
@@ -126,11 +131,12 @@ def _research(state: State) -> Research:
 class _Nodes:
     """The nodes of the graph, by their names."""
 
-    def __init__(self, team: Team, parts: ResearchParts, sources: Sources) -> None:
+    def __init__(self, team: Team, parts: ResearchParts, sources: Sources, saver: BaseCheckpointSaver[Any]) -> None:
         self._team = team
         self._parts = parts
         self._settings = parts.settings
         self._sources = sources
+        self._saver = saver
         self._ended: LRUCache[str, set[str]] = LRUCache(MOST_RUNS)
         """Of each run the steps that are over, which the checklist shows while others of their wave go on."""
         self._entered: LRUCache[str, None] = LRUCache(MOST_RUNS)
@@ -251,11 +257,17 @@ class _Nodes:
         research = _research(state)
         assert research.plan is not None
         step, scope = research.plan.step(state["step"]), scope_of(runtime)
+        await remember(self._sources, scope.ctx.thread_id, keys_in(research.said, bare=True))
         self._entered[scope.ctx.run_id] = None
-        done = await self._carried_out(step, research, runtime)
         ended = self._ended.setdefault(scope.ctx.run_id, set(research.ended_steps))
-        if len(ended) > len(research.ended_steps):  # another one of its wave ended earlier in this process
-            tell(runtime, Told(partial(StepsEnded, count=len(ended))))
+        watching = asyncio.create_task(self._watch(ended, research, runtime), name=f"research-watch-{step.id}")
+        try:
+            done = await self._carried_out(step, research, runtime)
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+            if not watching.cancelled():  # what it cannot look up costs only that a death counts
+                log.warning("the steps of a research could not be watched", exc_info=watching.exception())
         ended.add(step.id)
         self._show(research, ended, runtime)
         finding = Finding(
@@ -267,6 +279,26 @@ class _Nodes:
             cut=done.cut,
         )
         return research.found(step.id, finding)
+
+    async def _watch(self, ended: set[str], research: Research, runtime: Scope) -> None:
+        """While a step works, tell of the others of its wave that have ended in this process, once they are kept: one
+        long wave may see many processes die, and come further in each."""
+        config = thread_config(scope_of(runtime).ctx.thread_id)
+        told = set(research.ended_steps)
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            if ended <= told:
+                continue
+            saved = await self._saver.aget_tuple(config)
+            kept = {
+                each
+                for _, channel, value in (saved.pending_writes or () if saved is not None else ())
+                if channel == RESEARCH
+                for each in value.get("findings", ())
+            }
+            if fresh := (ended & kept) - told:
+                told |= fresh
+                tell(runtime, Told(partial(StepsEnded, count=len(told))))
 
     async def _carried_out(self, step: Step, research: Research, runtime: Scope) -> Done:
         """What computes nothing here is reasoned about; what cannot be looked up fails, for nobody may invent it."""
@@ -308,13 +340,7 @@ class _Nodes:
             text = "\n\n".join([words["nothing_found"], "\n".join(failed), words["resume_hint"]])
             return {**self._final(text, runtime), **research.write(phase=Phase.FAILED)}
         pages = await self._pages(research, runtime)
-        # In a thread: long pages take a while to be searched for words.
-        checked = await asyncio.to_thread(check, research.report, pages, await texts_of(self._sources, pages))
-        # A document of the knowledge has no address that could be asked.
-        asked_for = [
-            page.first.address for page in checked.cited if page.first.address.startswith(("http://", "https://"))
-        ]
-        gone = await self._team.gone(asked_for, scope)
+        checked, gone = await self._check(research.report, pages, runtime)
         cited = tuple(_cited(number, page, checked, gone) for number, page in enumerate(checked.cited, 1))
         text = telling.with_charts(checked.text, await self._team.charts(research.runs), words)
         checked = replace(checked, text=text)
@@ -340,10 +366,27 @@ class _Nodes:
                 "quotes": checked.quotes,
                 "misquoted": len(checked.misquoted),
                 "gone": sum(bool(each.gone) for each in cited),
+                "dead": len(checked.dead),
+                "unsourced": checked.unsourced,
+                "merged": checked.merged,
             },
         )
         self._show_done(research, runtime)
         return {**self._final(text, runtime), **done}
+
+    async def _check(self, report: str, pages: Sequence[ReadPage], runtime: Scope) -> tuple[Checked, Mapping[str, str]]:
+        """The report after the check, without the sources that are dead; and what those that were asked answered."""
+        # In a thread: long pages take a while to be searched for words.
+        texts, mark = await texts_of(self._sources, pages), self._words(runtime)["unsourced"]
+        checking = partial(check, report, pages, texts, mark=mark)
+        checked = await asyncio.to_thread(checking)
+        contents = {page.sha256 for page in checked.cited}
+        same = (page for page in pages if page.sha256 in contents)  # one of them may stand for another that is dead
+        asked = dict.fromkeys(page.first.address for page in (*checked.cited, *same))
+        gone = await self._team.gone([each for each in asked if telling.is_online(each)], scope_of(runtime))
+        if dead := dead_pages(gone):
+            checked = await asyncio.to_thread(checking, dead=dead)
+        return checked, gone
 
     def _show_done(self, research: Research, runtime: Scope) -> None:
         lines = telling.checklist(research.steps, self._words(runtime)["report_step"])

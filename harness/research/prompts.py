@@ -91,16 +91,23 @@ You are a researcher. You carry out one step of a research with web_search and w
 
 - Search with different words, then read the pages that matter with web_fetch. An extract of a search is no evidence:
   what you report must stand on a page that you fetched in this step.
+- Fetch addresses exactly as the question, a result or a page has them; never put one together yourself.
 - Prefer primary and official sources; look at who says it and when. Where two sources contradict each other, report
   both and say so.
 - Stop when the step is answered, or when further pages bring nothing new. If you cannot find something, say so: that is
   a finding too. Never fill a gap from memory.
 - knowledge_search, where you have it, comes first: it knows what the person's own documents say.
+- Files that the person sent are below /mnt/user-data/uploads. Where you have ls and read_file and the topic means one
+  of them, read it before you search; its path is its address.
 
 Your last message is the finding, in the language of the topic: facts with figures, dates and names, each with the
 address of the page in parentheses, and decisive words of a page in quotation marks, exactly as they stand there. At its
 end a list "Sources:" with the addresses that you used.
 """
+NAMED = """\
+The person has named these collections of documents: {names}. Where you have knowledge_search, call it first, with
+them as its collections, and cite what you use of them; a name that it does not know is none. Search the web only for
+what is not there."""
 ANALYST = """\
 You are an analyst. You carry out one step of a research by reasoning about the findings of other steps; you search
 nothing.
@@ -229,6 +236,8 @@ def step_task(research: Research, step: Step, window: int) -> str:
     needed = [each for each in research.steps if each.id in step.depends_on]
     parts = [_topic(research), *_findings(research, needed, window)]
     parts.append(block("step", f"{step.title}\n{step.description}"))
+    if research.named and step.type == "research":
+        parts.append(NAMED.format(names=_data(", ".join(research.named))))
     parts.append(f"Carry out this step. Language of your finding: {research.locale or 'that of the topic'}.")
     return "\n\n".join(parts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from harness.web.sources import ReadPage
 
 LONGEST_QUESTION = 8000
+_NAMED = re.compile(r"(?<![\w@./])@([^\W_][\w-]{0,63}+)(?![.@]\w)")
 MOST_PAST = 50
 CLOSING = "deliver"
 """The graph's node behind which a turn ends, whatever it was: as this one an interrupted turn is closed."""
@@ -130,6 +132,16 @@ class Research(BaseModel):
     def found(self, step: str, finding: Finding) -> dict[str, Any]:
         """An update of the thread's state that adds what came of a step."""
         return {RESEARCH: {"id": self.id, "findings": {step: finding.model_dump(mode="json")}}}
+
+    @property
+    def said(self) -> str:
+        """All that persons have said in it."""
+        return "\n".join([self.question, *(answer for _, answer in self.clarified), *self.changes])
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Collections of the knowledge that persons have named in it: `@handbook`."""
+        return tuple(dict.fromkeys(_NAMED.findall(self.said)))
 
     @property
     def title(self) -> str:

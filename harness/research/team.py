@@ -80,8 +80,8 @@ class Team(Protocol):
         """The settings of the model that a role has. Raises ModelFailure for one that is not there."""
 
     async def gone(self, addresses: Sequence[str], scope: RunScope) -> Mapping[str, str]:
-        """Whether these pages still answer: "", or why not, as a status such as "404" or "unreachable". Those that
-        could not be asked are missing."""
+        """Whether these pages still answer: "", or why not, as a status such as "404" or UNREACHABLE. Those that could
+        not be asked are missing."""
 
     async def charts(self, run_ids: Sequence[str]) -> Sequence[str]:
         """The pictures that these runs handed over, as paths below the thread's outputs, where the report stands."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.research.citations import key_findings
 from harness.text.plain import clean_text
+from harness.web.sources import UNREACHABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,7 +90,7 @@ def _source(cited: Cited, words: Words) -> str:
 
 
 def _why(cited: Cited, words: Words) -> str:
-    return words["unreachable"] if cited.gone == "unreachable" else plain(cited.gone or "")
+    return words["unreachable"] if cited.gone == UNREACHABLE else plain(cited.gone or "")
 
 
 def with_charts(text: str, charts: Sequence[str], words: Words) -> str:
@@ -129,10 +130,17 @@ def check_lines(checked: Checked, cited: Sequence[Cited], words: Words) -> list[
         lines.append(words["check_unknown"].format(count=checked.unknown))
     for address in checked.foreign[:MOST_TOLD]:
         lines.append(words["check_foreign"].format(address=f"`{address.replace('`', '')}`"))
+    for page in checked.dead[:MOST_TOLD]:
+        lines.append(words["check_dead"].format(address=f"<{page.first.address}>"))
+    if checked.unsourced:
+        lines.append(words["check_unsourced"].format(count=checked.unsourced, mark=words["unsourced"]))
     gone = [each for each in cited if each.gone]
     lines += [words["check_gone"].format(number=each.number, why=_why(each, words)) for each in gone]
-    if cited and all(each.gone == "" for each in cited):
+    online = [each for each in cited if is_online(each.address)]
+    if online and all(each.gone == "" for each in online):
         lines.append(words["check_alive"])
+    if unasked := sum(each.gone is None for each in online):
+        lines.append(words["check_unasked"].format(count=unasked))
     if checked.merged:
         lines.append(words["check_merged"].format(count=checked.merged))
     return lines
@@ -166,7 +174,7 @@ def summary_text(
     told = "\n".join(f"{number}. {each}" for number, each in enumerate(findings, 1))
     named = {int(number) for number in re.findall(r"\[(\d{1,4})\]", told)}
     listed = "\n".join(f"[{each.number}] {_link(each)}" for each in cited if each.number in named)
-    problems = len(checked.misquoted) + checked.unknown + len(checked.foreign)
+    problems = checked.taken_out
     state = words["summary_clean"] if not problems else words["summary_problems"].format(count=problems)
     if gone := sum(bool(each.gone) for each in cited):
         state += " " + words["summary_gone"].format(count=gone)
@@ -209,8 +217,13 @@ def checklist(steps: Sequence[Step], report: str) -> list[tuple[str, str]]:
     return [*((step.id, step.title) for step in steps), ("", report)]
 
 
+def is_online(address: str) -> bool:
+    """Whether it can be asked for, unlike a document of the knowledge."""
+    return address.startswith(("https://", "http://"))
+
+
 def _linked(title: str, address: str) -> str:
     """A link; what no browser opens, such as a document of the knowledge, stands there as it is."""
-    if address.startswith(("https://", "http://")):
+    if is_online(address):
         return f"[{title}](<{address}>)"
     return f"{title} (`{address.replace('`', '')}`)"

@@ -9,7 +9,8 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, tool
 
-from harness.graph.calls import IDEMPOTENT, RECORD
+from harness.graph.calls import IDEMPOTENT, RECORD, TASK, error_result
+from harness.graph.messages import is_users, users_text
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import scope_of
 from harness.research.citations import key_findings
@@ -20,7 +21,8 @@ from harness.web.sources import pages_read, texts_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from langchain.agents.middleware import ModelRequest, ModelResponse
+    from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
+    from langgraph.types import Command
 
     from harness.research.record import Cited, Research
     from harness.web.sources import ReadPage, Sources
@@ -34,6 +36,16 @@ REPORT, STEPS = "report", "steps"
 _NUMBERED = re.compile(r"(finding|source)?s? ?#?\[?(\d{1,4})\]?")
 _WORD = re.compile(r"[^\W_]+")
 _CITATION = re.compile(r"\[(\d{1,4})\]")
+_WHY = re.compile(
+    r"\W{0,20}+(?:(?:and|but|so|then)\W{1,3}+)?"
+    r"(?:why (?:do|did|should|would) (?:you|we|i) (?:believe|think|say|claim|trust)|how do you know|"
+    r"为什么(?:你|我们|要|会){0,2}(?:相信|认为|觉得|说)|凭什么(?:相信|认为|说)?)"
+    r"[^\n\d]{0,40}\d{1,2}(?!\d)",
+    re.IGNORECASE,
+)
+SEARCHING = frozenset({"web_search", "web_fetch", TASK})
+"""Tools with which something new is found out."""
+FROM_RECORD = f"What a finding rests on stands in the record of the research: call {RECORD}, and search nothing."
 NONE = "There is no finished research in this thread."
 READ_AGAIN = "Read its page again, where it matters."
 
@@ -154,18 +166,34 @@ def _passages(texts: Sequence[str], words: str, *, whole: bool = False) -> str:
     return "\n[...]\n".join(passages) or f"None of these words stands in what was read of it: {words}"
 
 
+def asks_why(text: str) -> bool:
+    """Whether a person asks what a finding rests on: "why do you believe 2?"."""
+    return _WHY.match(text) is not None
+
+
 class ResearchRecord(AgentMiddleware[Any, Any, Any]):
-    """Offers the tool only in threads in which it has something to tell."""
+    """Offers the tool only in threads in which it has something to tell. What a finding rests on stands in the record:
+    nothing is searched for it."""
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        state: Any = request.state
-        research = research_of(state)
-        if research is None or not research.delivered:
-            request = request.override(tools=_without(request.tools))
+        hidden = _hidden(request.state)
+        tools = [each for each in request.tools if not (isinstance(each, BaseTool) and each.name in hidden)]
+        return await handler(request.override(tools=tools) if hidden else request)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        if request.tool_call["name"] in _hidden(request.state) & SEARCHING:
+            return error_result(request.tool_call, FROM_RECORD)
         return await handler(request)
 
 
-def _without(tools: Sequence[Any]) -> list[Any]:
-    return [each for each in tools if not (isinstance(each, BaseTool) and each.name == RECORD)]
+def _hidden(state: Any) -> frozenset[str]:
+    """The tools that are not offered now."""
+    research = research_of(state)
+    if research is None or not research.delivered:
+        return frozenset({RECORD})
+    asked = next((users_text(each) for each in reversed(state["messages"]) if is_users(each)), "")
+    return SEARCHING if asks_why(asked) else frozenset()

@@ -88,7 +88,9 @@ def task_message(prompt: str, now: datetime) -> HumanMessage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """tools: None: all that the lead agent has, but `disallowed`. model: a configured name, or INHERIT. skills: None:
-    those of the lead agent. whole: system_prompt is the whole prompt, nothing stands around it."""
+    those of the lead agent. whole: system_prompt is the whole prompt, nothing stands around it. only_known: it fetches
+    no address that its thread has not met, see harness.web.known. cites_files: what it reads of files that people sent
+    is a source."""
 
     name: str
     description: str
@@ -100,6 +102,8 @@ class Kind:
     timeout_seconds: float = 900.0
     skills: tuple[str, ...] | None = None
     whole: bool = False
+    only_known: bool = False
+    cites_files: bool = False
 
     def allows(self, tool: str) -> bool:
         """Whether it may have a tool, if the lead agent has that."""

@@ -130,6 +130,10 @@ class FetchSettings(Section):
     host_interval: float = Field(
         default=0.5, ge=0, le=60, description="Seconds between two requests to the same host; 0 for none"
     )
+    only_known: bool = Field(
+        default=True,
+        description="Whether a research fetches only addresses that it was given, has found, or that stand in a page",
+    )
     cache_minutes: float = Field(
         default=60.0, ge=0, le=1440, description="For which a page is not loaded again in the same thread; 0 for none"
     )

@@ -7,13 +7,14 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
 
 from harness.files.slots import FairSlots
 from harness.web.addresses import Refused, WebError
-from harness.web.manners import MOST_ROBOTS
+from harness.web.manners import MOST_ROBOTS, NotAsked
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -161,17 +162,28 @@ class Fetcher:
         self._before = before
 
     async def get(self, url: str, *, most: Most, seconds: float, whose: str) -> Fetched:
-        """seconds: for all of it, once its turn has come. whose: the person's for whom it is: nobody's slow pages hold
-        up those of others. Raises WebError."""
+        """seconds: for all of it, without what `before` waits. whose: the person's for whom it is: nobody's slow pages
+        hold up those of others. Raises WebError."""
         try:
-            async with self._room.slot(whose), asyncio.timeout(seconds):
-                return await self._followed(self._rules.url(url), most, self._before)
+            async with self._room.slot(whose), asyncio.timeout(seconds) as limit:
+                return await self._followed(self._rules.url(url), most, partial(self._turn, limit))
         except TimeoutError:
             raise WebError(f"It took more than {seconds:g} seconds. Use another source, or try again later.") from None
         except BadEncoding:
             raise WebError("The answer is packed in a way that cannot be read. Use another source.") from None
         except httpx.TransportError as error:
             raise WebError(_explained(error)) from None
+
+    async def _turn(self, limit: asyncio.Timeout, url: httpx.URL) -> None:
+        """Wait until the page may be requested, while the time of its fetching stands still."""
+        if self._before is None:
+            return
+        loop, ends = asyncio.get_running_loop(), limit.when()
+        began = loop.time()
+        limit.reschedule(None)
+        await self._before(url)
+        if ends is not None:
+            limit.reschedule(ends + loop.time() - began)
 
     async def robots(self, url: str) -> str:
         """The text at a host's /robots.txt; "" where it has none. Raises WebError where it cannot be told now, which
@@ -182,11 +194,11 @@ class Fetcher:
         except Answered as answered:
             if answered.status < 500:
                 return ""
-            raise WebError(f"Its robots.txt cannot be read now: {answered}") from None
+            raise NotAsked(f"Its robots.txt cannot be read now: {answered}") from None
         except WebError:
             return ""  # it leads nowhere, or inside: as good as none; the page's own address is checked by itself
         except TimeoutError:
-            raise WebError("It took too long to tell what programs may read. Use another source.") from None
+            raise NotAsked("It took too long to tell what programs may read. Use another source.") from None
         return (found.body or b"").decode("utf-8", "replace")
 
     async def _followed(

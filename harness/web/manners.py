@@ -35,6 +35,14 @@ _TOKEN = re.compile(r"[A-Za-z_-]+")
 _PLAIN = "-._~/?&=:@!$'()*+,;%"
 
 
+class NotAsked(WebError):
+    """A page was not asked for, out of manners: whether it answers is not known."""
+
+
+class NotNow(NotAsked):
+    """Too many pages of its host wait; later it may be asked for."""
+
+
 class Crowded(Exception):
     """Too many wait for the same turn."""
 
@@ -164,14 +172,14 @@ class Manners:
         """Returns when the page may be requested. Raises WebError."""
         host = url.raw_host.decode("ascii")
         if self._robots and not (await self._rules(url, host)).allows(url.raw_path.decode("ascii", "replace")):
-            raise WebError(
+            raise NotAsked(
                 f"{host} asks programs not to read this page (robots.txt). Use another source, or ask the person for "
                 "what it says."
             )
         try:
             await self._pace.turn(host)
         except Crowded:
-            raise WebError(f"Too many pages of {host} are read at the moment. Try again later.") from None
+            raise NotNow(f"Too many pages of {host} are read at the moment. Try again later.") from None
 
     async def _rules(self, url: httpx.URL, host: str) -> Robots:
         origin = f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{port_of(url)}"

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from harness.web.addresses import WebError
+from harness.web.addresses import Refused, WebError
 from harness.web.fetch import Answered, Fetched, Fetcher
 from harness.web.guard import GuardedTransport
-from harness.web.manners import Manners
+from harness.web.manners import Manners, NotAsked, NotNow
 from harness.web.readable import NO_TEXT, Page, Reader, is_readable, unreadable
 from harness.web.rendering import Browser, Documents, ReaderService, document_suffix
-from harness.web.sources import Source, hash_of
+from harness.web.sources import UNREACHABLE, Source, hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 MEGABYTE = 1_000_000
 LINK_SECONDS = 15.0
-UNREACHABLE = "unreachable"
+LINK_TRIES = 2
+"""A connection may break once."""
+LINK_PAUSE = 1.0
 
 
 class Pages:
@@ -92,15 +94,24 @@ class Pages:
             await self._keep(source, page.text)
             return replace(page, kind=kind)
 
-    async def gone(self, url: str, whose: str) -> str:
-        """Why a page does not answer now, as its status or "unreachable"; "" where it does. Its text is not read."""
-        try:
-            await self._fetcher.get(url, most=lambda kind: 0, seconds=LINK_SECONDS, whose=whose)
-        except Answered as answered:
-            return str(answered.status)
-        except WebError:
-            return UNREACHABLE
-        return ""
+    async def gone(self, url: str, whose: str) -> str | None:
+        """Why a page does not answer now, as its status or "unreachable"; "" where it does, None where manners forbid
+        to ask. Its text is not read. Waits for the host's turn as long as that takes: the caller bounds it."""
+        tries = LINK_TRIES
+        while tries:
+            try:
+                await self._fetcher.get(url, most=lambda kind: 0, seconds=LINK_SECONDS, whose=whose)
+            except Answered as answered:
+                return str(answered.status)
+            except NotNow:
+                await self._clock.sleep(LINK_PAUSE)
+            except (NotAsked, Refused):
+                return None
+            except WebError:
+                tries -= 1
+            else:
+                return ""
+        return UNREACHABLE
 
     def _is_fresh(self, source: Source) -> bool:
         age = self._clock.now() - source.fetched_at

@@ -20,15 +20,19 @@ from harness.files.durable import write_atomically
 from harness.web.search.merging import normalized
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
 MOST_SOURCES = 400
 MOST_BYTES = 64_000_000
 """What is kept for a thread; beyond that the sources that were read longest ago go."""
+MOST_MET = 20_000
+"""Addresses that a thread remembers to have met; of more the older half goes."""
+UNREACHABLE = "unreachable"
+"""Why a page does not answer now, where it gives no status."""
 LEAST_WORDS = 4
 """Characters of a quotation below which nothing is proved by finding it."""
-_CARD, _TEXT = ".json", ".txt"
+_CARD, _TEXT, _MET = ".json", ".txt", "met"
 _RUN = re.compile(r"[\w-]{1,128}")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
 _MARKS = re.compile(r"[*_`~\\\[\]]+")
@@ -77,6 +81,12 @@ class Sources(Protocol):
 
     async def text(self, source: Source) -> str | None:
         """Its text; None when it is not kept any more."""
+
+    async def meet(self, thread_id: str, keys: Collection[str]) -> None:
+        """Remember addresses that the thread has met, see harness.web.known. Raises OSError."""
+
+    async def has_met(self, thread_id: str, key: str) -> bool:
+        """Whether the thread has met this address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +163,7 @@ class MemorySources:
 
     def __init__(self) -> None:
         self._kept: dict[str, list[tuple[Source, str]]] = {}
+        self._met: dict[str, set[str]] = {}
 
     async def keep(self, source: Source, text: str) -> None:
         others = [
@@ -172,6 +183,12 @@ class MemorySources:
     async def text(self, source: Source) -> str | None:
         kept = self._kept.get(source.thread_id, [])
         return next((text for each, text in kept if each.sha256 == source.sha256), None)
+
+    async def meet(self, thread_id: str, keys: Collection[str]) -> None:
+        self._met.setdefault(thread_id, set()).update(keys)
+
+    async def has_met(self, thread_id: str, key: str) -> bool:
+        return key in self._met.get(thread_id, ())
 
 
 class FileSources:
@@ -194,6 +211,26 @@ class FileSources:
 
     async def text(self, source: Source) -> str | None:
         return await asyncio.to_thread(self._text, self._folder_of(source.thread_id), source.sha256)
+
+    async def meet(self, thread_id: str, keys: Collection[str]) -> None:
+        if keys:
+            async with self._writing:
+                await asyncio.to_thread(self._meet, self._folder_of(thread_id), keys)
+
+    async def has_met(self, thread_id: str, key: str) -> bool:
+        return _key(key) in await asyncio.to_thread(_met, self._folder_of(thread_id))
+
+    def _meet(self, folder: Path, keys: Collection[str]) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        known = _met(folder)
+        fresh = [key for key in map(_key, sorted(keys)) if key not in known]
+        if len(known) + len(fresh) > MOST_MET:
+            kept = [*known, *fresh][-MOST_MET // 2 :]
+            write_atomically(folder / _MET, "".join(f"{key}\n" for key in kept).encode())
+        elif fresh:
+            with (folder / _MET).open("a") as file:
+                # In front too: a line that a crash has cut off spoils no other.
+                file.write("".join(f"\n{key}\n" for key in fresh))
 
     def _keep(self, source: Source, text: str) -> None:
         folder = self._folder_of(source.thread_id)
@@ -245,6 +282,14 @@ def _prune(folder: Path, keep: str) -> None:
             named.add(sha256)
     for sha256 in sizes.keys() - named:
         (folder / f"{sha256}{_TEXT}").unlink(missing_ok=True)
+
+
+def _met(folder: Path) -> dict[str, None]:
+    """What a thread has met, in the order of time."""
+    try:
+        return dict.fromkeys((folder / _MET).read_text().split())
+    except OSError:
+        return {}
 
 
 def _in_time(found: Iterable[Source]) -> tuple[Source, ...]:

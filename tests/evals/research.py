@@ -131,7 +131,7 @@ async def measured(reports: int, model: Mapping[str, Any] = PLAYED, *, show: boo
             **web_settings(web),
             "models": [dict(model)],
         }
-        world.settings["web"]["fetch"]["host_interval"] = 0
+        world.settings["web"]["fetch"] |= {"host_interval": 0, "only_known": True}
         await world.start()
         stack.push_async_callback(world.end)
         documents = {f"{web}{path}": document for path, document in corpus(web).items()}

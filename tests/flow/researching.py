@@ -20,7 +20,8 @@ def web_settings(web: str, **research: Any) -> dict[str, Any]:
     return {
         "web": {
             "search": {"provider": "searxng", "base_url": web},
-            "fetch": {"enabled": True, "allow": [web.removeprefix("http://")]},
+            # The played model fetches what it is told to, without having found it.
+            "fetch": {"enabled": True, "allow": [web.removeprefix("http://")], "only_known": False},
         },
         "research": {"background": False, "deliver": ["md"], **research},
     }

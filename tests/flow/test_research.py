@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from bot.texts.en import EN
 from bot.texts.zh import ZH
+from harness.research.tool import FROM_RECORD
 from sandbox.policy import DEFAULT_FOLDER, complete
 from tests.flow.researching import Play, asked_for, reads, step, uses, web_settings
 from tests.flow.sandboxed import call, require_bubblewrap
@@ -173,6 +174,40 @@ async def test_a_run_of_twelve_steps_with_three_kills_is_delivered_once(world: W
 
 
 @pytest.mark.long
+async def test_three_kills_within_one_wave_are_no_reason_to_give_up(world: World, web: str) -> None:
+    """Four steps at once; in each process one of them ends before it dies."""
+    names = [f"Part {each}" for each in "ABCD"]
+    answers: dict[str, Sequence[Any]] = {
+        name: [Say(text="Found "), Pause(name=name), Say(text=f"in {name}.")] for name in names
+    }
+    play = Play(
+        "What comes in one wave?",
+        [[step(name, "analysis") for name in names]],
+        answers,
+        "# All\n\n## Key points\n\n- It is known.",
+    )
+    with_web(world, web, at_once=4)
+    async with world:
+        await play.begin(world.model)
+        await world.telegram.user_says(f"/research --auto {play.question}")
+        for number, name in enumerate(names[:3]):
+            await world.model.wait_for_pause(names[-1], AFTER_DEATHS)
+            await world.model.release(name)
+            await until_kept(world, f"Found in {name}.")
+            await until_forgiven(world)
+            await world.kill()
+            if number == 2:
+                await world.model.release(names[-1])
+            await world.start()
+        await world.telegram.wait_for_message(ALICE, lambda seen: bool(seen.files), AFTER_DEATHS)
+        await world.telegram.wait_idle(ALICE)
+        assert len([seen for seen in await world.telegram.bot_messages(ALICE) if seen.files]) == 1
+        asked = [r for r in await world.model.completions() if r.body["messages"][-1]["role"] == "user"]
+        begun = {name: sum(f"<step>\n{name}\n" in r.last_user_text for r in asked) for name in names}
+        assert begun == {"Part A": 1, "Part B": 2, "Part C": 3, "Part D": 4}, "what had ended was not begun again"
+
+
+@pytest.mark.long
 async def test_a_kill_at_every_node_goes_on_there(world: World, web: str) -> None:
     """kill -9 while the model works for each node in turn: none that had ended is asked again, and all is told once."""
     question = "What is at every node?"
@@ -275,7 +310,7 @@ async def test_a_question_becomes_a_plan_and_then_a_cited_report(gateway: World,
     await press(gateway, plan, START, person)
     summary = await summary_of(gateway, person)
     assert f'It is green: "{pages.FACT}" [1]' in summary.text
-    assert "It is 99 metres high\n" in summary.text, "a number that no source has is taken out"
+    assert f"It is 99 metres high {WORDS['unsourced']}\n" in summary.text, "a number that no source has is taken out"
     assert "The check took 3 citation(s) out" in summary.text
     (report,) = [text for text in reports(gateway) if person.first_name in text]
     assert f"1. [The lighthouse](<{web}/article>), read " in report
@@ -582,6 +617,35 @@ async def test_questions_about_it_are_answered_from_its_records(gateway: World, 
 
 
 @shared
+async def test_why_something_is_believed_is_answered_without_the_web(gateway: World, person: Person, web: str) -> None:
+    name = person.first_name
+    play = Play(
+        f"What does {name} doubt?",
+        [[step("Only this")]],
+        {"Only this": reads(f"{web}/article", "Green.")},
+        f'# T\n\n## Key points\n\n- {name} has it: "{pages.FACT}" [1].',
+    )
+    await play.begin(gateway.model)
+    await gateway.telegram.user_says(f"/research --auto {play.question}", user=person)
+    await gateway.telegram.wait_for_message(person, lambda seen: bool(seen.files))
+    why, deeper = f"Why do you believe 1, {name}?", f"Go deeper on 1, {name}"
+    searches, looks = uses("web_search", query=name), uses("research_record", what="finding 1")
+    for asked in (why, deeper):
+        await gateway.model.script(asked, [searches, looks, Say(text=f"Answered: {asked}")], "contains")
+        await gateway.telegram.user_says(asked, user=person)
+        await gateway.telegram.wait_for_text(person, f"Answered: {asked}")
+    for asked, may_search in ((why, False), (deeper, True)):
+        told = [record for record in await gateway.model.completions() if record.last_user_text.startswith(asked)]
+        offered = {tool["function"]["name"] for tool in told[0].body["tools"]}
+        assert "research_record" in offered
+        assert ({"web_search", "web_fetch"} <= offered) is may_search
+        messages = told[-1].body["messages"]
+        turn = messages[max(place for place, each in enumerate(messages) if each["role"] == "user") :]
+        assert (FROM_RECORD in str(turn)) is not may_search, "nor is one made that the model calls all the same"
+        assert pages.FACT in str(turn[-1]), "the record has the page's words"
+
+
+@shared
 async def test_what_cannot_be_asked_for_is_explained(gateway: World, person: Person) -> None:
     await gateway.telegram.user_says("/research --style epic What is it?", user=person)
     told = await gateway.telegram.wait_for_text(person, "There is no style epic")
@@ -597,6 +661,18 @@ async def until_kept(world: World, words: str, seconds: float = 20.0) -> None:
     async with asyncio.timeout(seconds):
         while not await asyncio.to_thread(_kept, world, words):
             pass
+
+
+async def until_forgiven(world: World, seconds: float = 20.0) -> None:
+    """Until no death of the process counts against a run."""
+    async with asyncio.timeout(seconds):
+        while await asyncio.to_thread(_deaths, world):
+            pass
+
+
+def _deaths(world: World) -> list[str]:
+    with closing(sqlite3.connect(f"file:{world.data_dir / 'antler.db'}?mode=ro", uri=True)) as saved:
+        return [deaths for (deaths,) in saved.execute("SELECT deaths FROM runs") if json.loads(deaths)]
 
 
 def _kept(world: World, words: str) -> bool:

@@ -11,6 +11,8 @@ from harness.research.citations import check, key_findings
 from harness.web.sources import ReadPage, Source, hash_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from harness.research.citations import Checked
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,8 +29,10 @@ class Read:
             self.texts |= {hash_of(text): text for text in read}
             self.pages.append(ReadPage(tuple(source(number, text) for text in read)))
 
-    def check(self, report: str) -> Checked:
-        return check(report, self.pages, self.texts)
+    def check(self, report: str, dead: Collection[int] = (), mark: str = "") -> Checked:
+        """dead: numbers of pages."""
+        addresses = [f"https://a.example/{number}" for number in dead]
+        return check(report, self.pages, self.texts, dead=addresses, mark=mark)
 
 
 def source(number: int, text: str) -> Source:
@@ -158,3 +162,23 @@ def test_a_quote_of_a_page_whose_text_is_gone_loses_its_citation() -> None:
     checked = read.check('"Words that are gone" [1]. All the same [1].')
     assert checked.text == '"Words that are gone". All the same [1].'
     assert len(checked.misquoted) == 1
+
+
+def test_a_page_that_repeats_another_gives_its_number_to_the_first() -> None:
+    checked = Read("the same", "another", "the same").check("A [3], b [2], c [1][3], d [1] [3].")
+    assert checked.text == "A [1], b [2], c [1], d [1]."
+    assert [page.first.title for page in checked.cited] == ["T1", "T2"]
+    assert checked.citations == 4
+
+
+def test_a_dead_source_is_taken_out_and_claims_without_another_are_marked() -> None:
+    checked = READ.check("A [1]. B [2]. C [1][2]. D [9], [1]. | 5 [1] | 6 [3] |", dead=[1], mark="(?)")
+    assert checked.text == "A (?). B [1]. C [1]. D (?), (?). | 5 (?) | 6 [2] |"
+    assert [page.first.title for page in checked.dead] == ["T1"]
+    assert (checked.unsourced, checked.unknown, checked.citations) == (4, 1, 3)
+    assert not checked.clean
+
+
+def test_what_loses_its_source_is_marked_however_it_was_cited() -> None:
+    text = 'See [two](https://evil.example/x). "painted by giants" [1]. https://a.example/2 says it. ![p](https://x.example)'
+    assert READ.check(text, dead=[2], mark="(?)").text == 'See two (?). "painted by giants" (?). (?) says it. p'

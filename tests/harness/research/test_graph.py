@@ -14,12 +14,13 @@ from harness.errors import ModelFailure
 from harness.events import FailureKind, StepsEnded, TodosChanged, TodoStatus
 from harness.graph.signals import RunScope
 from harness.ports import MemoryEffectLog
+from harness.research import graph as module
 from harness.research.record import CLOSING, Phase, exported, research_of
 from harness.research.team import Done, Role, Task
 from harness.skills.library import NO_SKILLS
 from harness.threads import operations
 from harness.threads.checkpoints import thread_config
-from harness.web.sources import hash_of
+from harness.web.sources import UNREACHABLE, hash_of
 from tests.harness.research.bench import (
     THREAD,
     WORDS,
@@ -79,9 +80,7 @@ async def test_the_checklist_ends_with_all_done() -> None:
     assert shown[0][2] == ("c", TodoStatus.PENDING)
     assert [status for _, status in shown[-1]] == [TodoStatus.COMPLETED] * 4
     told = [event.count for event in bench.events if isinstance(event, StepsEnded)]
-    assert told == [0, 0, 1, 2, 3, 3, 3], (
-        "planner, team, one of two steps that work at once, team, team, reporter, delivery"
-    )
+    assert told == [0, 0, 2, 3, 3, 3], "planner, team, team, team, reporter, delivery"
 
 
 async def test_no_more_steps_than_allowed_work_at_once() -> None:
@@ -161,6 +160,52 @@ async def test_a_node_that_is_begun_again_is_no_progress() -> None:
     last = Bench.of(again)
     await last.go_on()
     assert not [event for event in last.events if isinstance(event, StepsEnded)], "the planner is what began again here"
+
+
+class OneEnds(PlayedTeam):
+    """In each process one step ends, in the order of their titles, and the process dies once that is told."""
+
+    life = 0
+    told = asyncio.Event()
+
+    async def perform(self, task: Task, scope: RunScope, runtime: object) -> Done:
+        if task.role is Role.RESEARCHER and self.life < 4 and task.description != str(self.life):
+            await self.told.wait()
+            raise Killed
+        return await super().perform(task, scope, runtime)
+
+
+async def test_each_step_of_a_wave_is_progress_in_the_process_in_which_it_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three deaths within one wave: each comes after something that is kept, so none of them is the run's fault."""
+    monkeypatch.setattr(module, "WATCH_SECONDS", 0.0)
+    steps = planned(*(step(str(number)) for number in range(1, 5)))
+    played = OneEnds(says=team(steps).says)
+    bench, begin = Bench(played, at_once=4), "ask"
+    for life in (1, 2, 3):
+        played.life, played.told = life, asyncio.Event()
+        bench.events = Telling(played.told)
+        with pytest.raises(Killed):
+            await (bench.ask(auto=True) if begin == "ask" else bench.go_on())
+        bench, begin = Bench.of(bench), "go_on"
+    played.life = 4
+    await bench.go_on()
+    assert {title: count for title, count in played.done.items() if title.isdigit()} == dict.fromkeys("1234", 1)
+    assert bench.files == ["a-title.md"]
+
+
+class Telling(list[object]):
+    """Events; says when a step of a wave was told to be kept."""
+
+    def __init__(self, told: asyncio.Event) -> None:
+        super().__init__()
+        self._told = told
+
+    def append(self, event: object) -> None:
+        super().append(event)
+        if isinstance(event, StepsEnded) and event.count:
+            self._told.set()
 
 
 async def test_twelve_steps_with_three_kills_are_delivered_once() -> None:
@@ -338,24 +383,63 @@ async def test_what_any_of_its_runs_has_read_can_be_cited_and_nothing_else() -> 
     assert research.runs == ("r1", "r2", "r3", "r4")
     assert [each.run_id for each in await bench.team.sources.of_run(THREAD, "r4")] == ["r4"], "b was tried again"
     assert [each.address for each in research.cited] == ["https://a.example/a", "https://a.example/b"]
-    assert research.check == {"citations": 3, "unknown": 1, "foreign": 1, "quotes": 2, "misquoted": 0, "gone": 0}
+    assert research.check == {"citations": 3, "unknown": 1, "foreign": 1, "quotes": 2, "misquoted": 0, "gone": 0} | {
+        "dead": 0,
+        "unsourced": 2,
+        "merged": 0,
+    }
     assert "`https://a.example/other` was not read in this research" in bench.team.presented[-1]
 
 
-async def test_a_page_that_does_not_answer_any_more_is_told() -> None:
-    bench = Bench(team(dead={"https://a.example/b": "404"}))
+async def test_a_page_that_does_not_answer_now_is_told() -> None:
+    bench = Bench(team(dead={"https://a.example/b": "503"}))
     answer = await bench.ask(auto=True)
     assert WORDS["summary_gone"].format(count=1) in answer
     whole = bench.team.presented[-1]
     assert "2. [Page b](<https://a.example/b>), read 2026-01-01 00:00 UTC ⚠️ did not answer" in whole
-    assert "Source 2 did not answer when the report was checked (404)" in whole
+    assert "Source 2 did not answer when the report was checked (503)" in whole
     assert WORDS["check_alive"] not in whole
     alive, unknown = Bench(team()), Bench(team(reaches=False))
     await alive.ask(auto=True)
     await unknown.ask(auto=True)
     assert WORDS["check_alive"] in alive.team.presented[-1]
     assert WORDS["check_alive"] not in unknown.team.presented[-1], "nobody looked"
+    assert WORDS["check_unasked"].format(count=2) in unknown.team.presented[-1]
     assert [each.gone for each in (await unknown.research()).cited] == [None, None]
+
+
+@pytest.mark.parametrize("why", ["404", "410", UNREACHABLE])
+async def test_a_dead_page_is_no_source_and_its_claim_is_marked(why: str) -> None:
+    bench = Bench(team(dead={"https://a.example/a": why}))
+    bench.team.says[Role.REPORTER] = ["# T\n\n## Key points\n\n- One [1].\n- Two [2].\n- Both [1][2].\n"]
+    answer = await bench.ask(auto=True)
+    assert f"1. One {WORDS['unsourced']}.\n2. Two [1].\n3. Both [1]." in answer
+    assert "[1] [Page b](<https://a.example/b>)" in answer
+    body, _, told = bench.team.presented[-1].partition("## Check of the citations")
+    assert "https://a.example/a" not in body
+    assert WORDS["check_dead"].format(address="<https://a.example/a>") in told
+    assert WORDS["check_unsourced"].format(count=1, mark=WORDS["unsourced"]) in told
+    assert WORDS["check_alive"] in told, "those that are left"
+    research = await bench.research()
+    assert [(each.number, each.address) for each in research.cited] == [(1, "https://a.example/b")]
+    assert (research.check["dead"], research.check["unsourced"]) == (1, 1)
+    assert "Two [1]." in research.delivered
+
+
+async def test_where_no_page_can_be_reached_none_is_taken_out() -> None:
+    bench = Bench(team(dead={"https://a.example/a": UNREACHABLE, "https://a.example/b": UNREACHABLE}))
+    await bench.ask(auto=True)
+    assert [each.gone for each in (await bench.research()).cited] == [UNREACHABLE, UNREACHABLE]
+
+
+async def test_a_page_with_the_same_content_takes_the_place_of_a_dead_one() -> None:
+    same = {"a": ("https://a.example/a", "Same."), "b": ("https://mirror.example/a", "Same.")}
+    bench = Bench(team(dead={"https://a.example/a": "404"}, pages=same))
+    await bench.ask(auto=True)
+    (cited,) = (await bench.research()).cited
+    assert cited.address == "https://mirror.example/a"
+    assert cited.gone == ""
+    assert "One [1].\n- Two [1]." in (await bench.research()).delivered
 
 
 async def test_charts_stand_in_the_report_and_no_other_pictures() -> None:
@@ -408,3 +492,15 @@ async def test_text_of_others_cannot_end_its_block() -> None:
     told = next(task.prompt for task in bench.team.asked if task.description == "b")
     assert told.count("</finding>") == 1
     assert told.count("<step>") == 1
+
+
+async def test_named_collections_are_told_to_those_who_search() -> None:
+    bench = Bench(team())
+    await bench.ask("@handbook and @产品手册: what holds, says ann@example.org or @site.example?", auto=True)
+    for task in bench.team.tasks(Role.RESEARCHER):
+        assert "named these collections of documents: handbook, 产品手册." in task.prompt
+    (analysed,) = bench.team.tasks(Role.ANALYST)
+    assert "named these collections" not in analysed.prompt
+    plain = Bench(team())
+    await plain.ask(auto=True)
+    assert not [task for task in plain.team.asked if "named these collections" in task.prompt]

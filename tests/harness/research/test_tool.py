@@ -9,7 +9,7 @@ from langchain.tools import ToolRuntime
 
 from harness.graph.signals import RunScope
 from harness.research.team import Role
-from harness.research.tool import NONE, record_tool
+from harness.research.tool import NONE, asks_why, record_tool
 from harness.skills.library import NO_SKILLS
 from harness.web.sources import MemorySources, Sources
 from tests.harness.research.bench import Bench, PlayedTeam, coordinated, planned, step
@@ -50,7 +50,7 @@ async def test_it_has_nothing_to_tell_before_a_report_was_delivered(bench: Bench
 async def test_it_tells_of_the_report_the_findings_and_the_sources_by_their_numbers(bench: Bench) -> None:
     await bench.ask(auto=True)
     report = await ask(bench, "report")
-    assert '- One [1].\n- Two [2].\n- "Never said there".\n- Three.' in report
+    assert '- One [1].\n- Two [2].\n- "Never said there" (no source).\n- Three (no source).' in report
     assert "Step 1, a (completed):\nFound: a" in await ask(bench, "findings")
     first = await ask(bench, "[1]")
     assert "url: https://a.example/b\ntitle: Page b\n\nWords of b." in first
@@ -79,3 +79,24 @@ async def test_a_page_that_is_not_kept_any_more_is_told_as_that(bench: Bench) ->
     await bench.ask(auto=True)
     assert "What was read of source 1 is not kept any more." in await ask(bench, "1", sources=MemorySources())
     assert "- One [1]." in await ask(bench, "report", sources=MemorySources())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "why do you believe 2?",
+        "And why should I trust finding 3",
+        "How do you know 1?",
+        "为什么相信第 1 点？",
+        "为什么你认为 2",
+    ],
+)
+def test_who_asks_why_is_understood(text: str) -> None:
+    assert asks_why(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["go deeper on 3", "why do people believe in ghosts?", "Is 2 why you believe it?", "why do you believe so"]
+)
+def test_other_questions_may_be_searched_for(text: str) -> None:
+    assert not asks_why(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -126,6 +127,19 @@ async def polite(site: Site) -> AsyncIterator[Polite]:
 
 def paths(site: Site) -> list[str]:
     return [asked.path for asked in site.asked]
+
+
+async def test_waiting_for_a_turn_takes_nothing_of_the_time_for_a_page(site: Site) -> None:
+    rules = Rules([f"127.0.0.1:{site.port}"])
+    transport = GuardedTransport(rules, lambda url: (None, None))
+    fetcher = Fetcher(rules, transport, lambda url: asyncio.sleep(1.1))
+    try:
+        found = await fetcher.get(site.url("/text"), most=lambda kind: 100, seconds=1, whose="ann")
+        assert found.body == b"plain words"
+        with pytest.raises(WebError, match="more than 1 seconds"):
+            await fetcher.get(site.url("/silent"), most=lambda kind: 100, seconds=1, whose="ann")
+    finally:
+        await transport.aclose()
 
 
 async def test_a_site_is_asked_once_what_programs_may_read(polite: Polite, site: Site) -> None:

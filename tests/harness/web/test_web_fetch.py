@@ -308,6 +308,21 @@ async def test_whether_a_page_still_answers_is_asked_without_reading_it(site: Si
         assert web.pages is not None
         told = {path: await web.pages.gone(site.url(path), "ann") for path in ("/huge", "/status/404", "/garbage")}
         assert told == {"/huge": "", "/status/404": "404", "/garbage": "unreachable"}
-        assert await web.pages.gone("http://10.0.0.1/", "ann") == "unreachable", "what may not be read is not asked"
+        assert await web.pages.gone("http://10.0.0.1/", "ann") is None, "what may not be read is not asked"
+    finally:
+        await web.close()
+
+
+async def test_a_page_whose_hosts_turn_is_far_is_asked_later_and_never_called_dead(site: Site) -> None:
+    settings = WebSettings(fetch=FetchSettings(enabled=True, allow=(f"127.0.0.1:{site.port}",), host_interval=60))
+    clock = TurnedClock()
+    web = Web(settings, lambda url: (None, None), clock=clock, sources=MemorySources())
+    try:
+        assert web.pages is not None
+        assert [await web.pages.gone(site.url("/text"), "ann") for _ in range(3)] == ["", "", ""]
+        assert clock.monotonic() >= 120
+        site.own["/robots.txt"] = page("User-agent: *\nDisallow: /text", "text/plain")
+        clock.advance(4000)
+        assert await web.pages.gone(site.url("/text"), "ann") is None
     finally:
         await web.close()
