@@ -266,6 +266,11 @@ class HarnessRunner:
         tools = [json.dumps(convert_to_openai_tool(tool), ensure_ascii=False) for tool in agent.tools]
         return agent.prompt(await self._scope(ctx)), tools
 
+    def abandon(self, run_id: str) -> None:
+        """End the agents of others that wait for a person on behalf of this run."""
+        if self._extras.agents is not None:
+            self._extras.agents.abandon(run_id)
+
     async def settle(self, thread_id: str, unfinished: Unfinished | None = None) -> None:
         """Make a thread that was stopped in mid-turn ready for new input."""
         saved = (await self.head(thread_id)).saved
