@@ -53,6 +53,7 @@ async def reported(c: Core, person: str = ANN, chat: str | None = None) -> None:
 
 
 async def newest(c: Core, conversation: str = f"memory:{ANN}") -> RunRow:
+    run: RunRow
     (run,) = await c.store.read(lambda tx: runs.recent(tx, conversation, 1))
     return run
 
