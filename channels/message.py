@@ -228,10 +228,12 @@ INBOUND_EVENT: TypeAdapter[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Button:
-    """label: what a person sees (at most 64 characters). data: comes back in ButtonPressed (at most 64 bytes)."""
+    """label: what a person sees (at most 64 characters). data: comes back in ButtonPressed (at most 64 bytes). stays:
+    a press decides nothing about the buttons beside it, which can be pressed after it."""
 
     label: str
     data: str
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -297,12 +297,22 @@ class Resumed(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a research has delivered. path: of its file in the sandbox, "" where there is none. skills: those that make
+    something else of a report and can be used here, by name."""
+
+    title: str
+    path: str
+    skills: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(BaseEvent):
     """The last event of a run with an answer: the last assistant message without tool calls.
 
     LIMITED was cut by one of: calls, the limit of model calls; repeated, so many equal tool calls; budget, the name of
     one that is used up; none of them, the model's own output limit. files: all that the run presented, in order, also
-    before a restart.
+    before a restart. report: that the answer sums up, where the run was a research and made one.
     """
 
     outcome: Outcome
@@ -312,6 +322,7 @@ class Finished(BaseEvent):
     repeated: int | None = None
     budget: str | None = None
     files: tuple[ReadyFile, ...] = ()
+    report: Report | None = None
     type: Literal["finished"] = "finished"
 
 

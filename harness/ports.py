@@ -203,6 +203,9 @@ class Harness(Protocol):
         is consistent again after the next `settle` or `run`.
         """
 
+    def abandon(self, run_id: str) -> None:
+        """A run that waits for a person ends without going on: what it keeps at work meanwhile is ended."""
+
     async def settle(self, thread_id: str, unfinished: Unfinished | None = None) -> None:
         """Make a thread that was stopped in mid-turn ready for new input: open tool calls get an honest result, and
         what people have read of the message in the making stays there as the assistant's own words."""

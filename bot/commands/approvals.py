@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind, log_act
+from bot.commands.group import ButtonKind, log_act, said_by
 from bot.control.actions import Action
 from bot.delivery.buttons import CLARIFY, chosen, label, question
 from bot.runs.approval_cards import APPROVAL, CHAT, DENY, ONCE, OPTIONS, STOP, WHY
-from bot.runs.turns import Spoken
 from bot.store import prompts
 from bot.store.prompts import EVERYBODY, Decided
 from bot.store.rows import StopReason
 from bot.texts.markdown import inline
-from channels.message import Button, Message, OutboundMessage
+from channels.message import Button, OutboundMessage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,27 +70,9 @@ class QuestionCommands:
             await self._answers.without_buttons(press, "button too late")
             return press.texts.pressed["over"]
         option = json.loads(prompt.options)[press.option]
-        await conversation.hear(self._said(press, option))
+        # That it answers the question is recorded when its run is opened, as for a typed answer.
+        await conversation.hear(said_by(press, option, self._clock.now()))
         return "" if press.typed else f"☑ {label(option)} · {press.texts.working}"
-
-    def _said(self, press: Press, option: str) -> Spoken:
-        """The event of the press is the message; that it answers the question is recorded when its run is opened, as
-        for a typed answer."""
-        now = self._clock.now()
-        message = Message(
-            account=press.address.account,
-            dedupe_keys=(),
-            sent_at=now,
-            received_at=now,
-            address=press.address,
-            platform_message_id=press.message_id,
-            sender=press.sender,
-            text=option,
-            mention=True,
-        )
-
-        rules = replace(press.turns, debounce=0.0)
-        return Spoken(press.event_id, message, press.language, press.is_admin, rules)
 
 
 class ApprovalCommands:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from bot.control.actions import log_action
+from bot.runs.turns import Spoken
 from bot.texts.command_line import Call
-from channels.message import OutboundMessage
+from channels.message import Message, OutboundMessage
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from sqlalchemy import Connection
 
     from bot.control.actions import Action
@@ -57,6 +60,23 @@ def log_act(
         other = of if of != by.person else ""
         about = {"account": address.account, "conversation": conversation.key, "person": other}
         log_action(action, by.person, **about, run=run, what=what)
+
+
+def said_by(press: Press, text: str, now: datetime) -> Spoken:
+    """A text that a pressed button says for its presser, as if they had written it. The event of the press is the
+    message."""
+    message = Message(
+        account=press.address.account,
+        dedupe_keys=(),
+        sent_at=now,
+        received_at=now,
+        address=press.address,
+        platform_message_id=press.message_id,
+        sender=press.sender,
+        text=text,
+        mention=True,
+    )
+    return Spoken(press.event_id, message, press.language, press.is_admin, replace(press.turns, debounce=0.0))
 
 
 class Answers:

@@ -1,13 +1,21 @@
-"""/research: its state, and what it says where the agent has nothing to do. A question itself goes to the agent."""
+"""/research: its state, and what it says where the agent has nothing to do. A question itself goes to the agent.
+
+And the buttons below a report: a press says for its presser what is to be made of it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.commands.group import log_act
+from bot.commands.group import ButtonKind, log_act, said_by
 from bot.control.actions import Action
-from bot.runs.research import DEFAULT, BadOption, asked, chosen_style, told_of
-from bot.store import conversations
+from bot.delivery.buttons import DEEPER, OFFER, offered
+from bot.runs.research import DEFAULT, BadOption, asked, chosen_style, said_of_offer, told_of
+from bot.settings.busy_policies import Busy
+from bot.store import conversations, runs
+from bot.store.rows import RunState
+from bot.texts.commands import unmarked
 from bot.texts.markdown import inline, plain
 from channels.message import OutboundMessage
 from harness.research.config import Style
@@ -15,12 +23,14 @@ from harness.research.config import Style
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from bot.commands.group import Answers, ButtonKind, CommandHandler
+    from bot.commands.group import Answers, CommandHandler
     from bot.conversations.actor import Conversation
+    from bot.delivery.buttons import Offered
     from bot.delivery.presented import Presented
     from bot.runs.manager import RunManager
     from bot.store.retrying import RetryingStore
-    from bot.texts.command_line import Call
+    from bot.store.rows import PromptRow
+    from bot.texts.command_line import Call, Press
     from bot.usage.days import Days
     from harness.context import ResearchView
 
@@ -53,7 +63,7 @@ class ResearchCommands:
         self._days = days
         self._files = files
         self.commands: Mapping[str, CommandHandler] = {"research": self._research}
-        self.buttons: Mapping[str, ButtonKind] = {}
+        self.buttons: Mapping[str, ButtonKind] = {OFFER: ButtonKind(self._pressed, self._is_open)}
 
     async def is_for_agent(self, conversation: Conversation, call: Call) -> bool:
         """Whether the agent is to hear a use of the command, as anything else that is said to it."""
@@ -144,6 +154,52 @@ class ResearchCommands:
         )
         conversation.forget_row()
         log_act(Action.RESEARCH_STYLE, call, conversation, what=chosen or DEFAULT)
+
+    # What is offered below a report.
+
+    async def _is_open(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        offer = offered(prompt, press.option)
+        return offer is not None and not await self._why_not(conversation, prompt, press, offer)
+
+    async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """The buttons stay: each of them is of use once."""
+        offer = offered(prompt, press.option)
+        if offer is None:  # of another version
+            await self._answers.nothing(press.event_id, "button refused")
+            return press.texts.button_expired
+        refusal = await self._why_not(conversation, prompt, press, offer)
+        if not refusal:
+            text = unmarked(press.texts.offer_says[offer.what])
+            text = text.format(report=said_of_offer(offer.title, offer.path))
+            # It waits for its turn, whatever the chat's policy for what people write: no button stops an answer.
+            quiet = replace(press, turns=replace(press.turns, busy=Busy.QUEUE, join=0.0))
+            said = replace(said_by(quiet, text, self._store.clock.now()), offer=f"{prompt.id}:{press.option}")
+            if offer.what != DEEPER and not await conversation.calls_skill(said.message):
+                refusal = press.texts.pressed["not_here"]
+            elif not await conversation.hear_offer(said):
+                refusal = press.texts.pressed["making"]
+        if refusal:
+            await self._answers.nothing(press.event_id, "button refused")
+            return refusal
+        return "" if press.typed else f"☑ {press.texts.offers[offer.what]} · {press.texts.working}"
+
+    async def _why_not(self, conversation: Conversation, prompt: PromptRow, press: Press, offer: Offered) -> str:
+        """Why a press begins nothing, in a sentence; "" where it does."""
+        texts, stored = press.texts, await conversation.stored()
+        if not press.may_speak:
+            return texts.not_allowed
+        if offer.what == DEEPER and (problem := self._problem()):
+            return texts.research[problem]
+        of, last = await self._store.read(
+            lambda tx: (runs.load(tx, prompt.run_id or ""), runs.load(tx, offer.run_id) if offer.run_id else None)
+        )
+        if of is None or stored is None or of.thread_id != stored.thread_id:
+            return texts.pressed["other_thread"]  # which has the report's file
+        if not offer.run_id:
+            return ""
+        if last is None or last.state is RunState.SUCCESS:
+            return texts.pressed["made"]
+        return "" if last.state.ended else texts.pressed["making"]
 
     async def _known(self, conversation: Conversation) -> ResearchView | None:
         stored = await conversation.stored()

@@ -221,7 +221,7 @@ class Conversation:
 
         In doubt it is a request of its own, and the denial needs no reason any more: no message is ever lost as one.
         """
-        if spoken.schedule:
+        if spoken.schedule or spoken.offer:
             return False
         message, settled = spoken.message, self._ports.responder.answered
         person = person_id(message.account, message.sender.id)
@@ -415,6 +415,13 @@ class Conversation:
         await ports.store.write(unit)
         self.line.add(run)
         await self._start_next()
+
+    async def hear_offer(self, spoken: Spoken) -> bool:
+        """hear what a button below a report says; False when that is here already and waits for files before it."""
+        if self._arrivals.holds(spoken.offer):
+            return False
+        await self.hear(spoken)
+        return True
 
     async def calls_skill(self, message: Message) -> bool:
         """Whether a message calls one of the skills that can be used here, by its name behind a slash."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.delivery.buttons import take_answer, waiting_question
+from bot.delivery.buttons import take_answer, take_offer, waiting_question
 from bot.runs.inputs import Called, as_steering, belongs, can_join, can_steer, joined_run, place_of, run_of, steered_run
 from bot.runs.research import BadOption, choice
 from bot.runs.research import asked as research_asked
@@ -108,7 +108,9 @@ class Openings:
         def unit(tx: Connection) -> None:
             open_once(tx, run)
             prompts.ensure(tx, questions)
-            if not waits and not turn.schedule:
+            if turn.offer:
+                take_offer(tx, turn.offer, run.run_id)
+            elif not waits and not turn.schedule:
                 answered[:] = take_answer(tx, run, turn.text)
 
         await self._commit(turn, notice, unit)

@@ -1,5 +1,5 @@
-"""The buttons of runs: on a message that waits, and on an answer that failed. Their ids are derived from the run, so
-that a restarted process shows the same.
+"""The buttons of runs: on a message that waits, on an answer that failed, and below the report of a research. Their
+ids are derived from the run, so that a restarted process shows the same.
 
 And what stands for buttons on a platform without any: a numbered list, answered by the number (presses.py).
 """
@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from bot.texts.catalogue import Texts
     from channels.capabilities import Capabilities
     from channels.message import Address, Message, OutboundMessage
-    from harness.events import Question
+    from harness.events import Question, Report
 
 WAITING = "waiting"
 RETRY = "retry"
 CLARIFY = "clarify"
+OFFER = "offer"
+DEEPER = "deeper"
+"""What is offered below a report besides the names of skills: a further research."""
 RUN_NOW, DROP = "now", "drop"
 LIFE = timedelta(days=7)
 LABEL = 60
@@ -102,6 +105,53 @@ def label(option: str) -> str:
 def clarify_buttons(asked: Question) -> tuple[tuple[Button, ...], ...]:
     """One below the other; what is too long for a button is whole in the text."""
     return tuple((button,) for button in row_of(asked.prompt_id, *map(label, asked.options)))
+
+
+def offer_question(report: Report, run: RunRow, now: datetime) -> PromptRow:
+    """What else can be made of a report. Each can be asked for, one after the other; see `offered` and `take_offer`."""
+    offers = [[what, ""] for what in _offers(report)]
+    told = {"title": report.title, "path": report.path, "offers": offers}
+    return replace(question(OFFER, _offer_id(run), run.conversation, told, now), run_id=run.run_id)
+
+
+def offer_buttons(report: Report, run: RunRow, texts: Texts) -> tuple[tuple[Button, ...], ...]:
+    """One for each thing that can be made of a report."""
+    row = row_of(_offer_id(run), *(texts.offers[what] for what in _offers(report)))
+    return (tuple(replace(button, stays=True) for button in row),)
+
+
+def _offers(report: Report) -> list[str]:
+    return [*report.skills, DEEPER]
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One thing that is offered below a report. what: the name of a skill, or DEEPER. run_id: of the newest run that
+    somebody asked for it with, "" before. title, path: the report's."""
+
+    what: str
+    run_id: str
+    title: str
+    path: str
+
+
+def offered(prompt: PromptRow, index: int) -> Offered | None:
+    """What the button of this number offers; None when there is no such button."""
+    told = json.loads(prompt.options)
+    if index >= len(told["offers"]):
+        return None
+    what, run_id = told["offers"][index]
+    return Offered(what, run_id, told["title"], told["path"])
+
+
+def take_offer(tx: Connection, pressed: str, run_id: str) -> None:
+    """Record that a run makes what a button offers. pressed: the button's data."""
+    prompt_id, _, index = pressed.partition(":")
+    prompt = prompts.load(tx, prompt_id)
+    if prompt is not None:  # else it was deleted meanwhile, with its thread
+        told = json.loads(prompt.options)
+        told["offers"][int(index)][1] = run_id
+        prompts.set_options(tx, prompt_id, json.dumps(told))
 
 
 def chosen(prompt: PromptRow, index: int) -> tuple[str, str]:
@@ -219,3 +269,7 @@ def _waiting_id(run: RunRow) -> str:
 
 def _retry_id(run: RunRow) -> str:
     return f"r{run.run_id}"
+
+
+def _offer_id(run: RunRow) -> str:
+    return f"o{run.run_id}"

@@ -156,9 +156,12 @@ async def speech(examined: Examined) -> list[Finding]:
     settings = examined.settings.speech
     if settings is None:
         return []
-    from harness.media.services import MediaFailure, SpeechService  # with it comes OpenAI's client
+    from harness.media.services import MediaFailure, make_speaker  # with it comes OpenAI's client
 
-    service = SpeechService(settings, examined.settings.network_route(settings.base_url), SystemClock())
+    try:
+        service = make_speaker(settings, examined.settings.network_route(settings.base_url), SystemClock())
+    except ToolSetupError as failure:
+        return [error("speech", str(failure), "correct speech.use")]
     try:
         async with asyncio.timeout(ACCOUNT_SECONDS):
             spoken = await service.say("Hello.", settings.voice, "mp3")

@@ -45,6 +45,8 @@ MOST_DEATHS = 3
 QUIET_SECONDS = 60.0
 """That a process has to live before it tries a suspect, for each death beyond the free one; and after which one that is
 tried no longer keeps the next one waiting."""
+CLOSING_SECONDS = 1.0
+"""Of a run's time that its end is left, so that a recording which takes too long does not cost the answer."""
 FIRST_SECONDS = 1.0
 """The longest that a request waits for the words that were said before it."""
 
@@ -186,8 +188,9 @@ class Driver:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            async with asyncio.timeout(max(0.0, self._seconds() - active.worked)) as limit:
-                return await self._work(active)
+            until = began + max(0.0, self._seconds() - active.worked)
+            async with asyncio.timeout_at(until) as limit:
+                return await self._work(active, until)
         except StoreError:
             raise  # another process has the database, or it is closed: then this one may not end the run
         except Exception as error:  # any defect: it must not leave a conversation without an ending
@@ -207,7 +210,8 @@ class Driver:
             return _broken(active, error)
         return None
 
-    async def _work(self, active: ActiveRun) -> Ending | None:
+    async def _work(self, active: ActiveRun, until: float) -> Ending | None:
+        """until: when its time is over, by the loop's clock."""
         if (
             active.row.attempt == 0
             and (refused := await self._budgets.refusal(payer_of(active.row), active.texts)) is not None
@@ -245,7 +249,7 @@ class Driver:
             active.row = replace(active.row, deaths=())  # as in the store: see runs.wait
             return None
         active.view.notices += await self._budgets.notices(active.row, last, active.texts)
-        return await self._ending(active, last)
+        return await self._ending(active, last, until - CLOSING_SECONDS)
 
     async def _say_first(self, active: ActiveRun) -> None:
         """Let what was said before a request stand above it, where that can be shown soon."""
@@ -277,13 +281,13 @@ class Driver:
         if rows and await self._store.tried(partial(run_events.append, run_id=active.row.run_id, events=rows)):
             active.record.kept(rows)
 
-    async def _ending(self, active: ActiveRun, last: AnyRunEvent | None) -> Ending:
+    async def _ending(self, active: ActiveRun, last: AnyRunEvent | None, until: float) -> Ending:
         files = last.files if isinstance(last, Finished) else ()
         outgoing = self._presented.outgoing(files, active.row.address.account, active.texts)
         active.view.notices += outgoing.sentences
         spoken: tuple[OutboundFile, ...] = ()
         if isinstance(last, Finished) and self._speaking.wanted(active.context):
-            spoken = await self._speaking.spoken(active, last.text)
+            spoken = await self._speaking.spoken(active, last.text, until)
         ending = endings.told(active.context.model, last, active.view, active.texts)
         return replace(ending, message=replace(ending.message, files=(*spoken, *outgoing.files)))
 

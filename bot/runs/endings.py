@@ -6,7 +6,14 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bot.delivery.buttons import clarify_buttons, clarify_question, retry_buttons, retry_question
+from bot.delivery.buttons import (
+    clarify_buttons,
+    clarify_question,
+    offer_buttons,
+    offer_question,
+    retry_buttons,
+    retry_question,
+)
 from bot.store.rows import RunState, StopReason
 from bot.store.runs import DEAD_LETTER
 from bot.texts import texts_for
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
     from bot.store.runs import Waits
     from bot.texts.catalogue import Texts
     from channels.message import Button
-    from harness.events import Question
+    from harness.events import Question, Report
     from harness.ports import AnyRunEvent
 
 log = logging.getLogger(__name__)
@@ -34,14 +41,15 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a run ended: its state, what the chat shows, and a word for the log and the run row. retry: a button offers
-    to try again. question: what the answer asks the person. cause: for the log, of a failure. waits: of the
-    run that ended."""
+    to try again. question: what the answer asks the person. report: that it delivers, below which it is offered what
+    else can be made of it. cause: for the log, of a failure. waits: of the run that ended."""
 
     state: RunState
     message: OutboundMessage
     detail: str = ""
     retry: bool = False
     question: Question | None = None
+    report: Report | None = None
     cause: str = ""
     waits: Waits | None = None
 
@@ -92,7 +100,7 @@ def told(model: str, last: AnyRunEvent | None, view: RunView, texts: Texts) -> E
     match last:
         case Finished():
             state = RunState.LIMITED if last.outcome is Outcome.LIMITED else RunState.SUCCESS
-            return Ending(state, view.answer(last, texts), question=view.question)
+            return Ending(state, view.answer(last, texts), question=view.question, report=last.report)
         case Failed(kind=FailureKind.BUDGET):
             return Ending(RunState.LIMITED, view.failure(last, texts), f"budgets.{last.detail_for_log}")
         case Failed():
@@ -128,8 +136,8 @@ def log_end(active: ActiveRun, ending: Ending) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """What an ending asks the person: to try again, or what the agent wants to know. prompts: to be recorded with the
-    ending, at the time of it."""
+    """What an ending asks the person: to try again, what the agent wants to know, what else to make of a report.
+    prompts: to be recorded with the ending, at the time of it."""
 
     buttons: tuple[tuple[Button, ...], ...]
     prompts: Callable[[datetime], list[PromptRow]]
@@ -143,4 +151,8 @@ def asks_of(ending: Ending, row: RunRow) -> Asks:
     asked = ending.question
     if asked is not None and asked.options:
         return Asks(clarify_buttons(asked), lambda now: [clarify_question(asked, row, now)])
+    report = ending.report
+    if report is not None:
+        texts = texts_for(row.context.locale)
+        return Asks(offer_buttons(report, row, texts), lambda now: [offer_question(report, row, now)])
     return Asks(ending.message.buttons, lambda now: [])

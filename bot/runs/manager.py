@@ -402,7 +402,11 @@ class RunManager:
         active.show(active.texts.waiting_for_decision)
         if active.stream is not None:
             active.stream.enter("waiting")
-        ending = await self._driver.decided(active)
+        try:
+            ending = await self._driver.decided(active)
+        except asyncio.CancelledError:  # a stop: an agent of others may wait in the sandbox for the decision
+            (await self._harness()).abandon(active.row.run_id)
+            raise
         if active.stream is not None:
             active.stream.enter("working")
         if active.reply is not None:

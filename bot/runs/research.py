@@ -23,6 +23,8 @@ DEFAULT = "default"
 """The style of the settings."""
 STYLE, AUTO = "--style", "--auto"
 CHOICES = ("start", "change", "stop")
+LONGEST_TITLE = 120
+"""Characters of a report's title in what is said of it."""
 
 
 class BadOption(ValueError):
@@ -96,6 +98,12 @@ def tried_again(ended: RunRow, known: ResearchView | None) -> RunRow | None:
     if known is None or not known.can_resume or known.run_id != ended.run_id:
         return None
     return replace(ended, input=replace(ended.input, research=ResearchRequest(resumes=True), choice=""))
+
+
+def said_of_offer(title: str, path: str) -> str:
+    """A report, as a person would name it to the agent."""
+    named = " ".join(title.replace("“", "").replace("”", "").split())[:LONGEST_TITLE]
+    return f"“{named}” ({path})" if path else f"“{named}”"
 
 
 def choice(text: str) -> str:

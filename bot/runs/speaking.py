@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bot.usage.budgets import payer_of
 from channels.message import OutboundFile
+from harness.errors import ToolSetupError
 from harness.events import Usage
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from channels.base import Clock
     from channels.message import AttachmentKind
     from harness.context import RunContext
-    from harness.media.services import SpeechService
+    from harness.media.services import Speaker
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class SpokenAnswers:
         self._clock = clock
         self._tasks = tasks
         self._redact = redact
-        self._service: SpeechService | None = None
+        self._service: Speaker | None = None
 
     @property
     def works(self) -> bool:
@@ -80,9 +81,9 @@ class SpokenAnswers:
         """Whether the answer is to be spoken."""
         return self.works and (context.voice == "on" or (not context.voice and self.usual))
 
-    async def spoken(self, active: ActiveRun, text: str) -> tuple[OutboundFile, ...]:
-        """The recording of an answer, for the same message; none where there is nothing to say aloud. What goes wrong
-        becomes a notice below the answer."""
+    async def spoken(self, active: ActiveRun, text: str, until: float) -> tuple[OutboundFile, ...]:
+        """The recording of an answer, for the same message; none where there is nothing to say aloud. What goes wrong,
+        or is not done by then on the loop's clock, becomes a notice below the answer."""
         from harness.media.services import MediaFailure  # with it comes OpenAI's client
         from harness.media.spoken import beginning, for_the_ear
 
@@ -104,8 +105,9 @@ class SpokenAnswers:
                 return ()
             active.show(texts.voice["speaking"])
             try:
-                content = await self._made(settings.voice, words, "opus" if note else "mp3")
-            except (MediaFailure, TimeoutError) as failure:
+                async with asyncio.timeout_at(until):
+                    content = await self._made(settings.voice, words, "opus" if note else "mp3")
+            except (MediaFailure, ToolSetupError, TimeoutError) as failure:
                 log.warning("the answer of run %s was not spoken: %s", run_id, failure)
                 active.view.notices.append(texts.voice["failed"])
                 return ()
@@ -123,12 +125,12 @@ class SpokenAnswers:
         return (OutboundFile(path=path, name=name, mime_type=mime_type, kind=kind, instead=texts.voice["not_sent"]),)
 
     async def _made(self, voice: str, words: str, audio_format: str) -> bytes:
-        from harness.media.services import SpeechService
+        from harness.media.services import make_speaker
 
         settings = self._settings.speech
         assert settings is not None
         if self._service is None:
-            self._service = SpeechService(settings, self._settings.network_route(settings.base_url), self._clock)
+            self._service = make_speaker(settings, self._settings.network_route(settings.base_url), self._clock)
         return await self._service.say(words, voice, audio_format)
 
 

@@ -32,7 +32,7 @@ WINDOWS = 5
 class Spoken:
     """An admitted message. language: to answer in; is_admin: whether its sender is one; rules: its account's. schedule:
     the id of the one that says it in its sender's name, "" for what they wrote just now. heading: what stands above the
-    answer. rule: by which it was let in."""
+    answer. rule: by which it was let in. offer: data of the button below a report that says it, "" for any other."""
 
     id: int
     message: Message
@@ -42,6 +42,7 @@ class Spoken:
     schedule: str = ""
     heading: str = ""
     rule: str = ""
+    offer: str = ""
 
 
 def turn_rules(message: Message, rules: TurnRules) -> TurnRules:
@@ -93,6 +94,10 @@ class Turn:
         return self.parts[0].heading
 
     @property
+    def offer(self) -> str:
+        return self.parts[0].offer
+
+    @property
     def rules(self) -> TurnRules:
         return self.parts[0].rules
 
@@ -127,7 +132,7 @@ class Turn:
     def takes(self, spoken: Spoken) -> bool:
         """Whether a message is a further part of this turn."""
         message, last = spoken.message, self.parts[-1].message
-        if self.sealed or spoken.schedule or message.sender.id != last.sender.id:
+        if self.sealed or spoken.schedule or spoken.offer or message.sender.id != last.sender.id:
             return False
         if message.bundle_key is not None and message.bundle_key == last.bundle_key:
             return True
@@ -208,6 +213,10 @@ class Arrivals:
         self._turns[-1].parts.append(spoken)
         self._turns[-1].touched.set()
         return True
+
+    def holds(self, offer: str) -> bool:
+        """Whether what this button says is among them: it waits behind a turn whose files are still to come."""
+        return any(turn.offer == offer for turn in self._turns)
 
     def begin(self, spoken: Spoken) -> None:
         """A new turn; complete at once when nothing of it is still to come."""

@@ -46,6 +46,11 @@ def attach(tx: Connection, prompt_id: str, message_id: str) -> None:
     tx.execute(update(prompts).where(prompts.c.id == prompt_id).values(message_id=message_id))
 
 
+def set_options(tx: Connection, prompt_id: str, options: str) -> None:
+    """Change what is known of the options. options: JSON."""
+    tx.execute(update(prompts).where(prompts.c.id == prompt_id).values(options=options))
+
+
 def load(tx: Connection, prompt_id: str) -> PromptRow | None:
     """One prompt, answered or not."""
     row = tx.execute(select(prompts).where(prompts.c.id == prompt_id)).first()

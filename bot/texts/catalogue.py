@@ -211,6 +211,8 @@ class Texts:
     models_thinks: str
     skills: Mapping[str, str]  # {count} {name} {names} {detail} {place}; see bot/commands/skills.py
     research: Mapping[str, str]  # what harness/research says, and bot/commands/research.py
+    offers: Mapping[str, str]  # buttons below a report; keys: harness.research.record.COMPANIONS, "deeper"
+    offer_says: Mapping[str, str]  # what they say for their presser; {report}; keys: as above
     memory: Mapping[str, str]  # {number} {numbers} {text} {date} {count} {words}
     memory_category: Mapping[str, str]  # keys: harness.memory.model.CATEGORIES
     memory_summary: Mapping[str, str]  # keys: harness.memory.model.SUMMARIES

@@ -809,6 +809,16 @@ EN = Texts(
         "mark_timed_out": "⌛",
         "mark_cancelled": "⏹",
     },
+    offers={
+        "podcast-script": "🎙 Podcast",
+        "ppt-generation": "📊 Presentation",
+        "deeper": "🔎 Go deeper",
+    },
+    offer_says={
+        "podcast-script": "/podcast-script Make a podcast of the report {report}: two voices, about five minutes, in the report's language. Record it right away.",
+        "ppt-generation": "/ppt-generation Make a presentation of the report {report}: about eight slides in the report's language, for people who have to decide what follows from it. Build it right away.",
+        "deeper": "/research Go deeper than the report {report}: what it leaves open, what rests on a single source, where its sources contradict each other. What it has already need not be found again.",
+    },
     memory={
         "head": "**What I remember about you**",
         "head_group": "**What I remember about this group**",
@@ -952,6 +962,10 @@ EN = Texts(
         "over": "This is already over.",
         "decided": "Already decided: {answer}",
         "begun": "It is already being answered.",
+        "making": "This is under way.",
+        "made": "This was done; it stands further below. For another one, just say so.",
+        "other_thread": "The report belongs to another thread of this chat. /threads goes back to it.",
+        "not_here": "I cannot do that here any more.",
         "not_yours": "Only the person who wrote it, or an administrator, can do that.",
         "not_yours_to_stop": "Another person's answer is in progress. Only they, or an administrator, can stop it.",
     },

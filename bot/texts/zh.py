@@ -738,6 +738,16 @@ ZH = Texts(
         "mark_timed_out": "⌛",
         "mark_cancelled": "⏹",
     },
+    offers={
+        "podcast-script": "🎙 播客",
+        "ppt-generation": "📊 演示文稿",
+        "deeper": "🔎 继续深入",
+    },
+    offer_says={
+        "podcast-script": "/podcast-script 把报告{report}做成播客：两个声音，约五分钟，使用报告的语言，直接录制。",
+        "ppt-generation": "/ppt-generation 把报告{report}做成演示文稿：约八页，使用报告的语言，听众需要据此作出决定，直接制作。",
+        "deeper": "/research 在报告{report}的基础上继续深入：它没有回答的问题、只有一个来源支持的结论、来源互相矛盾之处。已有的内容不必重复查找。",
+    },
     memory={
         "head": "**我记住的与你有关的内容**",
         "head_group": "**我记住的与本群有关的内容**",
@@ -874,6 +884,10 @@ ZH = Texts(
         "over": "这已经结束了。",
         "decided": "此前已决定：{answer}",
         "begun": "已经在回答了。",
+        "making": "正在进行中。",
+        "made": "已经完成，就在下方。还想要一份，直接说即可。",
+        "other_thread": "这份报告属于本聊天的另一个话题。用 /threads 可以回到那里。",
+        "not_here": "这里已不能这样做。",
         "not_yours": "只有发消息的人或管理员可以这样做。",
         "not_yours_to_stop": "这是别人的回答，只有本人或管理员可以停止。",
     },

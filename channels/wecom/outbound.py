@@ -39,6 +39,7 @@ _CALL = re.compile(r"<(?=@)")
 _APART = "<\u200b"
 
 BUTTONS_PER_CARD = 6
+KEY_BYTES = 1024
 TEXT_CHARACTERS = 112
 """What a card shows as its text; a longer one goes above it as a message of its own."""
 _TITLE_CHARACTERS = 26
@@ -54,30 +55,38 @@ _REFUSED = "…"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """text: plain, at most TEXT_CHARACTERS; its first line becomes the title if that has room for it. buttons: (label,
-    data), at most BUTTONS_PER_CARD."""
+    data), at most BUTTONS_PER_CARD. stays: those that were not pressed stay. note: what came of the last press."""
 
     text: str
     buttons: tuple[tuple[str, str], ...]
+    stays: bool = False
+    note: str = ""
 
     def to_json(self, task_id: str) -> dict[str, Any]:
         """The platform's form. task_id: unique for the robot; comes back when a button is pressed."""
-        title, _, below = self.text.partition("\n")
+        text = "\n".join(line for line in (self.text, self.note) if line not in ("", ONLY_BUTTONS)) or ONLY_BUTTONS
+        title, _, below = text.partition("\n")
         if not 0 < len(title) <= _TITLE_CHARACTERS:
-            title, below = ONLY_BUTTONS, self.text
+            title, below = ONLY_BUTTONS, text
         card: dict[str, Any] = {
             "card_type": "button_interaction",
             "main_title": {"title": title},
             "button_list": [
-                {"text": label, "style": 1, "key": _key(data, label, self.text)} for label, data in self.buttons
+                {"text": label, "style": 1, "key": _key(data, label, self.text, self._others(data))}
+                for label, data in self.buttons
             ],
             "task_id": task_id,
         }
         return card | {"sub_title_text": below} if below else card
 
+    def _others(self, pressed: str) -> tuple[tuple[str, str], ...]:
+        """What stays once the button with this data was pressed."""
+        return tuple(button for button in self.buttons if button[1] != pressed) if self.stays else ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pressed:
-    """What a pressed button's key says: its data and label, and the text of its card.
+    """What a pressed button's key says: its data and label, the text of its card, and the buttons that stay there.
 
     All of it travels in the key, so that a card can be changed that an earlier process has sent.
     """
@@ -85,6 +94,7 @@ class Pressed:
     data: str
     label: str = _REFUSED
     text: str = ""
+    others: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def read(cls, key: str) -> Pressed:
@@ -96,19 +106,28 @@ class Pressed:
         match found:
             case [str(data), str(label), str(text)]:
                 return cls(data=data, label=label, text=text)
+            case [str(data), str(label), str(text), [*others]]:
+                return cls(data=data, label=label, text=text, others=tuple((str(name), str(of)) for name, of in others))
         return cls(data=key)
 
     def card(self, note: str) -> Card:
-        """What stands there afterwards: the one button that was pressed, and the note (what came of it)."""
-        text = "\n".join(line for line in (self.text, note) if line not in ("", ONLY_BUTTONS))
-        return Card(text=text or ONLY_BUTTONS, buttons=((f"{_PRESSED} {self.label}", PRESSED_KEY),))
+        """What stands there afterwards: the buttons that stay, else the one that was pressed, and the note (what came
+        of it)."""
+        if self.others:
+            return Card(text=self.text, buttons=self.others, stays=True, note=note)
+        return Card(text=self.text, buttons=((f"{_PRESSED} {self.label}", PRESSED_KEY),), note=note)
 
 
-def _key(data: str, label: str, text: str) -> str:
-    """A button's key, at most 1024 bytes: 64 of data, 64 characters of label, and the card's text."""
+def _key(data: str, label: str, text: str, others: tuple[tuple[str, str], ...]) -> str:
+    """A button's key, at most KEY_BYTES: 64 of data, 64 characters of label, and the card's text; and the buttons that
+    stay, where there is room for them."""
     if data == PRESSED_KEY:
         return data
-    return json.dumps([data, label, text], ensure_ascii=False, separators=(",", ":"))
+    key, longer = (
+        json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+        for parts in ([data, label, text], [data, label, text, others])
+    )
+    return longer if others and _bytes(longer) <= KEY_BYTES else key
 
 
 def welcome(greeting: str, offer: str, commands: tuple[tuple[str, str], ...]) -> Card:
@@ -119,9 +138,10 @@ def welcome(greeting: str, offer: str, commands: tuple[tuple[str, str], ...]) ->
 def cards(text: str, rows: tuple[tuple[Button, ...], ...]) -> tuple[Card, ...]:
     """One card or several with all buttons; the text is on the first."""
     buttons = [(one_line(button.label) or _REFUSED, button.data) for row in rows for button in row]
+    stays = all(button.stays for row in rows for button in row)
     groups = [buttons[at : at + BUTTONS_PER_CARD] for at in range(0, len(buttons), BUTTONS_PER_CARD)]
     return tuple(
-        Card(text=(text if not number else "") or ONLY_BUTTONS, buttons=tuple(group))
+        Card(text=(text if not number else "") or ONLY_BUTTONS, buttons=tuple(group), stays=stays)
         for number, group in enumerate(groups)
     )
 

@@ -11,11 +11,12 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import secrets
 import shlex
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from acp import PROTOCOL_VERSION, connect_to_agent, text_block
 from acp.exceptions import RequestError
@@ -36,7 +37,7 @@ from sandbox.base import WORKSPACE, Ending, Problem, SandboxError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from acp.schema import PermissionOption, ToolCallUpdate
+    from acp.schema import AgentCapabilities, PermissionOption, ToolCallUpdate
 
     from harness.acp.config import AcpAgentSettings
     from sandbox.base import Sandbox
@@ -53,7 +54,7 @@ AT = "@antler "
 _SCRIPT = """
 io="$PWD/.acp/{mark}"; mkdir -p "acp/{name}" "$io"; cd "acp/{name}" || exit 1
 printf '{at}%s\\n' "$PWD"
-if [ -f "$io/env" ]; then set -a; . "$io/env"; set +a; rm -f "$io/env"; fi
+{variables}
 n=1
 while :; do
   if [ -f "$io/$n" ]; then cat "$io/$n"; rm -f "$io/$n"; n=$((n+1))
@@ -68,18 +69,34 @@ exit "$code"
 """
 
 
+_VARIABLES = """
+pad=$(cat "$io/pad"); rm -f "$io/pad"; text={text}; plain=""
+for ((i=0; i<${{#text}}; i+=2)); do printf -v byte '\\\\x%02x' $((0x${{text:i:2}} ^ 0x${{pad:i:2}})); plain+=$byte; done
+eval "$(printf %b "$plain")"; unset pad text plain byte i
+"""
+_SESSION_ID = re.compile(r"[ -~]{1,200}")
+Answer = Literal["deny", "once", "always"]
+OPTIONS: dict[Answer, tuple[str, ...]] = {
+    "deny": ("reject_once", "reject_always"),
+    "once": ("allow_once",),
+    "always": ("allow_always",),
+}
+"""The kinds of options by which a person's answer is told, the first that the agent has."""
+
+
 class AgentFailed(Exception):
     """The agent did not do its task. The text says why, for the model."""
 
 
 @dataclass(slots=True)
 class Permission:
-    """What the agent asks for. number: from 1 on, in the order in which it asks. shown: for the person."""
+    """What the agent asks for. number: from 1 on, in the order in which it asks. shown: for the person. always: it can
+    be allowed once and for all, as far as `shown` says."""
 
     number: int
     shown: str
-    options: list[PermissionOption]
-    answer: asyncio.Future[bool]
+    always: bool
+    answer: asyncio.Future[Answer]
 
 
 @dataclass(slots=True)
@@ -92,13 +109,15 @@ class Ended:
 
 @dataclass(eq=False)
 class Session:
-    """progress: told of the title of each thing that it does."""
+    """goes_on: in the session of the thread's last call of this agent, if the agent keeps any. progress: told of the
+    title of each thing that it does."""
 
     settings: AcpAgentSettings
     name: str
     thread_id: str
     prompt: str
     provider: SharedProvider
+    goes_on: bool = True
     progress: Callable[[str], None] = lambda text: None
     ended: Ended | None = None
     _said: str = ""
@@ -108,6 +127,7 @@ class Session:
     _work: asyncio.Task[None] | None = None
     _agent: Any = None
     _session_id: str = ""
+    _listening: bool = False
 
     def start(self) -> None:
         self._work = asyncio.create_task(self._run(), name=f"acp agent {self.name}")
@@ -127,11 +147,11 @@ class Session:
             self._changed.clear()
             await self._changed.wait()
 
-    def decide(self, permission: Permission, allowed: bool) -> None:
+    def decide(self, permission: Permission, answer: Answer) -> None:
         """Answer what was asked."""
         self._waiting.remove(permission)
         if not permission.answer.done():
-            permission.answer.set_result(allowed)
+            permission.answer.set_result(answer)
 
     async def cancel(self) -> None:
         """Ask it to stop, then end it with all that it started."""
@@ -150,22 +170,24 @@ class Session:
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
     ) -> RequestPermissionResponse:
         self._asked += 1
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        permission = Permission(self._asked, _shown(self.name, tool_call), options, answer)
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        lasting = next((option.name for option in options if option.kind == "allow_always"), "")
+        permission = Permission(self._asked, _shown(self.name, tool_call, lasting), bool(lasting), answer)
         self._waiting.append(permission)
         self._changed.set()
         try:
-            allowed = await answer
+            given = await answer
         finally:
             if permission in self._waiting:
                 self._waiting.remove(permission)
-        wanted = ("allow_once",) if allowed else ("reject_once", "reject_always")
-        chosen = next((option for kind in wanted for option in options if option.kind == kind), None)
+        chosen = next((option for kind in OPTIONS[given] for option in options if option.kind == kind), None)
         if chosen is None:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=chosen.option_id))
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        if not self._listening:
+            return  # an agent that loads a session tells all that was said in it
         if isinstance(update, AgentMessageChunk) and isinstance(update.content, TextContentBlock):
             self._said = (self._said + update.content.text)[-LONGEST_TEXT:]
             self.progress(update.content.text)
@@ -190,7 +212,6 @@ class Session:
     async def _worked(self, sandbox: Sandbox) -> str:
         """Run it and give it the task; returns why it stopped. Raises AgentFailed, SandboxError."""
         pipe = _Pipe(sandbox, f"{WORKSPACE}/.acp/{secrets.token_hex(6)}")
-        await pipe.prepare({name: value.get_secret_value() for name, value in self.settings.env.items()})
         process = asyncio.create_task(pipe.run(self.name, self.settings), name=f"process of acp agent {self.name}")
         client: Any = self  # without files and terminals, which it does not say that it has
         connection = connect_to_agent(client, pipe)
@@ -217,14 +238,14 @@ class Session:
         try:
             async with asyncio.timeout(self.settings.start_timeout):
                 folder = await pipe.folder
-                await connection.initialize(
+                initialized = await connection.initialize(
                     PROTOCOL_VERSION,
                     client_capabilities=ClientCapabilities(),
                     client_info=Implementation(name="antler", version=version("antler")),
                 )
-                session = await connection.new_session(folder)
-            self._agent, self._session_id = connection, session.session_id
-            answer = await connection.prompt(session.session_id, [text_block(self.prompt)])
+                self._session_id = await self._opened(connection, pipe, folder, initialized.agent_capabilities)
+            self._agent, self._listening = connection, True
+            answer = await connection.prompt(self._session_id, [text_block(self.prompt)])
         except TimeoutError:
             raise AgentFailed(f"it has not begun within {self.settings.start_timeout:g} seconds") from None
         except RequestError as error:
@@ -235,6 +256,19 @@ class Session:
         except (ConnectionError, ValueError) as error:
             raise AgentFailed(f"it does not speak the protocol: {str(error)[:300]}") from None
         return str(answer.stop_reason)
+
+    async def _opened(self, connection: Any, pipe: _Pipe, folder: str, can: AgentCapabilities | None) -> str:
+        """The id of the thread's last session of this agent, where that can be gone on with, else of a new one."""
+        keeps = self.goes_on and can is not None and bool(can.load_session)
+        known = await pipe.last_session(self.name) if keeps else ""
+        if known:
+            with contextlib.suppress(RequestError):  # it is gone: the agent's files were deleted, or it is another one
+                await connection.load_session(folder, known, [])
+                return known
+        session_id = str((await connection.new_session(folder)).session_id)
+        if keeps and _SESSION_ID.fullmatch(session_id):
+            await pipe.keep_session(self.name, session_id)
+        return session_id
 
 
 class _Pipe:
@@ -251,14 +285,35 @@ class _Pipe:
         self._one = asyncio.Lock()
         self.folder: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-    async def prepare(self, env: dict[str, str]) -> None:
-        """Leave the variables where the process takes them from, once."""
-        if env:
-            await self._write("env", "".join(f"{name}={shlex.quote(value)}\n" for name, value in env.items()))
+    async def _variables(self, settings: AcpAgentSettings) -> str:
+        """The lines that give the process its variables. They are secrets, and what a crash leaves must tell none: the
+        command has them combined with random bytes, which alone are in a file."""
+        values = ((name, value.get_secret_value()) for name, value in settings.env.items())
+        text = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values).encode()
+        if not text:
+            return ""
+        pad = secrets.token_bytes(len(text))
+        await self._write("pad", pad.hex())
+        return _VARIABLES.format(text=bytes(one ^ other for one, other in zip(text, pad, strict=True)).hex())
+
+    async def last_session(self, name: str) -> str:
+        """The id of the agent's last session in this thread, as far as it was kept; "" for none."""
+        kept = await self._sandbox.read_file(_session_file(name))
+        known = "" if isinstance(kept, Problem) else kept.text.strip()
+        return known if _SESSION_ID.fullmatch(known) else ""
+
+    async def keep_session(self, name: str, session_id: str) -> None:
+        """Remember the session for the thread's next call. Where that fails, the next call begins a new one."""
+        await self._sandbox.write_file(_session_file(name), session_id)
 
     async def run(self, name: str, settings: AcpAgentSettings) -> str:
         """Run it to its end; returns how that was."""
+        try:
+            variables = await self._variables(settings)
+        except ConnectionError as error:
+            return str(error)
         script = _SCRIPT.format(
+            variables=variables,
             mark=self._path.rpartition("/")[2],
             name=name,
             at=AT,
@@ -322,10 +377,16 @@ class _Pipe:
                 self._received.put_nowait(message)
 
 
-def _shown(name: str, call: ToolCallUpdate) -> str:
-    """A permission as a person reads it: what it is about, its arguments, the places."""
+def _session_file(name: str) -> str:
+    return f"{WORKSPACE}/.acp/{name}.session"
+
+
+def _shown(name: str, call: ToolCallUpdate, lasting: str) -> str:
+    """A permission as a person reads it: what it is about, its arguments, the places. lasting: what the agent calls it
+    to be allowed for good, "" where it offers nothing of the kind."""
     lines = [f"{name}: {call.title or call.kind or 'a step of its own'}"]
     if call.raw_input is not None:
         lines.append(json.dumps(call.raw_input, ensure_ascii=False, indent=1, default=str))
     lines += [f"{place.path}" for place in call.locations or ()]
+    lines += [f"∞ {' '.join(lasting.split())[:200]}"] if lasting else []
     return "\n".join(lines)

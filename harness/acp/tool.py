@@ -17,7 +17,8 @@ from langgraph.types import interrupt
 
 from harness.acp.session import Session
 from harness.graph.calls import IDEMPOTENT, INTERRUPTED, place_of
-from harness.graph.results import Answer, Runtime, failed
+from harness.graph.results import Answer as ToolAnswer
+from harness.graph.results import Runtime, failed
 from harness.graph.signals import ApprovalNeeded, scope_of, tell
 from harness.guardrails.approvals import ONCE
 from harness.guardrails.shown import shown_proposal
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from harness.acp.config import AcpAgentSettings
-    from harness.acp.session import Permission
+    from harness.acp.session import Answer, Permission
     from harness.files.spool import Spool
     from harness.graph.sandbox import SandboxSetup
     from harness.guardrails.approvals import Approvals
@@ -71,13 +72,22 @@ class AcpAgents:
         self._approvals = approvals
         self._clock = clock
         self._sessions: dict[tuple[str, str], Session] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self.tools: list[BaseTool] = [self._tool()]
 
     async def close(self) -> None:
         """End all of them; runs must have ended."""
         sessions = list(self._sessions.values())
         self._sessions.clear()
-        await asyncio.gather(*(session.cancel() for session in sessions))
+        await asyncio.gather(*self._ending, *(session.cancel() for session in sessions))
+
+    def abandon(self, run_id: str) -> None:
+        """End the agents that wait for a person on behalf of a run that does not go on."""
+        for key in [each for each in self._sessions if each[0] == run_id]:
+            session = self._sessions.pop(key)
+            ending = asyncio.create_task(session.cancel(), name=f"end of acp agent {session.name}")
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
 
     def _tool(self) -> BaseTool:
         listed = "; ".join(f"{name}: {each.description or each.command}" for name, each in self._agents.items())
@@ -87,7 +97,7 @@ class AcpAgents:
             agent: Annotated[str, "Which agent"],
             prompt: Annotated[str, "The whole task: goal, all that is needed to know, which files"],
             runtime: Runtime,
-        ) -> Answer:
+        ) -> ToolAnswer:
             settings = self._agents.get(agent)
             if settings is None:
                 return failed(runtime, INVOKE, f"There is no such agent. Use one of: {', '.join(self._agents)}.")
@@ -125,24 +135,36 @@ class AcpAgents:
         for other in [each for each in self._sessions if each[0] != key[0]]:
             if self._sessions[other].thread_id == thread_id:
                 await self._sessions.pop(other).cancel()
-        session = Session(settings=settings, name=agent, thread_id=thread_id, prompt=prompt, provider=self._provider)
+        alone = not any((each.thread_id, each.name) == (thread_id, agent) for each in self._sessions.values())
+        session = Session(
+            settings=settings, name=agent, thread_id=thread_id, prompt=prompt, provider=self._provider, goes_on=alone
+        )
         self._sessions[key] = session
         session.start()
         return session
 
-    async def _allowed(self, runtime: Runtime, place: str, permission: Permission, settings: AcpAgentSettings) -> bool:
+    async def _allowed(
+        self, runtime: Runtime, place: str, permission: Permission, settings: AcpAgentSettings
+    ) -> Answer:
         """A person's decision; raises GraphInterrupt while there is none."""
         scope = scope_of(runtime)
         if not settings.permissions or scope.depth > 0:
-            return False
+            return "deny"
         call = f"{place}/permission-{permission.number}"
         digest = hashlib.sha256(f"{call}\0{permission.shown}".encode()).hexdigest()
+        # What is allowed for good is so in this thread, whose sessions of the agent are one to people.
+        same = hashlib.sha256(f"{scope.ctx.thread_id}\0{permission.shown}".encode()).hexdigest()
+        coverage = f"call:{same}" if permission.always else f"{ONCE}:{digest}"
         decided = scope.approvals.decided.get((call, digest))
+        if decided is not None and not decided.allowed:
+            return "deny"
+        if permission.always and await self._approvals.granted(scope.ctx, INVOKE, coverage):
+            return "always"
         if decided is not None:
-            return decided.allowed
+            return "once"
         scope.approvals.asking += 1
         if await self._approvals.room(scope.ctx) < scope.approvals.asking:
-            return False
+            return "deny"
         asked = {
             "prompt_id": "a" + hashlib.sha256(f"{scope.ctx.run_id}/{call}/{digest}".encode()).hexdigest()[:31],
             "call_id": call,
@@ -151,7 +173,7 @@ class AcpAgents:
             "args_hash": digest,
             "requester": scope.ctx.speaker.id,
             "reason": "",
-            "coverage": f"{ONCE}:{digest}",
+            "coverage": coverage,
         }
         tell(runtime, ApprovalNeeded(asked))
         while True:
@@ -160,7 +182,7 @@ class AcpAgents:
             interrupt(asked)
 
 
-def _told(runtime: Runtime, agent: str, session: Session) -> Answer:
+def _told(runtime: Runtime, agent: str, session: Session) -> ToolAnswer:
     ended, said = session.ended, session.said
     assert ended is not None
     if ended.failure:

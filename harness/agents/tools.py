@@ -51,14 +51,20 @@ RESERVED = (TASK, ASK)
 
 class Extras:
     """holding: what makes some of the tools. tools: of which no two have one name. outside: some bring what strangers
-    wrote. gone: tells whether a page still answers, see Pages.gone; None: nothing reads pages."""
+    wrote. gone: tells whether a page still answers, see Pages.gone; None: nothing reads pages. agents: of others; None
+    where there are none."""
 
     def __init__(
-        self, holding: Sequence[Web | Media | AcpAgents], tools: Sequence[BaseTool], pages: Pages | None
+        self,
+        holding: Sequence[Web | Media | AcpAgents],
+        tools: Sequence[BaseTool],
+        pages: Pages | None,
+        agents: AcpAgents | None,
     ) -> None:
         self.tools = tuple(tools)
         self.outside = any(map(_brings_outside, tools))
         self.gone = pages.gone if pages is not None else None
+        self.agents = agents
         self._holding = holding
 
     async def close(self) -> None:
@@ -86,12 +92,13 @@ async def load_extras(parts: Parts) -> Extras:
     web = await asyncio.to_thread(_web, parts)
     holding: list[Web | Media | AcpAgents] = [web] if web is not None else []
     try:
-        for make in (_media, _acp):
-            if (made := await asyncio.to_thread(make, parts)) is not None:
-                holding.append(made)
+        if (media := await asyncio.to_thread(_media, parts)) is not None:
+            holding.append(media)
+        if (agents := await asyncio.to_thread(_acp, parts)) is not None:
+            holding.append(agents)
         placed = [(ANTLERS, tool) for tool in [*own, *(tool for each in holding for tool in each.tools), *given]]
         pages = web.pages if web is not None else None
-        return Extras(holding, distinct([*placed, *loaded])[len(own) :], pages)
+        return Extras(holding, distinct([*placed, *loaded])[len(own) :], pages, agents)
     except ToolSetupError:
         for each in holding:
             await each.close()

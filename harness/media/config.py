@@ -61,10 +61,11 @@ class SpeechPrice(Section):
 
 
 class SpeechSettings(Section):
-    """A server that speaks OpenAI's /audio/speech. Answers can be heard, and the agent makes recordings, where this
-    section is."""
+    """A server that speaks OpenAI's /audio/speech, or a class of the operator's own. Answers can be heard, and the
+    agent makes recordings, where this section is."""
 
     model: str = Field(min_length=1, max_length=200, description="The provider's name of the model")
+    use: str = Field(default="", pattern=f"^$|{CLASS_PATH}", description="module:Class of another service")
     base_url: str = OPENAI
     api_key: SecretStr | None = None
     voice: str = Field(default="alloy", min_length=1, max_length=200, description="That answers are spoken with")

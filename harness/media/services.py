@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 import importlib
+import json
 import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from openai import OpenAIError
+from openai.types import ImagesResponse
 
 from harness.config import ModelSettings
 from harness.errors import ToolSetupError
@@ -37,6 +39,8 @@ PAUSE = 2.0
 """Seconds before the second try; twice as many before the third, unless the service says when."""
 MOST_BYTES = 40_000_000
 """Size of a picture or a recording."""
+MOST_JSON = MOST_BYTES // 3 * 4 + 1_000_000
+"""Size of an answer that holds a picture in base64."""
 LONGEST_PART = 4000
 """Characters that one request speaks; OpenAI takes 4096."""
 
@@ -91,6 +95,15 @@ class Painter(Protocol):
     or None, CA file or None), and raises what it likes: the log has it."""
 
     async def paint(self, order: Order) -> Painted: ...
+    async def close(self) -> None: ...
+
+
+class Speaker(Protocol):
+    """A service that makes recordings. One of the operator's own is made as a Painter is, and raises what it likes."""
+
+    async def say(self, text: str, voice: str, audio_format: str) -> bytes:
+        """The recording of at most LONGEST_PART characters. audio_format: "mp3" or "opus" (in Ogg)."""
+
     async def close(self) -> None: ...
 
 
@@ -160,12 +173,19 @@ class ImageService(_Service):
         """Those that the service lists. Raises MediaFailure, NOT_FOUND where it has no list."""
         return frozenset(model.id for model in (await self._asked(self._client.models.list)).data)
 
-    def _request(self, order: Order) -> Awaitable[Any]:
+    async def _request(self, order: Order) -> Any:
+        """The SDK's ImagesResponse, any part of which may be missing."""
         asked: dict[str, Any] = {"model": self._settings.model, "prompt": order.prompt, "size": order.size, "n": 1}
-        images = self._client.images
+        images = self._client.images.with_streaming_response
         if order.references:
-            return images.edit(image=list(order.references), extra_body=self._settings.options, **asked)
-        return images.generate(extra_body=self._settings.options, **asked)
+            request = images.edit(image=list(order.references), extra_body=self._settings.options, **asked)
+        else:
+            request = images.generate(extra_body=self._settings.options, **asked)
+        async with request as answer:
+            body = json.loads(await _whole(answer.iter_bytes(), MOST_JSON))
+        if not isinstance(body, dict):
+            raise ValueError("the answer is no JSON object")
+        return ImagesResponse.construct(**body)  # as the SDK reads it: servers that imitate it leave fields out
 
     async def _fetched(self, url: str) -> bytes:
         """A picture that the service keeps on a server: its own, or one that is reached by TLS."""
@@ -206,31 +226,67 @@ class SpeechService(_Service):
             return await _whole(answer.iter_bytes())
 
 
+class _OwnSpeaker:
+    """A class of the operator's own, whose failures are a service's, within its time."""
+
+    def __init__(self, speaker: Speaker, seconds: float) -> None:
+        self._speaker = speaker
+        self._seconds = seconds
+        self.close = speaker.close
+
+    async def say(self, text: str, voice: str, audio_format: str) -> bytes:
+        """Raises MediaFailure."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                content: Any = await self._speaker.say(text, voice, audio_format)
+        except TimeoutError:
+            raise MediaFailure("speech", Kind.TIMEOUT) from None
+        except Exception as error:  # whatever it raises, no answer is lost with its recording
+            log.warning("speech: a class of your own failed", exc_info=error)
+            raise MediaFailure("speech", Kind.UNAVAILABLE) from None
+        if isinstance(content, bytes) and 0 < len(content) <= MOST_BYTES:
+            return content
+        raise MediaFailure("speech", Kind.BAD_RESPONSE)
+
+
 def make_painter(settings: ImageSettings, route: Route, clock: Clock) -> Painter:
     """Raises ToolSetupError, whose text names the key."""
     if not settings.use:
         return ImageService(settings, route, clock)
-    module_name, _, name = settings.use.partition(":")
-    try:
-        made: Painter = getattr(importlib.import_module(module_name), name)(settings, route)
-    except ImportError as error:
-        raise ToolSetupError(f"images.use: {module_name} cannot be imported: {error}") from error
-    except AttributeError as error:
-        raise ToolSetupError(f"images.use: {module_name} has no {name}") from error
-    except TypeError as error:
-        raise ToolSetupError(f"images.use: {settings.use} is not made with (settings, route): {error}") from error
-    if not callable(getattr(made, "paint", None)) or not callable(getattr(made, "close", None)):
-        raise ToolSetupError(f"images.use: {settings.use} has no paint and close")
+    made: Painter = _own("images", settings, route, "paint")
     return made
 
 
-async def _whole(parts: AsyncIterator[bytes]) -> bytes:
-    """What a service sends. Raises ValueError beyond MOST_BYTES, without reading on."""
+def make_speaker(settings: SpeechSettings, route: Route, clock: Clock) -> Speaker:
+    """Raises ToolSetupError, whose text names the key. Of what it makes only MediaFailure comes."""
+    if not settings.use:
+        return SpeechService(settings, route, clock)
+    return _OwnSpeaker(_own("speech", settings, route, "say"), settings.timeout)
+
+
+def _own(section: str, settings: ImageSettings | SpeechSettings, route: Route, method: str) -> Any:
+    """An object of the operator's own class, which has this method and close. Raises ToolSetupError."""
+    module_name, _, name = settings.use.partition(":")
+    try:
+        made = getattr(importlib.import_module(module_name), name)(settings, route)
+    except ImportError as error:
+        raise ToolSetupError(f"{section}.use: {module_name} cannot be imported: {error}") from error
+    except AttributeError as error:
+        raise ToolSetupError(f"{section}.use: {module_name} has no {name}") from error
+    except TypeError as error:
+        raise ToolSetupError(f"{section}.use: {settings.use} is not made with (settings, route): {error}") from error
+    if not callable(getattr(made, method, None)) or not callable(getattr(made, "close", None)):
+        raise ToolSetupError(f"{section}.use: {settings.use} has no {method} and close")
+    return made
+
+
+async def _whole(parts: AsyncIterator[bytes], most: int = MOST_BYTES) -> bytes:
+    """What a service sends. Raises ValueError beyond so many bytes, without reading on."""
     content = bytearray()
     async for part in parts:
         content += part
-        if len(content) > MOST_BYTES:
-            raise ValueError("the file is too large")
+        if len(content) > most:
+            raise ValueError("the answer is too large")
     return bytes(content)
 
 

@@ -20,7 +20,7 @@ from harness.files.spool import IMAGES, NotTaken, mime_type_of
 from harness.graph.calls import IDEMPOTENT, INTERRUPTED, place_of
 from harness.graph.results import Answer, Runtime, canonical, done, explained, failed, sandbox_of, short, size_text
 from harness.graph.signals import Told, scope_of, tell
-from harness.media.services import MediaFailure, Order, SpeechService, make_painter
+from harness.media.services import MediaFailure, Order, make_painter, make_speaker
 from harness.media.spoken import in_parts, joined, turns_of
 from sandbox.base import OUTPUTS, WORKSPACE, Problem, ProblemCode
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from harness.events import ReadyFile
     from harness.files.spool import Spool
     from harness.media.config import ImageSettings, SpeechSettings
-    from harness.media.services import Painter
+    from harness.media.services import Painter, Speaker
     from harness.ports import Budget, Clock
     from sandbox.base import Sandbox
 
@@ -67,14 +67,14 @@ class Media:
         clock: Clock,
     ) -> None:
         self.tools: list[BaseTool] = []
-        self._services: list[Painter | SpeechService] = []
+        self._services: list[Painter | Speaker] = []
         desk = _Desk(spool, budget, clock)
         if images is not None:
             painter = make_painter(images, route(images.base_url), clock)
             self._services.append(painter)
             self.tools.append(image_tool(images, painter, desk))
         if speech is not None:
-            service = SpeechService(speech, route(speech.base_url), clock)
+            service = make_speaker(speech, route(speech.base_url), clock)
             self._services.append(service)
             self.tools.append(speech_tool(speech, service, desk))
 
@@ -196,7 +196,7 @@ def _pay(runtime: Runtime, settings: ImageSettings, input_tokens: int, output_to
     tell(runtime, Told(used))
 
 
-def speech_tool(settings: SpeechSettings, service: SpeechService, desk: _Desk) -> BaseTool:
+def speech_tool(settings: SpeechSettings, service: Speaker, desk: _Desk) -> BaseTool:
     """The tool speak."""
 
     @tool(SPEAK)
@@ -237,7 +237,7 @@ def speech_tool(settings: SpeechSettings, service: SpeechService, desk: _Desk) -
 
 
 async def _recorded(
-    runtime: Runtime, parts: Sequence[tuple[str, str]], settings: SpeechSettings, service: SpeechService, desk: _Desk
+    runtime: Runtime, parts: Sequence[tuple[str, str]], settings: SpeechSettings, service: Speaker, desk: _Desk
 ) -> list[bytes]:
     """The recordings of all parts; those that were made before are not paid again. Raises NotMade, MediaFailure."""
     began, recordings = desk.clock.monotonic(), []

@@ -26,6 +26,10 @@ MOST_PAST = 50
 CLOSING = "deliver"
 """The graph's node behind which a turn ends, whatever it was: as this one an interrupted turn is closed."""
 
+COMPANIONS = {"podcast-script": frozenset({"speak"}), "ppt-generation": frozenset[str]()}
+"""Skills that make something else of a report, and the tools without which they are not offered below one, besides
+those that the skill itself names."""
+
 
 class Phase(StrEnum):
     """How far a research is. BEGUN: a question, nothing else. ASKED: it waits for the answer to a question of its own.

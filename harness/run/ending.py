@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
     from langgraph.types import StateSnapshot
 
-    from harness.events import ReadyFile
+    from harness.events import ReadyFile, Report
     from harness.graph.turn import Turn
     from harness.guardrails.approvals import Approval, CallKey
     from harness.ports import AnyRunEvent, Clock
@@ -37,10 +37,16 @@ def last_word(messages: Sequence[AnyMessage]) -> AIMessage | None:
 
 
 def last_events(
-    turn: Turn, run_id: str, files: tuple[ReadyFile, ...], clock: Clock, *, personal: bool = False
+    turn: Turn,
+    run_id: str,
+    files: tuple[ReadyFile, ...],
+    clock: Clock,
+    *,
+    personal: bool = False,
+    report: Report | None = None,
 ) -> Iterator[AnyRunEvent]:
-    """Question, if it is one, and Finished. personal: of a question. Raises RuntimeError when the graph ended without
-    an answer."""
+    """Question, if it is one, and Finished. personal: of a question. report: that was delivered. Raises RuntimeError
+    when the graph ended without an answer."""
     answer = turn.answer
     question = question_of(answer) if answer is not None else None
     if not isinstance(answer, AIMessage) or (answer.tool_calls and question is None):
@@ -58,6 +64,7 @@ def last_events(
         repeated=cut_by(answer, LOOP),
         budget=cut_by_budget(answer),
         files=files,
+        report=report,
     )
 
 

@@ -17,7 +17,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from harness.agents.pool import Agents
 from harness.agents.tools import load_extras
 from harness.errors import ModelFailure
-from harness.events import Failed, FailureKind, Notice, Resumed
+from harness.events import Failed, FailureKind, Notice, Report, Resumed
 from harness.graph.messages import usage_event
 from harness.graph.sandbox import RunSandbox
 from harness.graph.signals import RunScope
@@ -26,9 +26,10 @@ from harness.memory.telling import Telling
 from harness.models.build import check_model
 from harness.ports import Head
 from harness.prompt import user_turn
-from harness.research.record import CLOSING, belongs, exported, research_of, research_view
+from harness.research.record import CLOSING, COMPANIONS, Phase, belongs, exported, research_of, research_view
 from harness.research.record import begun as research_begun
 from harness.run.ending import going_on, last_events, last_word, requests, standing, unanswered
+from harness.skills.followed import can_follow
 from harness.skills.library import NO_SKILLS
 from harness.skills.prompt import chosen_skill
 from harness.threads import operations as threads
@@ -190,8 +191,25 @@ class HarnessRunner:
         await self._finished.note(ctx, saved)
         spool = self._parts.spool
         files = await spool.files(ctx.run_id) if spool is not None else ()
-        for event in last_events(turn, ctx.run_id, files, self._parts.clock, personal=research is not None):
+        report = await self._report(agent, scope) if research is not None else None
+        for event in last_events(
+            turn, ctx.run_id, files, self._parts.clock, personal=research is not None, report=report
+        ):
             yield event
+
+    async def _report(self, agent: Agent, scope: RunScope) -> Report | None:
+        """What the run has delivered, where it was the one that ended a research."""
+        saved = (await self.head(scope.ctx.thread_id)).saved
+        known = research_of(saved.checkpoint["channel_values"]) if saved is not None else None
+        if known is None or known.phase is not Phase.DONE or known.run != scope.ctx.run_id or not known.delivered:
+            return None
+        tools = {tool.name for tool in agent.tools}
+        usable = [
+            name
+            for name, needs in COMPANIONS.items()
+            if (skill := scope.skills.get(name)) is not None and needs <= tools and can_follow(skill.document, tools)
+        ]
+        return Report(title=known.title, path=known.file, skills=tuple(usable))
 
     async def _resumed(self, turn: Turn, graph: Graph, scope: RunScope, attempt: int) -> Start:
         """Go on with what a question, or the end of a process, left in the middle."""
@@ -248,6 +266,11 @@ class HarnessRunner:
         agent = self._agents.get(ctx.model, ctx.agent)
         tools = [json.dumps(convert_to_openai_tool(tool), ensure_ascii=False) for tool in agent.tools]
         return agent.prompt(await self._scope(ctx)), tools
+
+    def abandon(self, run_id: str) -> None:
+        """End the agents of others that wait for a person on behalf of this run."""
+        if self._extras.agents is not None:
+            self._extras.agents.abandon(run_id)
 
     async def settle(self, thread_id: str, unfinished: Unfinished | None = None) -> None:
         """Make a thread that was stopped in mid-turn ready for new input."""

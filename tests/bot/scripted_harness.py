@@ -74,6 +74,7 @@ class ScriptedHarness:
     starts: list[Start] = field(default_factory=list)
     rewinds: list[str | None] = field(default_factory=list)
     forks: list[tuple[str, str, str, str]] = field(default_factory=list)
+    abandoned: list[str] = field(default_factory=list)
     lost: bool = False
     said: dict[str, list[HistoryEntry]] = field(default_factory=dict)
     compacted: list[tuple[str, str]] = field(default_factory=list)
@@ -166,6 +167,9 @@ class ScriptedHarness:
     async def title(self, model: str, said: str, answered: str) -> Titled | None:
         self.titled.append((model, said, answered))
         return self.titles.pop(0) if self.titles else None
+
+    def abandon(self, run_id: str) -> None:
+        self.abandoned.append(run_id)
 
     async def settle(self, thread_id: str, unfinished: Unfinished | None = None) -> None:
         if unfinished is not None:

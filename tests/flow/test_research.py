@@ -82,7 +82,7 @@ def reports(world: World) -> list[str]:
     return [path.read_text() for path in sorted(world.data_dir.rglob("outputs/*.md"))]
 
 
-# These three first: they look whether the model has connections left, which the shared gateway keeps.
+# These four first: they look whether the model has connections left, which the shared gateway keeps.
 
 
 async def test_without_a_way_to_the_web_it_says_so(world: World) -> None:
@@ -129,6 +129,41 @@ async def test_kill_between_and_within_steps_runs_none_twice_and_delivers_once(w
         (written,) = await asked_for(world.model, REPORTS)
         assert "The quick finding." in written.last_user_text
         assert "took long." in written.last_user_text
+
+
+async def test_the_buttons_of_a_report_survive_a_kill_and_begin_one_run_each(world: World, web: str) -> None:
+    play = Play(
+        "What is to be shown?",
+        [[step("One thing")]],
+        {"One thing": reads(f"{web}/article", "Green.")},
+        "# T\n\n## Key points\n\n- It is green [1].",
+    )
+    with_web(world, web)
+    async with world:
+        await play.begin(world.model)
+        slides: list[Step] = [Say(text="The "), Pause(name="slides"), Say(text="slides.")]
+        await world.model.script("Make a presentation of the report", slides, "contains")
+        await world.telegram.user_says(f"/research --auto {play.question}")
+        report = await world.telegram.wait_for_message(ALICE, lambda seen: len(seen.buttons) == 2)
+        labels = [button["text"] for button in report.buttons]
+        assert labels == [EN.offers["ppt-generation"], EN.offers["deeper"]], "nothing is spoken here"
+        await world.kill()
+        await world.start()
+
+        async def pressed() -> str:
+            press = await world.telegram.press(report.message_id, labels[0], chat=ALICE.id, user=ALICE)
+            return str((await world.telegram.wait_answered(press.callback_id))["text"])
+
+        assert await pressed() == f"☑ {labels[0]} · {EN.working}"
+        await world.model.wait_for_pause("slides")
+        assert await pressed() == EN.pressed["making"]
+        await world.kill()
+        await world.model.release("slides")
+        await world.start()
+        await world.telegram.wait_for_text(ALICE, "The slides.")
+        await world.telegram.wait_idle(ALICE)
+        assert await pressed() == EN.pressed["made"]
+        assert len([seen for seen in await world.telegram.bot_messages(ALICE) if "The slides." in seen.text]) == 1
 
 
 @pytest.mark.long

@@ -1,9 +1,11 @@
-"""/research on every platform: the plan with its buttons, a change, the report with its files; and on PostgreSQL."""
+"""/research on every platform: the plan with its buttons, a change, the report with its files and what is made of it
+by its buttons; and on PostgreSQL."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,8 +17,9 @@ from tests.flow.platforms.base import SECONDS, Person, shows
 from tests.flow.platforms.world import PLATFORMS, Everywhere, everywhere, simulators
 from tests.flow.researching import Play, asked_for, reads, step, web_settings
 from tests.flow.sandboxed import require_bubblewrap
+from tests.simulators.media import client as media_client
 from tests.simulators.model.client import ModelSimulator
-from tests.simulators.model.scripts import Pause, Say
+from tests.simulators.model.scripts import Call, Pause, Say, ToolUse
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.telegram.seen import ALICE
 from tests.simulators.web import pages
@@ -34,6 +37,7 @@ shared = pytest.mark.asyncio(loop_scope="module")
 KNOWN = range(100, 120)
 WORDS = EN.research
 START, CHANGE, STOP = WORDS["start"], WORDS["change"], WORDS["stop"]
+PODCAST, SLIDES, DEEPER = EN.offers["podcast-script"], EN.offers["ppt-generation"], EN.offers["deeper"]
 
 _people = itertools.count(KNOWN.start)
 
@@ -44,6 +48,13 @@ class Here:
     platform: Platform
     person: Person
     web: str
+
+    async def files(self, count: int) -> list[tuple[str, str]]:
+        """The files that came, as soon as there are so many."""
+        async with asyncio.timeout(SECONDS):
+            while len(found := await self.platform.files(self.person)) < count:
+                pass
+        return found
 
     async def plan(self, text: str) -> Seen:
         """The newest plan with this text, or on some platforms the card of its buttons behind it."""
@@ -61,17 +72,24 @@ def web() -> Iterator[str]:
 async def gateway(
     telegram_process: SimulatorProcess,
     model_process: SimulatorProcess,
+    media_process: SimulatorProcess,
     tmp_path_factory: pytest.TempPathFactory,
     web: str,
 ) -> AsyncIterator[Everywhere]:
     with simulators(telegram_process) as processes:
         async with (
             ModelSimulator(model_process.port) as model,
+            media_client.connect(media_process) as media,
             everywhere(processes, model, tmp_path_factory.mktemp("gateway")) as world,
         ):
             accounts = [world.platforms[account] for account in PLATFORMS]
             allow = [platform.id(Person(number)) for platform in accounts for number in KNOWN]
-            world.settings = {"access": {"dm": "allowlist", "allow": allow}, **web_settings(web)}
+            world.settings = {
+                "access": {"dm": "allowlist", "allow": allow},
+                **web_settings(web),
+                "speech": media.speech,
+            }
+            world.environment = {"MEDIA_KEY": media.api_key}
             async with world:
                 yield world
 
@@ -142,8 +160,39 @@ async def test_a_plan_is_changed_started_and_becomes_a_report(here: Here) -> Non
     summary = await shows(here.platform, here.person, "The whole report:")
     assert pages.FACT in summary.text
     assert WORDS["summary_clean"] in summary.text
-    async with asyncio.timeout(SECONDS):
-        while not await here.platform.files(here.person):
-            pass
-    ((name, _),) = await here.platform.files(here.person)
+    ((name, _),) = await here.files(1)
     assert name.endswith(".md")
+
+
+@shared
+async def test_a_report_becomes_a_podcast_a_presentation_and_a_deeper_research_by_its_buttons(here: Here) -> None:
+    name, model = here.platform.account, here.gateway.model
+    play = play_of(f"on {name} aloud", here.web)
+    play.plans = play.plans[1:]
+    await play.begin(model)
+    await here.platform.say(f"/research --auto {play.question}", here.person)
+    await shows(here.platform, here.person, "The whole report:")
+    offers = await here.platform.until(here.person, lambda seen: seen.labels == (PODCAST, SLIDES, DEEPER))
+    assert len(await here.files(1)) == 1
+
+    words = {"text": f"ANN: On {name} it is green.\nBEN: Really?", "voices": {"ANN": "alloy", "BEN": "nova"}}
+    spoken = Call(calls=(ToolUse(name="speak", arguments=json.dumps({**words, "name": "episode"})),))
+    await model.script("Make a podcast of the report", [spoken, Say(text=f"The episode of {name}.")], "contains")
+    await here.platform.press(offers, PODCAST, here.person)
+    await shows(here.platform, here.person, f"The episode of {name}.")
+    assert "episode.mp3" in [each for each, _ in await here.files(2)]
+    asked = (await asked_for(model, "Make a podcast of the report"))[0].last_user_text
+    assert "<antler-skill>\nskill: podcast-script\n" in asked
+    (report,) = [each for each, _ in await here.files(2) if each.endswith(".md")]
+    assert f"/mnt/user-data/outputs/{report}" in asked
+
+    await model.script("Make a presentation of the report", [Say(text=f"The slides of {name}.")], "contains")
+    await here.platform.press(offers, SLIDES, here.person)
+    await shows(here.platform, here.person, f"The slides of {name}.")
+    assert "skill: ppt-generation" in (await asked_for(model, "Make a presentation"))[0].last_user_text
+
+    further = Play("Go deeper than the report", [[step(f"Further on {name}")]])
+    await further.begin(model)
+    await further.plan(model, 0)
+    await here.platform.press(offers, DEEPER, here.person)
+    await here.plan(f"Further on {name}")

@@ -17,11 +17,13 @@ from tests.simulators.media import client as media_client
 from tests.simulators.media.client import SPEECH
 from tests.simulators.model.client import ModelSimulator
 from tests.simulators.sandbox.provider import USE
+from tests.simulators.telegram.seen import ALICE
 from tests.simulators.transcription import faults
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from tests.flow.gateway import World
     from tests.flow.platforms.base import Platform
     from tests.simulators.media.client import MediaSimulator
     from tests.simulators.process import SimulatorProcess
@@ -80,6 +82,30 @@ async def here(gateway: tuple[Everywhere, MediaSimulator], request: pytest.Fixtu
     world, media = gateway
     await world.model.reset()
     return Here(world, media, world.platforms[request.param], Person(next(_people)))
+
+
+@pytest_asyncio.fixture
+async def media(media_process: SimulatorProcess) -> AsyncIterator[MediaSimulator]:
+    async with media_client.connect(media_process) as client:
+        yield client
+
+
+# This one first: it looks whether the model has connections left, which the shared gateway keeps.
+
+
+@pytest.mark.asyncio(loop_scope="function")
+async def test_a_recording_that_takes_too_long_does_not_cost_the_answer(world: World, media: MediaSimulator) -> None:
+    """The answer is there before its time limit ends, without the recording that would have come behind it."""
+    limits = {"run_seconds": 6}
+    world.settings |= {"speech": {**media.speech, "answers": "on"}, "sandbox": {"use": USE}, "limits": limits}
+    world.environment = {"MEDIA_KEY": media.api_key}
+    async with world:
+        await media.fail(SPEECH, faults.Fault.slow(60))
+        await world.telegram.user_says("!say here in time")
+        answer = await world.telegram.wait_for_text(ALICE, EN.voice["failed"])
+        assert "here in time" in answer.text
+        assert EN.timed_out.partition("{")[0] not in answer.text
+        assert len([seen for seen in await world.telegram.bot_messages(ALICE) if "here in time" in seen.text]) == 1
 
 
 async def test_answers_are_spoken_where_somebody_asked_for_it(here: Here) -> None:

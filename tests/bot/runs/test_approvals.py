@@ -485,3 +485,14 @@ def test_every_language_has_every_word(texts: Texts) -> None:
     assert set(texts.approval_decided) == {str(each) for each in Decided}
     assert set(OPTIONS) | {"not_yours", "admins", "taken_back", "over"} == set(texts.approval_answers)
     assert set(texts.approval_exact_terms) == {ONCE, ADMINS}
+
+
+async def test_a_stop_tells_the_agent_that_nobody_waits_any_more(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        asks(c, "send it")
+        await c.say("send it")
+        await c.clock.advance(2)
+        assert c.harness.abandoned == []
+        await c.say("/stop")
+        await c.answered()
+        assert c.harness.abandoned == [c.harness.starts[0].ctx.run_id]

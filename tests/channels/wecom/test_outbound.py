@@ -14,6 +14,7 @@ from channels.message import Button, OutboundFile, OutboundMessage
 from channels.wecom.outbound import (
     BUTTONS_PER_CARD,
     FILE_AFTER_PARTS,
+    KEY_BYTES,
     MESSAGE_BYTES,
     ONLY_BUTTONS,
     PRESSED_KEY,
@@ -21,6 +22,7 @@ from channels.wecom.outbound import (
     Card,
     Pressed,
     WecomPart,
+    cards,
     layout,
     stream_text,
 )
@@ -127,6 +129,27 @@ def test_many_messages_come_as_a_file_as_well() -> None:
     assert not any(part.file for part in layout(OutboundMessage(text=text)))
 
 
+def test_buttons_that_stay_are_there_after_a_press_in_their_order() -> None:
+    row = tuple(Button(label=label, data=f"p:{number}", stays=True) for number, label in enumerate("ABC"))
+    (card,) = cards("What?", (row,))
+    card_json = card.to_json("t")
+    for label, left in (("B", ["A", "C"]), ("A", ["C"]), ("C", ["✓ C"])):
+        key = next(button["key"] for button in card_json["button_list"] if button["text"] == label)
+        pressed = Pressed.read(key)
+        assert pressed.data == f"p:{'ABC'.index(label)}"
+        card_json = pressed.card(f"{label} it is").to_json("t")
+        assert [button["text"] for button in card_json["button_list"]] == left
+        assert card_json["sub_title_text"] == f"{label} it is", "what came of earlier presses is not repeated"
+
+
+def test_where_their_keys_have_no_room_the_others_go() -> None:
+    row = tuple(Button(label=f"{number}" + "長" * 63, data=f"p:{number}", stays=True) for number in range(6))
+    (card,) = cards("長" * 100, (row,))
+    (first, *_) = card.to_json("t")["button_list"]
+    assert len(first["key"].encode()) <= KEY_BYTES
+    assert Pressed.read(first["key"]).others == ()
+
+
 def test_a_short_question_is_one_card() -> None:
     (part,) = layout(OutboundMessage(text="Delete **old.txt**?", status="waiting", buttons=BUTTONS))
     assert part.card == Card(text="Delete old.txt?\nwaiting", buttons=(("Yes", "p:0"), ("No", "p:1")))
@@ -163,9 +186,11 @@ def test_a_card_in_the_platforms_form() -> None:
 def test_a_pressed_button_says_what_its_card_becomes() -> None:
     pressed = Pressed.read('["p:1","No","Go?"]')
     assert pressed.data == "p:1"
-    assert pressed.card("noted") == Card(text="Go?\nnoted", buttons=(("✓ No", PRESSED_KEY),))
+    assert pressed.card("noted") == Card(text="Go?", note="noted", buttons=(("✓ No", PRESSED_KEY),))
+    assert pressed.card("noted").to_json("t")["main_title"] == {"title": "Go?"}
+    assert pressed.card("noted").to_json("t")["sub_title_text"] == "noted"
     assert Pressed.read("p:9").card("").buttons == (("✓ …", PRESSED_KEY),)
-    assert Pressed.read(f'["p:1","No","{ONLY_BUTTONS}"]').card("noted").text == "noted"
+    assert Pressed.read(f'["p:1","No","{ONLY_BUTTONS}"]').card("noted").to_json("t")["main_title"] == {"title": "noted"}
 
 
 @given(st.text(max_size=TEXT_CHARACTERS), st.text(max_size=64), st.text(max_size=16))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from bot.clock import SystemClock
 from harness.errors import ToolSetupError
 from harness.events import FailureKind
-from harness.media.config import ImageSettings
-from harness.media.services import ImageService, MediaFailure, Order, Painted, make_painter
+from harness.media import services
+from harness.media.config import ImageSettings, SpeechSettings
+from harness.media.services import ImageService, MediaFailure, Order, Painted, make_painter, make_speaker
 from tests.simulators.media import client as media_client
 from tests.simulators.media.client import GENERATE, MediaSimulator
 from tests.simulators.media.server import picture
@@ -112,3 +114,44 @@ async def test_a_class_of_the_operators_own_paints() -> None:
 def test_a_class_that_cannot_be_had_names_its_key(use: str) -> None:
     with pytest.raises(ToolSetupError, match=r"images\.use"):
         make_painter(ImageSettings(model="own", use=use), DIRECT, SystemClock())
+
+
+class OwnSpeaker:
+    def __init__(self, settings: SpeechSettings, route: Any) -> None:
+        self.settings = settings
+
+    async def say(self, text: str, voice: str, audio_format: str) -> bytes:
+        if text == "break":
+            raise RuntimeError("no voice")
+        if text == "wait":
+            await asyncio.Event().wait()
+        return f"{self.settings.model} {voice} {audio_format} {text}".encode()
+
+    async def close(self) -> None: ...
+
+
+async def test_a_class_of_the_operators_own_speaks_and_its_failures_are_the_services() -> None:
+    settings = SpeechSettings(model="own", use=f"{__name__}:OwnSpeaker", timeout=0.2)
+    speaker = make_speaker(settings, DIRECT, SystemClock())
+    assert await speaker.say("hello", "ann", "mp3") == b"own ann mp3 hello"
+    for text, kind in (("break", FailureKind.UNAVAILABLE), ("wait", FailureKind.TIMEOUT)):
+        with pytest.raises(MediaFailure) as caught:
+            await speaker.say(text, "ann", "mp3")
+        assert caught.value.kind is kind
+    await speaker.close()
+
+
+@pytest.mark.parametrize("use", ["no.such.module:Class", f"{__name__}:Nothing", f"{__name__}:OwnPainter"])
+def test_a_speaker_that_cannot_be_had_names_its_key(use: str) -> None:
+    with pytest.raises(ToolSetupError, match=r"speech\.use"):
+        make_speaker(SpeechSettings(model="own", use=use), DIRECT, SystemClock())
+
+
+async def test_an_answer_that_is_too_long_is_not_read_on(
+    media: MediaSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await painted(media, "sim-image")).content == picture("deer")
+    monkeypatch.setattr(services, "MOST_JSON", 100)  # in the place of 54 MB
+    with pytest.raises(MediaFailure) as caught:
+        await painted(media, "sim-image")
+    assert caught.value.kind is FailureKind.BAD_RESPONSE

@@ -1,7 +1,8 @@
 """A small agent that speaks the Agent Client Protocol with the real package: `python agent.py`.
 
 Its prompts are orders, a line each: `say WORDS`, `write FILE WORDS`, `ask WORDS` (permission, and tells the answer),
-`env NAME`, `wait` (until it is cancelled), `die CODE`.
+`env NAME`, `wait` (until cancelled), `die CODE`, `times` (that this session was prompted), `forget` (the session).
+What it asks with the word `always` can be allowed for good. Its sessions are files beside its folder.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from typing import Any
 from acp import (
     PROTOCOL_VERSION,
     InitializeResponse,
+    LoadSessionResponse,
     NewSessionResponse,
     PromptResponse,
+    RequestError,
     run_agent,
     start_tool_call,
     update_agent_message_text,
 )
-from acp.schema import PermissionOption, ToolCallUpdate
+from acp.schema import AgentCapabilities, PermissionOption, ToolCallUpdate
 
 
 class OrderedAgent:
@@ -34,13 +37,29 @@ class OrderedAgent:
         self._client = client
 
     async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:
-        return InitializeResponse(protocol_version=PROTOCOL_VERSION)
+        can = AgentCapabilities(load_session=True)
+        return InitializeResponse(protocol_version=PROTOCOL_VERSION, agent_capabilities=can)
 
     async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:
         self._folder = Path(cwd)
-        return NewSessionResponse(session_id="one")
+        session_id = f"session-{os.urandom(4).hex()}"
+        self._kept(session_id).write_text("")
+        return NewSessionResponse(session_id=session_id)
+
+    async def load_session(self, cwd: str, session_id: str, **_: Any) -> LoadSessionResponse:
+        self._folder = Path(cwd)
+        if not self._kept(session_id).exists():
+            raise RequestError.resource_not_found(session_id)
+        for line in self._kept(session_id).read_text().splitlines():
+            await self._say(session_id, f"before: {line}")
+        return LoadSessionResponse()
+
+    def _kept(self, session_id: str) -> Path:
+        return self._folder.parent / session_id
 
     async def prompt(self, prompt: list[Any], session_id: str, **_: Any) -> PromptResponse:
+        with self._kept(session_id).open("a") as kept:
+            print(prompt[0].text.replace("\n", " "), file=kept)
         for line in prompt[0].text.splitlines():
             order, _, rest = line.partition(" ")
             if not await self._done(session_id, order, rest):
@@ -64,10 +83,17 @@ class OrderedAgent:
                     PermissionOption(option_id="yes", name="Yes", kind="allow_once"),
                     PermissionOption(option_id="no", name="No", kind="reject_once"),
                 ]
+                if "always" in rest:
+                    options.append(PermissionOption(option_id="ever", name=f"Always {rest}", kind="allow_always"))
                 answer = await self._client.request_permission(session_id=session, tool_call=call, options=options)
                 await self._say(session, f"{rest}: {getattr(answer.outcome, 'option_id', 'cancelled')}.")
             case "env":
                 await self._say(session, f"{rest} is {os.environ.get(rest, 'not there')}.")
+            case "times":
+                told = self._kept(session).read_text().splitlines()
+                await self._say(session, f"{len(told)} time(s), first: {told[0]}.")
+            case "forget":
+                self._kept(session).unlink()
             case "wait":
                 await self._say(session, "waiting")
                 await self._cancelled.wait()
