@@ -211,7 +211,7 @@ class Texts:
     models_thinks: str
     skills: Mapping[str, str]  # {count} {name} {names} {detail} {place}; see bot/commands/skills.py
     research: Mapping[str, str]  # what harness/research says, and bot/commands/research.py
-    memory: Mapping[str, str]  # {number} {numbers} {text} {date} {count} {words}
+    memory: Mapping[str, str]  # {number} {numbers} {text} {date} {count} {words} {agent}
     memory_category: Mapping[str, str]  # keys: harness.memory.model.CATEGORIES
     memory_summary: Mapping[str, str]  # keys: harness.memory.model.SUMMARIES
     knowledge: Mapping[
