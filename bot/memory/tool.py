@@ -86,7 +86,7 @@ def _named(stored: StoredMemory) -> str:
 
 
 def _key(stored: StoredMemory) -> str:
-    """As _named, with the hashed key of the owner."""
+    """What lists call it, which says nothing of its owner: `HASH`, `HASH/support`."""
     hashed = folder_name(stored.owner)[:KEY]
     return f"{hashed}/{stored.agent}" if stored.agent else hashed
 
