@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.settings.load import agents_of
-from harness.agents.profiles import DEFAULT, AgentDefinition
+from harness.agents.profiles import DEFAULT, OWN, AgentDefinition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,10 +71,13 @@ class AgentChoices:
             return chosen
         return self._by_account.get(row.account, DEFAULT)
 
-    def remember(self, agent: str) -> bool:
-        """Whether the agent of that name has a memory; one that is gone is the plain one."""
-        known = self.definitions.get(agent) or self.definitions.get(DEFAULT)
-        return known is None or known.settings.features.memory
+    def memory_of(self, agent: str) -> str | None:
+        """The agent's own memory by its name, "" for the one that agents share, None: it has none. An agent that is
+        gone is the plain one."""
+        known = self.definitions.get(agent) or self.definitions.get(DEFAULT) or AgentDefinition()
+        if known.settings.features.memory == OWN:
+            return known.name
+        return "" if known.settings.features.memory else None
 
     def answering(self, row: ConversationRow | None) -> tuple[str, str]:
         """(model, agent). row: None for a conversation that is not stored yet."""

@@ -1,4 +1,5 @@
 """/memory: what is remembered of a person, in their own chat, or of a group, in the group; never the one in the other.
+Where the agent at work keeps a memory for itself it is that one, and the answer says so.
 
 What a person says here counts at once and against what is being learnt meanwhile (MemoryKeeper). In a group everybody
 may look, and who may control the conversation changes.
@@ -10,7 +11,7 @@ import json
 import re
 import secrets
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bot.commands.group import ButtonKind, log_act
 from bot.control.actions import Action
@@ -25,6 +26,7 @@ from harness.memory.store import MemoryUnavailable, NotKept
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from bot.agents.profiles import AgentChoices
     from bot.commands.group import Answers, CommandHandler
     from bot.conversations.actor import Conversation
     from bot.delivery.presented import Presented
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from channels.base import Clock
     from harness.memory.model import Memory
 
-    Verb = Callable[["Conversation", "Call", str, str], Awaitable[None]]
+    Verb = Callable[["Conversation", "Call", "Which", str], Awaitable[None]]
 
 FORGET = "memory"
 LIFE = timedelta(hours=1)
@@ -46,13 +48,28 @@ TYPES = {"memory.md": "text/markdown", "memory.json": "application/json"}
 NUMBERS = re.compile(r"\d{1,4}(?:[\s,;、，]+\d{1,4})*")
 
 
+class Which(NamedTuple):
+    """A memory: whose it is, and the agent that keeps it for itself, "" for the one that agents share."""
+
+    owner: str
+    agent: str = ""
+
+
 class MemoryCommands:
-    """files: keeps those of an export until they are delivered."""
+    """agents: tells which one answers in the conversation, since it may have a memory of its own. files: keeps those of
+    an export until they are delivered."""
 
     def __init__(
-        self, answers: Answers, book: MemoryKeeper, store: RetryingStore, files: Presented, clock: Clock
+        self,
+        answers: Answers,
+        book: MemoryKeeper,
+        store: RetryingStore,
+        files: Presented,
+        agents: AgentChoices,
+        clock: Clock,
     ) -> None:
         self._answers = answers
+        self._agents = agents
         self._book = book
         self._store = store
         self._files = files
@@ -81,26 +98,28 @@ class MemoryCommands:
             return await self._say(call, say["usage"])
         if verb in CHANGING and not call.may_control:
             return await self._answers.say(call, call.texts.not_allowed, "not allowed")
-        owner = (await conversation.row(call.message)).owner
+        row = await conversation.row(call.message)
+        which = Which(row.owner, self._agents.memory_of(self._agents.agent_of(row)) or "")
         try:
-            await self._verbs[verb](conversation, call, owner, rest.strip() if verb not in ("on", "off") else verb)
+            await self._verbs[verb](conversation, call, which, rest.strip() if verb not in ("on", "off") else verb)
         except MemoryUnavailable:
             await self._say(call, say["unavailable"])
 
     # To look.
 
-    async def _show(self, conversation: Conversation, call: Call, owner: str, rest: str) -> None:
-        say, memory = call.texts.memory, await self._book.show(owner)
+    async def _show(self, conversation: Conversation, call: Call, which: Which, rest: str) -> None:
+        say, memory = call.texts.memory, await self._book.show(*which)
         items = memory_page.items_of(memory, call.texts)
-        off = [say["is_off"]] if (await self._book.state(owner)).off else []
+        off = [say["is_off"]] if (await self._book.state(which.owner)).off else []
         if not items:
-            return await self._say(call, "\n\n".join([say[_kind("empty", call)], *off]))
-        text = "\n\n".join([say[_kind("head", call)], memory_page.listed(items, _numbered(items), call.texts), *off])
+            return await self._say(call, "\n\n".join([say[_kind("empty", call)], *_note(call, which), *off]))
+        listed = memory_page.listed(items, _numbered(items), call.texts)
+        text = "\n\n".join([say[_kind("head", call)], *_note(call, which), listed, *off])
         keys = [item.key for item in items]
-        await self._with_numbers(conversation, call, owner, keys, f"{text}\n\n{say['hint']}")
+        await self._with_numbers(conversation, call, which, keys, f"{text}\n\n{say['hint']}")
 
-    async def _search(self, conversation: Conversation, call: Call, owner: str, words: str) -> None:
-        say, memory = call.texts.memory, await self._book.show(owner)
+    async def _search(self, conversation: Conversation, call: Call, which: Which, words: str) -> None:
+        say, memory = call.texts.memory, await self._book.show(*which)
         items = memory_page.items_of(memory, call.texts)
         found = memory_page.found(items, words)
         if not words:
@@ -108,29 +127,29 @@ class MemoryCommands:
         if not found:
             return await self._say(call, say["found_none"].format(words=memory_page.asked(words)))
         head = say["found"].format(words=memory_page.asked(words))
-        text = f"{head}\n\n{memory_page.listed(found, _numbered(items), call.texts)}"
-        await self._with_numbers(conversation, call, owner, [item.key for item in items], text)
+        text = "\n\n".join([head, *_note(call, which), memory_page.listed(found, _numbered(items), call.texts)])
+        await self._with_numbers(conversation, call, which, [item.key for item in items], text)
 
-    async def _export(self, conversation: Conversation, call: Call, owner: str, rest: str) -> None:
-        say, memory = call.texts.memory, await self._book.show(owner)
+    async def _export(self, conversation: Conversation, call: Call, which: Which, rest: str) -> None:
+        say, memory = call.texts.memory, await self._book.show(*which)
         if memory.is_empty:
-            return await self._say(call, say[_kind("empty", call)])
+            return await self._say(call, "\n\n".join([say[_kind("empty", call)], *_note(call, which)]))
         readable = memory_page.as_markdown(memory, say[_kind("head", call)], call.texts)
         contents = {"memory.md": readable, "memory.json": memory.to_json()}
         async with self._files.written(f"event:{call.event_id}", contents, TYPES, instead=readable) as files:
-            message = OutboundMessage(text=say["exported"], files=files, final=True)
+            message = OutboundMessage(text="\n\n".join([say["exported"], *_note(call, which)]), files=files, final=True)
             await self._answers.show(call, message, "/memory export")
 
     # To change.
 
-    async def _forget(self, conversation: Conversation, call: Call, owner: str, rest: str) -> None:
+    async def _forget(self, conversation: Conversation, call: Call, which: Which, rest: str) -> None:
         if rest.lower() == "all":
-            return await self._ask(conversation, call, owner)
+            return await self._ask(conversation, call, which)
         if NUMBERS.fullmatch(rest) is None:
             return await self._say(call, call.texts.memory["usage"])
-        memory = await self._book.show(owner)
+        memory = await self._book.show(*which)
         numbers = sorted({int(number) for number in re.findall(r"\d+", rest)})
-        keys = await self._keys(conversation, call, owner, memory)
+        keys = await self._keys(conversation, call, which, memory)
         wrong = next((number for number in numbers if not 1 <= number <= len(keys)), None)
         if wrong is not None:
             return await self._say(call, call.texts.memory["unknown_number"].format(number=wrong))
@@ -138,59 +157,59 @@ class MemoryCommands:
         chosen = {number: keys[number - 1] for number in numbers if keys[number - 1] in there}
         if not chosen:
             return await self._say(call, call.texts.memory["gone"])
-        await self._book.forget(owner, list(chosen.values()))
+        await self._book.forget(which.owner, list(chosen.values()), which.agent)
         log_act(Action.MEMORY_FORGET, call, conversation)
         text = call.texts.memory["forgotten"].format(numbers=", ".join(map(str, chosen)))
-        await self._with_numbers(conversation, call, owner, keys, text)
+        await self._with_numbers(conversation, call, which, keys, text)
 
-    async def _edit(self, conversation: Conversation, call: Call, owner: str, rest: str) -> None:
+    async def _edit(self, conversation: Conversation, call: Call, which: Which, rest: str) -> None:
         number, _, text = rest.partition(" ")
         if not (number.isdecimal() and len(number) < 5 and text.strip()):
             return await self._say(call, call.texts.memory["usage"])
-        keys = await self._keys(conversation, call, owner, await self._book.show(owner))
+        keys = await self._keys(conversation, call, which, await self._book.show(*which))
         if not 1 <= int(number) <= len(keys):
             return await self._say(call, call.texts.memory["unknown_number"].format(number=int(number)))
         if has_secret(text):
             return await self._say(call, call.texts.memory["secret"])
         try:
-            fact = await self._book.edit(owner, keys[int(number) - 1], text, call.person)
+            fact = await self._book.edit(which.owner, keys[int(number) - 1], text, call.person, which.agent)
         except NotKept:
             return await self._say(call, call.texts.memory["not_kept"])
         if fact is None:
             return await self._say(call, call.texts.memory["gone"])
         log_act(Action.MEMORY_EDIT, call, conversation)
         done = call.texts.memory["edited"].format(number=int(number), text=plain(fact.content))
-        await self._with_numbers(conversation, call, owner, keys, done)
+        await self._with_numbers(conversation, call, which, keys, done)
 
-    async def _add(self, conversation: Conversation, call: Call, owner: str, text: str) -> None:
+    async def _add(self, conversation: Conversation, call: Call, which: Which, text: str) -> None:
         say = call.texts.memory
         if not text:
             return await self._say(call, say["usage"])
         if has_secret(text):
             return await self._say(call, say["secret"])
-        if (await self._book.state(owner)).off:
+        if (await self._book.state(which.owner)).off:
             return await self._say(call, say["add_while_off"])
         try:
-            fact = await self._book.add(owner, f"event:{call.event_id}", text, call.person)
+            fact = await self._book.add(which.owner, f"event:{call.event_id}", text, call.person, which.agent)
         except NotKept:
             return await self._say(call, say["not_kept"])
         log_act(Action.MEMORY_ADD, call, conversation)
-        await self._say(call, say["added"].format(text=plain(fact.content)))
+        await self._say(call, "\n\n".join([say["added"].format(text=plain(fact.content)), *_note(call, which)]))
 
-    async def _switch(self, conversation: Conversation, call: Call, owner: str, verb: str) -> None:
-        await self._book.set_enabled(owner, verb == "on")
+    async def _switch(self, conversation: Conversation, call: Call, which: Which, verb: str) -> None:
+        await self._book.set_enabled(which.owner, verb == "on")
         log_act(Action.MEMORY_ON if verb == "on" else Action.MEMORY_OFF, call, conversation)
         await self._say(call, call.texts.memory[verb])
 
     # Everything at once, when the one who asks has said so twice.
 
-    async def _ask(self, conversation: Conversation, call: Call, owner: str) -> None:
-        say, memory, now = call.texts.memory, await self._book.show(owner), self._clock.now()
+    async def _ask(self, conversation: Conversation, call: Call, which: Which) -> None:
+        say, memory, now = call.texts.memory, await self._book.show(*which), self._clock.now()
         prompt = question(
-            FORGET, secrets.token_hex(8), conversation.key, {"owner": owner}, now, life=LIFE, who=call.person
+            FORGET, secrets.token_hex(8), conversation.key, which._asdict(), now, life=LIFE, who=call.person
         )
         buttons = row_of(prompt.id, say["button_forget"], say["button_keep"])
-        text = say[_kind("ask_all", call)].format(count=len(memory.facts))
+        text = "\n\n".join([say[_kind("ask_all", call)].format(count=len(memory.facts)), *_note(call, which)])
         asked = OutboundMessage(text=text, buttons=(buttons,), final=True)
         await self._answers.show(call, asked, "/memory forget all", also=lambda tx: prompts.create(tx, prompt))
 
@@ -203,13 +222,14 @@ class MemoryCommands:
         if not await self._open_to(conversation, prompt, press):
             await self._answers.nothing(press.event_id, "not allowed")
             return press.texts.not_yours
-        if row is None or row.owner != json.loads(prompt.options)["owner"]:
+        which = Which(**json.loads(prompt.options))
+        if row is None or row.owner != which.owner:
             await self._answers.nothing(press.event_id, "expired")
             return press.texts.button_expired
         text = say["stays"]
         if press.option == YES:
             try:
-                text = say["all_gone"].format(count=(await self._book.forget_all(row.owner)).facts)
+                text = say["all_gone"].format(count=(await self._book.forget_all(*which)).facts)
                 log_act(Action.MEMORY_FORGET, press, conversation, what="all")
             except MemoryUnavailable:
                 await self._answers.nothing(press.event_id, "memory unavailable")
@@ -225,19 +245,19 @@ class MemoryCommands:
 
     # Numbers.
 
-    async def _keys(self, conversation: Conversation, call: Call, owner: str, memory: Memory) -> list[str]:
+    async def _keys(self, conversation: Conversation, call: Call, which: Which, memory: Memory) -> list[str]:
         """What the numbers stand for: the list that was shown last, else the one that would be shown now."""
-        shown = await self._store.read(lambda tx: memories.listed_facts(tx, conversation.key, owner))
+        shown = await self._store.read(lambda tx: memories.listed_facts(tx, conversation.key, *which))
         return [item.key for item in memory_page.items_of(memory, call.texts)] if shown is None else shown
 
     async def _with_numbers(
-        self, conversation: Conversation, call: Call, owner: str, keys: Sequence[str], text: str
+        self, conversation: Conversation, call: Call, which: Which, keys: Sequence[str], text: str
     ) -> None:
         """An answer behind which the numbers stand for these: those of the list that people see, also when something
         of it is forgotten, until the next list."""
-        now = self._clock.now()
+        now, (owner, agent) = self._clock.now(), which
         await self._answers.say(
-            call, text, "/memory", also=lambda tx: memories.record_list(tx, conversation.key, owner, keys, now)
+            call, text, "/memory", also=lambda tx: memories.record_list(tx, conversation.key, owner, keys, now, agent)
         )
 
     async def _say(self, call: Call, text: str) -> None:
@@ -251,6 +271,11 @@ def _in_group(call: Call) -> bool:
 def _kind(name: str, call: Call) -> str:
     """The key of a sentence that differs between a person's own chat and a group."""
     return f"{name}_group" if _in_group(call) else name
+
+
+def _note(call: Call, which: Which) -> list[str]:
+    """What is said of a memory that the agent keeps for itself."""
+    return [call.texts.memory["own"].format(agent=which.agent)] if which.agent else []
 
 
 def _numbered(items: Sequence[Item]) -> dict[str, int]:

@@ -133,7 +133,7 @@ class SkillCommands:
         words, document = call.texts.skills, skill.document
         state = "disabled_state" if name in self._service.disabled else OFF if name in row.skills_off else ON
         facts = [
-            words["place"].format(place=words[skill.origin]),
+            words["place"].format(place=words[skill.origin] + (f" (`{skill.place}`)" if "/" in skill.place else "")),
             words["state"].format(state=words[state]),
             *([words["version"].format(version=plain(document.version))] if document.version else []),
             *([words["author"].format(author=plain(document.author))] if document.author else []),

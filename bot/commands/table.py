@@ -91,7 +91,7 @@ def make_commands(
             model_commands(answers, agents, clock),
             agent_commands(answers, agents, clock),
             SkillCommands(answers, ports.skills, agents.agent_of),
-            MemoryCommands(answers, memory, store, pictures, clock),
+            MemoryCommands(answers, memory, store, pictures, agents, clock),
             TimezoneCommands(answers, clock, spending.days),
             SwitchCommands(answers, ports.speaking),
             ReminderCommands(answers, schedules, clock, spending.days),

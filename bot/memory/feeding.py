@@ -38,18 +38,18 @@ _WORDS_END = re.compile(r"[\s\u3000-\u9fff\uff00-\uffef]")
 
 
 class Feeding:
-    """queued: told, after the commit, that there may be something to learn. remembers: whether the agent of that name
-    has a memory."""
+    """queued: told, after the commit, that there may be something to learn. memory_of: see
+    AgentChoices."""
 
     def __init__(
         self,
         settings: MemorySettings,
         clock: Clock,
         queued: Callable[[], None],
-        remembers: Callable[[str], bool] = lambda agent: True,
+        memory_of: Callable[[str], str | None] = lambda agent: "",
     ) -> None:
         self.settings = settings
-        self._remembers = remembers
+        self._memory_of = memory_of
         self._clock = clock
         self._queued = queued
 
@@ -91,7 +91,7 @@ class Feeding:
         worked = row.attempt > 0 and ending.detail not in TAKEN_BACK
         person = context.speaker.is_person and not context.schedule
         covered = self.settings.groups or not context.is_group
-        return worked and person and covered and self._remembers(context.agent)
+        return worked and person and covered and self._memory_of(context.agent) is not None
 
     @property
     def _quiet(self) -> timedelta:
@@ -107,6 +107,7 @@ class Feeding:
             exchange=to_json(EXCHANGE, exchange),
             queued_at=now,
             due_at=now + self._quiet,
+            agent=self._memory_of(row.context.agent) or None,
         )
 
 

@@ -175,13 +175,22 @@ class Forgotten:
 
 
 class MemoryKeeper:
-    """kept: where the memories are. All methods raise MemoryUnavailable when that cannot be read or written."""
+    """kept: where the memories are. memory_of: whose own memory the agent of that name has, see AgentChoices; "" in
+    `agent` names the one that agents share. What an owner decides (on or off, what was forgotten) holds for all of
+    theirs. All methods raise MemoryUnavailable when that cannot be read or written."""
 
-    def __init__(self, kept: MemoryStore, store: RetryingStore | Store, settings: MemorySettings) -> None:
+    def __init__(
+        self,
+        kept: MemoryStore,
+        store: RetryingStore | Store,
+        settings: MemorySettings,
+        memory_of: Callable[[str], str | None] = lambda agent: "",
+    ) -> None:
         self._kept = kept
         self._store = store
         self._clock = store.clock
         self.settings = settings
+        self._memory_of = memory_of
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._states = OwnerStates(store)
 
@@ -189,9 +198,10 @@ class MemoryKeeper:
 
     async def recalled(self, ctx: RunContext) -> Recalled:
         """See harness.memory.store.Memories."""
-        state = await self.state(ctx.owner)
-        known = Memory() if state.off or not self.covers(is_group=ctx.is_group) else await self.show(ctx.owner)
-        return Recalled(memory=known, changed=state.changed)
+        state, agent = await self.state(ctx.owner), self._memory_of(ctx.agent) or ""
+        covered = self.covers(is_group=ctx.is_group) and not state.off
+        known = await self.show(ctx.owner, agent) if covered else Memory()
+        return Recalled(memory=known, changed=state.changed, agent=agent)
 
     async def remember(self, ctx: RunContext, call: str, content: str, category: Category) -> Fact:
         """See harness.memory.store.Memories."""
@@ -213,7 +223,7 @@ class MemoryKeeper:
                 source=ctx.run_id,
                 said_by=ctx.speaker.id if ctx.speaker.is_person else "",
             )
-            return await self._keep(ctx.owner, proposed)
+            return await self._keep(ctx.owner, self._memory_of(ctx.agent) or "", proposed)
 
     def covers(self, *, is_group: bool) -> bool:
         """Whether there is a memory in such a chat at all."""
@@ -221,62 +231,70 @@ class MemoryKeeper:
 
     # For people.
 
-    async def show(self, owner: str) -> Memory:
+    async def show(self, owner: str, agent: str = "") -> Memory:
         """What is remembered, whether it is on or off."""
-        return await self._kept.load(owner)
+        return await self._kept.load(owner, agent)
+
+    async def agents_with(self, owner: str) -> list[str]:
+        """Which agents have something in a memory of their own of that owner."""
+        return [stored.agent for stored in await self._kept.owners(owner) if stored.agent]
 
     async def state(self, owner: str) -> OwnerState:
         """Whether it is off, and what else persons decided of it."""
         return await self._states.of(owner)
 
-    async def forget(self, owner: str, items: Sequence[str]) -> None:
+    async def forget(self, owner: str, items: Sequence[str], agent: str = "") -> None:
         """Forget these facts (ids) and summaries (names). What was said before and is not learnt yet is not learnt any
         more either: it could bring them back."""
         async with self._lock(owner):
             await self._states.decide(owner, partial(memories.drop_turns_for, owner=owner), forgets=True)
-            await self._change(owner, lambda memory: without_items(memory, items), forgets=True)
+            await self._change(owner, agent, lambda memory: without_items(memory, items), forgets=True)
 
-    async def forget_all(self, owner: str) -> Forgotten:
-        """Forget everything of an owner: what is remembered, and what was said and is not learnt yet."""
+    async def forget_all(self, owner: str, agent: str = "") -> Forgotten:
+        """Forget everything in one memory of an owner, and what was said and is not learnt yet."""
         async with self._lock(owner):
             turns = await self._states.decide(owner, partial(memories.drop_turns_for, owner=owner), forgets=True)
-            known = await self._kept.load(owner)
-            await self._kept.delete(owner)
+            known = await self._kept.load(owner, agent)
+            await self._kept.delete(owner, agent)
         facts = len(known.facts)
-        log.info("the memory %s was forgotten: %d facts, %d turns", folder_name(owner), facts, turns)
+        log.info("the memory %s was forgotten: %d facts, %d turns", hashed(owner, agent), facts, turns)
         return Forgotten(facts, turns, summaries=summaries(known) != summaries(Memory()))
 
-    async def forget_person(self, group_owner: str, person: str) -> Forgotten:
-        """Forget what a group's memory has of one person (`account:native id`): facts that rest on their words, turns
-        of theirs that are not learnt yet, and the summaries, in which nobody can tell whose words they are; these are
-        written again from what the others say."""
+    async def forget_person(self, group_owner: str, person: str, agent: str = "") -> Forgotten:
+        """Forget what a memory of a group has of one person (`account:native id`): facts that rest on their words,
+        turns of theirs that are not learnt yet, and the summaries, in which nobody can tell whose words they are; these
+        are written again from what the others say."""
         async with self._lock(person):
             await self._states.decide(person, forgets=True)
         async with self._lock(group_owner):
             drop = partial(memories.drop_turns_of, owner=group_owner, speaker=person)
             turns = await self._states.decide(group_owner, drop)
-            known = await self._kept.load(group_owner)
+            known = await self._kept.load(group_owner, agent)
             left = without_person(known, person)
-            await self._change(group_owner, lambda _: left, forgets=True)
+            await self._change(group_owner, agent, lambda _: left, forgets=True)
         facts = len(known.facts) - len(left.facts)
         return Forgotten(facts, turns, summaries=summaries(known) != summaries(left))
 
     async def forget_everywhere(self, person: str) -> int:
-        """Forget the person's own memory, and what groups of the account have of them; returns how many facts that
-        were."""
+        """Forget all memories of the person, those of agents too, and what groups of the account have of them; returns
+        how many facts that were."""
         account = person.partition(":")[0]
         facts = (await self.forget_all(person)).facts
-        spoke_in = await self._store.read(lambda tx: memories.groups_of(tx, person))
-        groups = spoke_in | {
-            stored.owner
-            for stored in await self._kept.owners()
-            if stored.owner.startswith(f"{account}:") and _rests_on(await self._kept.load(stored.owner), person)
-        }
-        for owner in sorted(groups - {person}):
-            facts += (await self.forget_person(owner, person)).facts
+        groups = {(owner, "") for owner in await self._store.read(lambda tx: memories.groups_of(tx, person))}
+        spoke_in = {owner for owner, _ in groups}
+        for stored in await self._kept.owners():
+            owner, agent = stored.owner, stored.agent
+            if owner == person:
+                facts += (await self.forget_all(person, agent)).facts
+            elif owner in spoke_in or (
+                owner.startswith(f"{account}:") and _rests_on(await self._kept.load(owner, agent), person)
+            ):
+                groups.add((owner, agent))
+        for owner, agent in sorted(groups):
+            facts += (await self.forget_person(owner, person, agent)).facts
         return facts
 
-    async def add(self, owner: str, key: str, text: str, person: str) -> Fact:
+    async def add(self, owner: str, key: str, text: str, person: str, agent: str = "") -> Fact:
         """Remember what a person wrote for it. key: names the event that asks for it, which is heard once. Raises
         NotKept."""
         proposed = Proposed(
@@ -290,17 +308,18 @@ class MemoryKeeper:
         async with self._lock(owner):
             if (await self.state(owner)).off:
                 raise NotKept("The memory is turned off.")
-            fact = await self._keep(owner, proposed)
+            fact = await self._keep(owner, agent, proposed)
             await self._states.decide(owner)
         return fact
 
-    async def edit(self, owner: str, fact_id: str, text: str, person: str) -> Fact | None:
+    async def edit(self, owner: str, fact_id: str, text: str, person: str, agent: str = "") -> Fact | None:
         """Let a fact say something else; None when it is not there any more. Raises NotKept. What is being learnt of
         earlier turns does not change it back."""
         async with self._lock(owner):
-            changed, fact = edited(await self._kept.load(owner), fact_id, text, person, self._clock.now())
+            known = await self._kept.load(owner, agent)
+            changed, fact = edited(known, fact_id, text, person, self._clock.now())
             if fact is not None:
-                await self._change(owner, lambda _: changed)
+                await self._change(owner, agent, lambda _: changed)
                 await self._states.decide(owner)
         return fact
 
@@ -315,7 +334,7 @@ class MemoryKeeper:
 
     # For the updater.
 
-    async def learn(self, owner: str, turns: Sequence[int], base: Memory, changes: Changes) -> bool:
+    async def learn(self, owner: str, turns: Sequence[int], base: Memory, changes: Changes, agent: str = "") -> bool:
         """Put what was learnt of these queued turns into the memory, and take them off the queue. base: what the
         updater had read. False when a person had them dropped meanwhile: then nothing of it is kept."""
         async with self._lock(owner):
@@ -324,7 +343,7 @@ class MemoryKeeper:
                 return False
             now = self._clock.now()
             await self._change(
-                owner, lambda memory: merged(memory, after_person(changes, base, memory), self.settings, now)
+                owner, agent, lambda memory: merged(memory, after_person(changes, base, memory), self.settings, now)
             )
             await self._store.write(lambda tx: memories.drop_turns(tx, turns))
         return True
@@ -335,13 +354,13 @@ class MemoryKeeper:
         """Owners who have a memory; not what is in it."""
         return await self._kept.owners()
 
-    async def move(self, old: str, new: str) -> None:
+    async def move(self, old: str, new: str, agent: str = "") -> None:
         """An owner has another id. A memory that exists under the new one already gives way."""
         async with self._lock(old), self._lock(new):
-            memory = await self._kept.load(old)
+            memory = await self._kept.load(old, agent)
             if not memory.is_empty:
-                await self._kept.save(new, memory)
-            await self._kept.delete(old)
+                await self._kept.save(new, memory, agent)
+            await self._kept.delete(old, agent)
         self._states.clear()
 
     async def chat_moved(self, account: str, old_chat: str, new_chat: str) -> None:
@@ -349,7 +368,7 @@ class MemoryKeeper:
         for stored in await self._kept.owners():
             key = moved_key(stored.owner, account, old_chat, new_chat)
             if key is not None and key != stored.owner:
-                await self.move(stored.owner, key)
+                await self.move(stored.owner, key, stored.agent)
 
     async def prune(self) -> int:
         """Forget memories that nothing was written into for `keep_days`; returns how many."""
@@ -359,7 +378,7 @@ class MemoryKeeper:
         gone = 0
         for stored in await self._kept.owners():
             if stored.updated_at is not None and stored.updated_at < before:
-                await self.forget_all(stored.owner)
+                await self.forget_all(stored.owner, stored.agent)
                 gone += 1
         return gone
 
@@ -368,7 +387,7 @@ class MemoryKeeper:
     def _lock(self, owner: str) -> asyncio.Lock:
         return self._locks.setdefault(owner, asyncio.Lock())
 
-    async def _keep(self, owner: str, proposed: Proposed) -> Fact:
+    async def _keep(self, owner: str, agent: str, proposed: Proposed) -> Fact:
         kept: list[Fact] = []
 
         def change(memory: Memory) -> Memory:
@@ -376,21 +395,28 @@ class MemoryKeeper:
             kept.append(fact)
             return changed
 
-        await self._change(owner, change)
+        await self._change(owner, agent, change)
         return kept[0]
 
-    async def _change(self, owner: str, change: Callable[[Memory], Memory], *, forgets: bool = False) -> None:
+    async def _change(
+        self, owner: str, agent: str, change: Callable[[Memory], Memory], *, forgets: bool = False
+    ) -> None:
         """Write what `change` makes of the memory, if it is another. forgets: the last good copy is not to hold what is
         gone either."""
-        known = await self._kept.load(owner)
+        known = await self._kept.load(owner, agent)
         changed = change(known)
         if changed.is_empty:
-            await self._kept.delete(owner)
+            await self._kept.delete(owner, agent)
         elif changed != known or forgets:
             changed = changed.model_copy(update={"last_updated": self._clock.now()})
-            await self._kept.save(owner, changed)
+            await self._kept.save(owner, changed, agent)
             if forgets:
-                await self._kept.save(owner, changed)
+                await self._kept.save(owner, changed, agent)
+
+
+def hashed(owner: str, agent: str = "") -> str:
+    """The name of a memory in logs, which says of nobody who they are."""
+    return f"{folder_name(owner)}/{agent}" if agent else folder_name(owner)
 
 
 def _rests_on(memory: Memory, person: str) -> bool:
@@ -418,7 +444,7 @@ async def rename_owners(kept: MemoryStore, old: str, new: str) -> None:
 
     for stored in await kept.owners():
         if stored.owner.startswith(f"{old}:"):
-            memory = await kept.load(stored.owner)
+            memory = await kept.load(stored.owner, stored.agent)
             facts = tuple(fact.model_copy(update={"said_by": renamed(fact.said_by)}) for fact in memory.facts)
-            await kept.save(renamed(stored.owner), memory.model_copy(update={"facts": facts}))
-            await kept.delete(stored.owner)
+            await kept.save(renamed(stored.owner), memory.model_copy(update={"facts": facts}), stored.agent)
+            await kept.delete(stored.owner, stored.agent)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from bot.memory.feeding import Feeding
-from bot.memory.keeper import MemoryKeeper
+from bot.memory.keeper import MemoryKeeper, hashed
 from bot.memory.tool import MemoryTool
 from bot.runs.endings import NO_AFTERMATH
 from bot.store import memories
@@ -90,7 +90,7 @@ class MemoryParts:
         self._settings = settings.memory
         self._store = store
         self._clock = clock
-        self.book = MemoryKeeper(kept, store, settings.memory)
+        self.book = MemoryKeeper(kept, store, settings.memory, agents.memory_of)
         self.tool = MemoryTool(self.book)
         self.service = MemoryService(
             self.book,
@@ -102,7 +102,7 @@ class MemoryParts:
             tasks=tasks,
             quiet=settings.memory.debounce_seconds,
         )
-        self._feeding = Feeding(settings.memory, clock, self.service.queued, agents.remember)
+        self._feeding = Feeding(settings.memory, clock, self.service.queued, agents.memory_of)
 
     def adopt(self, settings: MemorySettings) -> None:
         """Remember by other settings from now on; where memories are kept stays as it is."""
@@ -220,7 +220,7 @@ class MemoryService:
     # One update.
 
     async def _update(self, owner: str) -> None:
-        turns = _of_one_model(await self._store.read(lambda tx: memories.first_turns(tx, owner)))
+        turns = _learnt_together(await self._store.read(lambda tx: memories.first_turns(tx, owner)))
         try:
             if turns:
                 await self._learn(owner, turns)
@@ -237,10 +237,11 @@ class MemoryService:
 
     async def _learn(self, owner: str, turns: Sequence[QueuedTurn]) -> None:
         last, now = turns[-1], self._clock.now()
+        agent = last.agent or ""
         payer = Payer(last.conversation, last.speaker, thread_id=last.thread_id)
         if await self._budgets.refusal(payer, texts_for(DEFAULT)) is not None:
             return await self._postpone(turns, now + WITHOUT_BUDGET, last.tries)
-        base, exchanges = await self._book.show(owner), _exchanges(turns)
+        base, exchanges = await self._book.show(owner, agent), _exchanges(turns)
         if exchanges:
             updated = await (await self._harness()).remember(base, exchanges)
             if updated is None:
@@ -248,8 +249,8 @@ class MemoryService:
             await self._charge(updated, payer)
             if updated.trouble:
                 return await self._failed(turns, updated.trouble, TRIES_OF_UNREADABLE)
-            kept = await self._book.learn(owner, [turn.id for turn in turns], base, updated.changes)
-            name, runs = folder_name(owner), ", ".join(turn.run_id for turn in turns)
+            kept = await self._book.learn(owner, [turn.id for turn in turns], base, updated.changes, agent)
+            name, runs = hashed(owner, agent), ", ".join(turn.run_id for turn in turns)
             if kept:
                 log.info("the memory %s was updated after run(s) %s", name, runs)
             else:
@@ -266,7 +267,7 @@ class MemoryService:
     async def _failed(self, turns: Sequence[QueuedTurn], why: str, most: int = TRIES) -> None:
         """Try again later, each time after twice as long; after `most` tries give up."""
         tries = max(turn.tries for turn in turns) + 1
-        name = folder_name(turns[0].owner)
+        name = hashed(turns[0].owner, turns[0].agent or "")
         if tries >= most:
             log.warning(
                 "%d turn(s) were not learnt for the memory %s, after %d tries: %s", len(turns), name, tries, why
@@ -285,10 +286,11 @@ class MemoryService:
         await self._store.write(lambda tx: memories.drop_turns(tx, ids))
 
 
-def _of_one_model(turns: Sequence[QueuedTurn]) -> Sequence[QueuedTurn]:
-    """The first of them that may be learnt from together: another model's turns wait for a call of their own."""
-    models = [_model_of(turn) for turn in turns]
-    return turns[: next((place for place, model in enumerate(models) if model != models[0]), len(turns))]
+def _learnt_together(turns: Sequence[QueuedTurn]) -> Sequence[QueuedTurn]:
+    """The first of them that may be learnt from together: turns of another model, or for another memory, wait for a
+    call of their own."""
+    kinds = [(_model_of(turn), turn.agent) for turn in turns]
+    return turns[: next((place for place, kind in enumerate(kinds) if kind != kinds[0]), len(turns))]
 
 
 def _model_of(turn: QueuedTurn) -> str:

@@ -40,7 +40,7 @@ class MemoryTool:
         """An operation of the control socket: {"do", "key"} to {"text", "done"}, of the list "data" too."""
         try:
             if request.get("do") == "list":
-                known = sorted(await self._book.owners(), key=lambda each: folder_name(each.owner))
+                known = sorted(await self._book.owners(), key=_key)
                 return {"text": _table(known), "data": [_facts(stored) for stored in known], "done": True}
             text, done = await self._answer(str(request.get("do")), str(request.get("key", "")))
         except MemoryUnavailable as error:
@@ -50,19 +50,19 @@ class MemoryTool:
     async def _answer(self, do: str, key: str) -> Answer:
         if do not in ("show", "export", "forget"):
             return "the running antler has another version: restart it", False
-        found = [stored for stored in await self._book.owners() if _is_key(key, stored.owner)]
+        found = [stored for stored in await self._book.owners() if _is_key(key, stored)]
         if len(found) != 1:
             return f"{key} is the key of {len(found) or 'no'} {'memories' if found else 'memory'}", False
-        owner = found[0].owner
+        owner, agent = found[0].owner, found[0].agent
         if do == "forget":
-            gone = await self._book.forget_all(owner)
+            gone = await self._book.forget_all(owner, agent)
             log_action(Action.MEMORY_FORGET, MACHINE, account=owner.partition(":")[0], person=owner, what="all")
             return f"forgotten: {gone.facts} facts, and {gone.turns} turns that had not been learnt from yet", True
-        memory = await self._book.show(owner)
+        memory = await self._book.show(owner, agent)
         log_action(Action.MEMORY_SHOW, MACHINE, account=owner.partition(":")[0], person=owner)
         if do == "export":
             return memory.to_json().rstrip(), True
-        return unmarked(as_markdown(memory, owner, texts_for(DEFAULT)).rstrip()), True
+        return unmarked(as_markdown(memory, _named(found[0]), texts_for(DEFAULT)).rstrip()), True
 
 
 def run(
@@ -80,22 +80,37 @@ async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[st
         await store.close()
 
 
-def _is_key(key: str, owner: str) -> bool:
-    """A hashed key, or the beginning of one, or the owner's id itself."""
-    return key == owner or (len(key) >= KEY and folder_name(owner).startswith(key.lower()))
+def _named(stored: StoredMemory) -> str:
+    """`telegram:12345`, and of one that an agent keeps for itself `telegram:12345/support`."""
+    return f"{stored.owner}/{stored.agent}" if stored.agent else stored.owner
+
+
+def _key(stored: StoredMemory) -> str:
+    """What lists call it, which says nothing of its owner: `HASH`, `HASH/support`."""
+    hashed = folder_name(stored.owner)[:KEY]
+    return f"{hashed}/{stored.agent}" if stored.agent else hashed
+
+
+def _is_key(key: str, stored: StoredMemory) -> bool:
+    """A hashed key, or the beginning of one, or the owner's id itself; behind it the agent that keeps the memory."""
+    if key == _named(stored):
+        return True
+    hashed, _, agent = key.lower().partition("/")
+    return agent == stored.agent and len(hashed) >= KEY and folder_name(stored.owner).startswith(hashed)
 
 
 def _facts(stored: StoredMemory) -> dict[str, Any]:
-    """size: bytes. updated_at: ISO 8601, None when not known."""
+    """agent: whose own it is, "" for a shared one. size: bytes. updated_at: ISO 8601, None when not known."""
     at = stored.updated_at.isoformat(timespec="seconds") if stored.updated_at is not None else None
-    return {"key": folder_name(stored.owner)[:KEY], "size": stored.size, "updated_at": at}
+    return {"key": _key(stored), "agent": stored.agent, "size": stored.size, "updated_at": at}
 
 
 def _table(known: list[StoredMemory]) -> str:
     if not known:
         return "nobody is remembered"
-    lines = [f"{'key':<{KEY}}  {'bytes':>8}  updated"]
+    width = max(len(_key(stored)) for stored in known)
+    lines = [f"{'key':<{width}}  {'bytes':>8}  updated"]
     for stored in known:
         at = stored.updated_at.strftime("%Y-%m-%d %H:%M") if stored.updated_at is not None else "unknown"
-        lines.append(f"{folder_name(stored.owner)[:KEY]:<{KEY}}  {stored.size:>8}  {at}")
+        lines.append(f"{_key(stored):<{width}}  {stored.size:>8}  {at}")
     return "\n".join(lines)

@@ -288,6 +288,7 @@ def agents_of(settings: Settings) -> LoadedAgents:
         models=[model.name for model in settings.models],
         groups={tool.group for tool in settings.tools if tool.group},
         subagents={GENERAL_PURPOSE, BASH, *settings.subagents.types},
+        servers=settings.mcp_servers.keys(),
     )
     return load_agents(settings.agents_dir, known)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from bot.store.identity import folder_name, users_folder
 from harness.files.durable import write_atomically
-from harness.skills.document import SKILL_FILE
 from harness.skills.editing import SkillHome
 from harness.skills.library import SkillEditing, SkillLibrary, shipped_folder
+from harness.skills.places import find_places, name_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +87,7 @@ def editing_of(settings: Settings) -> SkillEditing | None:
 
     def taken(ctx: RunContext, shared: bool) -> frozenset[str]:
         """Shipped names, turned off or not, and for an own skill the shared ones too, which would come before it."""
-        shipped = frozenset(path.parent.name for path in shipped_folder().glob(f"*/{SKILL_FILE}"))
+        shipped = frozenset(map(name_of, find_places(shipped_folder()).paths))
         return shipped if shared else shipped | frozenset(library.of(None).by_name)
 
     return SkillEditing(home, taken, settings.skill_evolution.model)

@@ -17,10 +17,11 @@ from bot.skills.folders import HISTORY, SKILLS, disabled, home_of, library_of
 from bot.store.identity import users_folder
 from harness.skills.archive import install as put_in
 from harness.skills.document import SKILL_FILE, Problem, SkillError, parse_bytes
-from harness.skills.editing import SkillHome, standing, turn_on
+from harness.skills.editing import SkillHome, place_of, standing, turn_on
 from harness.skills.editing import remove as delete
 from harness.skills.history import Version
 from harness.skills.library import SkillLibrary, read_skill, shipped_folder
+from harness.skills.places import find_places
 from harness.skills.scan import scan
 from harness.skills.verdict import Level
 
@@ -55,6 +56,7 @@ def list_skills(settings: Settings, *, as_json: bool = False) -> int:
             {
                 "name": skill.name,
                 "origin": skill.origin,
+                "place": skill.place,
                 "on": skill.name not in off,
                 "description": skill.document.description,
             }
@@ -65,7 +67,7 @@ def list_skills(settings: Settings, *, as_json: bool = False) -> int:
         return 0
     for skill in view.skills:
         state = "off" if skill.name in off else "on"
-        typer.echo(f"{skill.name:<32} {skill.origin:<7} {state:<4} {_short(skill.document.description)}")
+        typer.echo(f"{skill.name:<32} {skill.shelf:<7} {state:<4} {_short(skill.document.description)}")
     if not view.skills:
         typer.echo(f"no skills; your own belong into {settings.custom_skills}")
     _tell(view.problems)
@@ -113,9 +115,10 @@ def validate(settings: Settings) -> int:
 
 def validate_folder(folder: Path) -> int:
     """Print what is wrong with one skill, or with each of a folder of them, as strictly as an installation is."""
-    found = dict(_checked(folder))
+    top, found = folder.resolve(), dict(_checked(folder))
     for path, problems in found.items():
-        typer.echo(f"{path.name}: OK" if not problems else f"{path.name}:")
+        place = path.relative_to(top) if path != top else path.name
+        typer.echo(f"{place}: OK" if not problems else f"{place}:")
         for problem in problems:
             typer.echo(f"  {problem}")
         for finding in scan(path).findings:
@@ -136,8 +139,13 @@ def _nothing(problem: str) -> None:
 
 def _checked(folder: Path) -> Iterator[tuple[Path, tuple[Problem, ...]]]:
     folder = folder.resolve()
-    inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
-    for skill in [folder] if (folder / SKILL_FILE).exists() else inside:
+    inside = find_places(folder)
+    seen: dict[str, str] = {}
+    for skill in [folder] if (folder / SKILL_FILE).exists() else [folder / path for path in inside.paths]:
+        place = str(skill.relative_to(folder))
+        if (first := seen.setdefault(skill.name, place)) != place:
+            yield skill, (Problem("", "name", f"has the name of {first}"),)
+            continue
         try:
             parse_bytes(read_skill(skill), skill.name, strict=True)
         except SkillError as error:
@@ -157,7 +165,8 @@ def install(settings: Settings, archive: Path, *, replace: bool) -> int:
             typer.echo(f"antler: {archive.name}: {reason}", err=True)
         return FAILURE
     tell(settings, Action.SKILL_INSTALL, what=done.name)
-    typer.echo(f"{'replaced' if done.replaced else 'installed'} {done.name} in {settings.custom_skills / done.name}")
+    place = place_of(home_of(settings, "custom", ""), done.name)
+    typer.echo(f"{'replaced' if done.replaced else 'installed'} {done.name} in {place}")
     if done.pending:
         typer.echo(f"It is off until an administrator approves it: /skills on {done.name} in a chat, or here:")
         typer.echo(f"  antler skills on {done.name} {done.digest[:SHOWN]}")
@@ -219,9 +228,10 @@ def remove(settings: Settings, name: str) -> int:
     """Remove one of this installation's own skills; its former versions are kept."""
     home = home_of(settings, "custom", "")
     try:
+        place = place_of(home, name)
         if removed(settings, name):
             tell(settings, Action.SKILL_REMOVE, what=name)
-            typer.echo(f"removed {home.folder / name}; its versions are kept in {home.history / name}")
+            typer.echo(f"removed {place}; its versions are kept in {home.history / name}")
             return 0
     except (SkillError, OSError) as error:
         typer.echo(f"antler: {name}: {error}", err=True)
@@ -267,7 +277,7 @@ def list_waiting(settings: Settings, *, as_json: bool = False) -> int:
                 "name": each.name,
                 "digest": each.waiting.digest,
                 "whose": each.whose,
-                "folder": str(each.home.folder / each.name),
+                "folder": str(place_of(each.home, each.name)),
                 "reasons": list(each.waiting.reasons),
             }
             for each in found
@@ -275,7 +285,7 @@ def list_waiting(settings: Settings, *, as_json: bool = False) -> int:
         typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
         return 0
     for each in found:
-        typer.echo(f"{each.name} {each.waiting.digest[:SHOWN]}  ({each.whose}, in {each.home.folder / each.name})")
+        typer.echo(f"{each.name} {each.waiting.digest[:SHOWN]}  ({each.whose}, in {place_of(each.home, each.name)})")
         for reason in each.waiting.reasons:
             typer.echo(f"  {reason}")
     if not found:

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 from bot.store.errors import StoreError
 from bot.store.identity import moved_key
 from bot.store.knowledge_tables import knowledge_documents
+from bot.store.memory_tables import memory_lists, memory_owners, memory_queue
 from bot.store.rows import InboxState, RunState
 from bot.store.sql import insert, to_json
 from bot.store.tables import (
@@ -22,9 +23,6 @@ from bot.store.tables import (
     deletions,
     inbox,
     inbox_keys,
-    memory_lists,
-    memory_owners,
-    memory_queue,
     outbox,
     prompts,
     runs,

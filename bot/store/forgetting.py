@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select, 
 
 from bot.store import conversations as conversation_rows
 from bot.store.identity import OWN_ACCOUNTS, is_speakers, person_id
+from bot.store.memory_tables import memory_queue
 from bot.store.rows import InboxState, columns_of, value_of
 from bot.store.runs import OPEN_STATES
 from bot.store.sql import MICROSECOND, chunks, from_json, insert_new, to_json
@@ -28,7 +29,6 @@ from bot.store.tables import (
     deletions,
     effects,
     inbox,
-    memory_queue,
     outbox,
     prompts,
     run_events,

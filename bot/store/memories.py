@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, func, literal, select, update
 
 from bot.store.errors import StoreError
 from bot.store.identity import folder_name
+from bot.store.memory_tables import agents_memories, memories, memory_lists, memory_owners, memory_queue
 from bot.store.rows import columns_of, value_of
 from bot.store.sql import chunks, insert, insert_once, storable
-from bot.store.tables import memories, memory_lists, memory_owners, memory_queue, runs
+from bot.store.tables import runs
 from harness.memory.model import Memory, from_json
 from harness.memory.store import MemoryUnavailable, StoredMemory
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from typing import TypeVar
 
-    from sqlalchemy import ColumnElement, Connection
+    from sqlalchemy import ColumnElement, Connection, Table
 
     from bot.store import Store
     from bot.store.retrying import RetryingStore
@@ -56,6 +57,7 @@ class QueuedTurn:
     queued_at: datetime
     due_at: datetime
     tries: int = 0
+    agent: str | None = None
 
 
 # Built once: making a statement costs more than running it, and these run with the end of every turn.
@@ -212,15 +214,19 @@ def change_owner(
     return state
 
 
-def record_list(tx: Connection, conversation: str, owner: str, facts: Sequence[str], now: datetime) -> None:
-    """Record the order in which facts were shown, in place of the last list there."""
-    values = {"owner": owner, "facts": json.dumps(list(facts)), "shown_at": now}
+def record_list(
+    tx: Connection, conversation: str, owner: str, facts: Sequence[str], now: datetime, agent: str = ""
+) -> None:
+    """Record the order in which facts were shown, in place of the last list there. agent: of whose own memory."""
+    values = {"owner": owner, "agent": agent or None, "facts": json.dumps(list(facts)), "shown_at": now}
     _put(tx, memory_lists, {"conversation": conversation}, values)
 
 
-def listed_facts(tx: Connection, conversation: str, owner: str) -> list[str] | None:
-    """The ids of the owner's facts as they were shown there last; None: they were not."""
+def listed_facts(tx: Connection, conversation: str, owner: str, agent: str = "") -> list[str] | None:
+    """The ids of the owner's facts as they were shown there last; None: they were not, or those of another agent's own
+    memory were."""
     own = (memory_lists.c.conversation == conversation) & (memory_lists.c.owner == owner)
+    own &= func.coalesce(memory_lists.c.agent, "") == agent
     facts = tx.scalar(select(memory_lists.c.facts).where(own))
     return None if facts is None else [str(fact) for fact in json.loads(facts)]
 
@@ -256,29 +262,30 @@ class StoreMemories:
         self._store = store
         self._clock = clock
 
-    async def load(self, owner: str) -> Memory:
+    async def load(self, owner: str, agent: str = "") -> Memory:
         """The owner's memory, empty where there is none; from the last good copy where it cannot be read."""
-        found = await _or_unavailable(self._store.read(lambda tx: _load(tx, owner)))
+        found = await _or_unavailable(self._store.read(lambda tx: _load(tx, owner, agent)))
         if found is None:
             return Memory()
         memory = _parsed(found.body)
-        return memory if memory is not None else await self._recover(owner, found)
+        return memory if memory is not None else await self._recover(owner, agent, found)
 
-    async def save(self, owner: str, memory: Memory) -> None:
+    async def save(self, owner: str, memory: Memory, agent: str = "") -> None:
         """Put the owner's memory in the place of the old one."""
         body, now = memory.to_json(), self._clock.now()
-        await _or_unavailable(self._store.write(lambda tx: _save(tx, owner, body, now)))
+        await _or_unavailable(self._store.write(lambda tx: _save(tx, owner, agent, body, now)))
 
-    async def delete(self, owner: str) -> bool:
+    async def delete(self, owner: str, agent: str = "") -> bool:
         """Delete the owner's memory; returns whether there was one."""
-        gone = delete(memories).where(memories.c.owner == owner)
+        table, row = _row_of(owner, agent)
+        gone = delete(table).where(row)
         return await _or_unavailable(self._store.write(lambda tx: tx.execute(gone).rowcount > 0))
 
-    async def owners(self) -> list[StoredMemory]:
-        """All owners of whom a memory is kept, and how large it is."""
-        return await _or_unavailable(self._store.read(_stored))
+    async def owners(self, owner: str | None = None) -> list[StoredMemory]:
+        """All memories that are kept, or those of one owner, and how large they are."""
+        return await _or_unavailable(self._store.read(lambda tx: _stored(tx, owner)))
 
-    async def _recover(self, owner: str, found: MemoryBody) -> Memory:
+    async def _recover(self, owner: str, agent: str, found: MemoryBody) -> Memory:
         """The last good copy takes the broken one's place."""
         memory = _parsed(found.last_good) if found.last_good is not None else None
         good = memory or Memory()
@@ -288,37 +295,55 @@ class StoreMemories:
             "the one before it" if memory is not None else "an empty one",
         )
         body = good.to_json()
-        await _or_unavailable(self._store.write(lambda tx: _set_aside(tx, owner, found.body, body)))
+        await _or_unavailable(self._store.write(lambda tx: _set_aside(tx, owner, agent, found.body, body)))
         return good
 
 
-def _load(tx: Connection, owner: str) -> MemoryBody | None:
+def _row_of(owner: str, agent: str) -> tuple[Table, ColumnElement[bool]]:
+    """Where a memory stands: those that agents keep for themselves have a table of their own."""
+    if agent:
+        return agents_memories, (agents_memories.c.owner == owner) & (agents_memories.c.agent == agent)
+    return memories, memories.c.owner == owner
+
+
+def _load(tx: Connection, owner: str, agent: str) -> MemoryBody | None:
     """What is stored of an owner."""
-    row = tx.execute(select(memories.c.body, memories.c.last_good).where(memories.c.owner == owner)).first()
+    table, where = _row_of(owner, agent)
+    row = tx.execute(select(table.c.body, table.c.last_good).where(where)).first()
     return None if row is None else value_of(MemoryBody, row)
 
 
-def _save(tx: Connection, owner: str, body: str, now: datetime) -> None:
+def _save(tx: Connection, owner: str, agent: str, body: str, now: datetime) -> None:
     """Store it; what it replaces is the last good copy."""
-    known = _load(tx, owner)
+    known = _load(tx, owner, agent)
+    table, row = _row_of(owner, agent)
     if known is None:
-        values = {"owner": owner, "body": body, "last_good": None, "broken": None, "updated_at": now}
-        tx.execute(insert(tx, memories), values)
+        key = {"owner": owner} | ({"agent": agent} if agent else {})
+        values = {"body": body, "last_good": None, "broken": None, "updated_at": now}
+        tx.execute(insert(tx, table), key | values)
         return
     values = {"body": body, "last_good": known.body, "updated_at": now}
-    tx.execute(update(memories).where(memories.c.owner == owner).values(values))
+    tx.execute(update(table).where(row).values(values))
 
 
-def _set_aside(tx: Connection, owner: str, broken: str, body: str) -> None:
+def _set_aside(tx: Connection, owner: str, agent: str, broken: str, body: str) -> None:
     """`body` takes the place of one that cannot be read, unless somebody wrote another meanwhile."""
-    same = (memories.c.owner == owner) & (memories.c.body == broken)
-    tx.execute(update(memories).where(same).values(body=body, broken=broken, last_good=None))
+    table, row = _row_of(owner, agent)
+    same = row & (table.c.body == broken)
+    tx.execute(update(table).where(same).values(body=body, broken=broken, last_good=None))
 
 
-def _stored(tx: Connection) -> list[StoredMemory]:
-    """The owners of whom a memory is kept."""
-    rows = tx.execute(select(memories.c.owner, memories.c.body, memories.c.updated_at).order_by(memories.c.owner))
-    return [StoredMemory(owner=row.owner, size=len(row.body.encode()), updated_at=row.updated_at) for row in rows]
+def _stored(tx: Connection, owner: str | None) -> list[StoredMemory]:
+    """What is kept, of all owners or of one."""
+    rows: list[Any] = []
+    for table, agent in ((memories, literal("").label("agent")), (agents_memories, agents_memories.c.agent)):
+        query = select(table.c.owner, agent, table.c.body, table.c.updated_at)
+        rows += tx.execute(query if owner is None else query.where(table.c.owner == owner))
+    found = [
+        StoredMemory(owner=row.owner, agent=row.agent, size=len(row.body.encode()), updated_at=row.updated_at)
+        for row in rows
+    ]
+    return sorted(found, key=lambda each: (each.owner, each.agent))
 
 
 def _parsed(body: str) -> Memory | None:

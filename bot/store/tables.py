@@ -331,55 +331,6 @@ schedules = Table(
     Index(None, "ended_at"),
 )
 
-memories = Table(
-    "memories",
-    metadata,
-    Column("owner", SafeText, primary_key=True, doc="whose it is: the person in a DM, the conversation in a group"),
-    _text("body", "harness.memory.model.Memory as JSON"),
-    _text("last_good", "what body replaced", null=True),
-    _text("broken", "a body that could not be read, set aside", null=True),
-    _time("updated_at", "when body was written"),
-)
-
-memory_owners = Table(
-    "memory_owners",
-    metadata,
-    Column("owner", SafeText, primary_key=True, doc="as in memories; a person also without a memory of their own"),
-    _flag("off", "nothing of theirs is written or told to the agent"),
-    _count("changed", "counts what persons changed in it, so that the agent is told again"),
-    _time("forgotten_at", "of what was said before that nothing is learnt any more", null=True),
-)
-
-memory_lists = Table(
-    "memory_lists",
-    metadata,
-    Column("conversation", SafeText, primary_key=True, doc="where /memory listed facts"),
-    _text("owner", "whose facts they are"),
-    _text("facts", "their ids as a JSON list, in the order of the numbers that people saw"),
-    _time("shown_at", "when"),
-    Index(None, "shown_at"),
-)
-
-memory_queue = Table(
-    "memory_queue",
-    metadata,
-    Column("id", BigId, primary_key=True, doc="the order in which the turns ended"),
-    _text("run_id", "the turn, once"),
-    _text("owner", "into whose memory it goes"),
-    _text("thread_id", "where it was said"),
-    _text("speaker", "person id of whom the turn answered"),
-    _text("conversation", "who pays for the update"),
-    _text("exchange", "harness.memory.model.Exchange as JSON, without secrets"),
-    _time("queued_at", "when the turn ended"),
-    _time("due_at", "when it is to be learnt from: after a quiet time, or after a failure"),
-    _count("tries", "that failed"),
-    UniqueConstraint("run_id"),
-    Index(None, "owner", "due_at"),
-    Index(None, "thread_id", "speaker"),
-    Index(None, "queued_at"),
-    sqlite_autoincrement=True,
-)
-
 access = Table(
     "access",
     metadata,

@@ -213,7 +213,7 @@ class Texts:
     research: Mapping[str, str]  # what harness/research says, and bot/commands/research.py
     offers: Mapping[str, str]  # buttons below a report; keys: harness.research.record.COMPANIONS, "deeper"
     offer_says: Mapping[str, str]  # what they say for their presser; {report}; keys: as above
-    memory: Mapping[str, str]  # {number} {numbers} {text} {date} {count} {words}
+    memory: Mapping[str, str]  # {number} {numbers} {text} {date} {count} {words} {agent}
     memory_category: Mapping[str, str]  # keys: harness.memory.model.CATEGORIES
     memory_summary: Mapping[str, str]  # keys: harness.memory.model.SUMMARIES
     knowledge: Mapping[

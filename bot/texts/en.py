@@ -831,6 +831,7 @@ EN = Texts(
             "`/memory forget NUMBER` · `/memory edit NUMBER TEXT` · `/memory add TEXT` · `/memory search WORDS` · "
             "`/memory export` · `/memory off` · `/memory forget all`"
         ),
+        "own": "_This is the own memory of the agent {agent}: other agents do not read it, and it does not read theirs._",
         "is_off": "Memory is off: I learn nothing new and do not use what I know. `/memory on` turns it on.",
         "found": "**What I remember about {words}**",
         "found_none": "I remember nothing about {words}.",

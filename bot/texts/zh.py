@@ -760,6 +760,7 @@ ZH = Texts(
             "`/memory forget 编号` · `/memory edit 编号 内容` · `/memory add 内容` · `/memory search 关键词` · "
             "`/memory export` · `/memory off` · `/memory forget all`"
         ),
+        "own": "_这是助手 {agent} 自己的记忆：其他助手不会读取它，它也不读取其他助手的记忆。_",
         "is_off": "记忆已关闭：我不记新内容，也不使用已记住的。`/memory on` 重新打开。",
         "found": "**我记住的与 {words} 有关的内容**",
         "found_none": "我没有记住与 {words} 有关的内容。",

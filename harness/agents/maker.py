@@ -122,7 +122,7 @@ class AgentMaker:
         from harness.research.graph import make_research
 
         own = [TASK, *(tool.name for tool in self._tools(settings))]
-        given = partial(given_names, self._parts.servers, own)
+        given = partial(given_names, self._parts.servers, own, self._definition.settings.mcp_servers)
         only_known = self._parts.extras.web.fetch.only_known
         kinds = research_kinds(research.settings, tools, given, only_known=only_known)
         pool = self._pool(kinds, settings.name, tools)
@@ -150,7 +150,14 @@ class AgentMaker:
         """All tools but `task`, those of the servers for this agent among them."""
         parts, tools = self._parts, self._tools(settings)
         taken = [TASK, *(tool.name for tool in tools)]
-        remote = offering(parts.servers, parts.tool_search, taken, agent, sees_images=settings.supports_vision)
+        remote = offering(
+            parts.servers,
+            parts.tool_search,
+            taken,
+            agent,
+            only=self._definition.settings.mcp_servers,
+            sees_images=settings.supports_vision,
+        )
         return [*tools, *remote.tools], remote
 
     def _subagent_pool(self, subagents: SubagentsSettings, lead: str, tools: Collection[str]) -> SubagentPool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 from pydantic import Field, ValidationError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+OWN = "own"
+"""What `features.memory` says of an agent that keeps a memory for itself."""
 LONGEST_SOUL = 20_000
 """Characters; every request begins with them."""
 SOUL_FILE, CONFIG_FILE = "SOUL.md", "config.yaml"
@@ -28,13 +30,14 @@ SOUL_FILE, CONFIG_FILE = "SOUL.md", "config.yaml"
 
 class Features(Section):
     """What the agent has of what the config switches on. sandbox: files and commands; mcp: the servers' tools; memory:
-    it is told what is remembered, and can remember more; knowledge: it searches the collections."""
+    it is told what is remembered, and can remember more; OWN: in a memory that no other agent reads; knowledge: it
+    searches the collections."""
 
     sandbox: bool = True
     web: bool = True
     mcp: bool = True
     planning: bool = True
-    memory: bool = True
+    memory: Literal[True, False, "own"] = True
     knowledge: bool = True
 
 
@@ -42,7 +45,8 @@ class AgentSettings(Section):
     """An agent's config.yaml; all of it may be left out.
 
     model: where the chat has chosen none with /models. tool_groups: of `tools`; None: all. subagents: false: none; or
-    the types that it may use. skills: names of those that it has; None: all.
+    the types that it may use. skills: names of those that it has; None: all. mcp_servers: names of the servers whose
+    tools it has; None: all.
     """
 
     description: str = Field(default="", max_length=300)
@@ -50,6 +54,7 @@ class AgentSettings(Section):
     tool_groups: tuple[str, ...] | None = None
     subagents: bool | tuple[str, ...] = True
     skills: tuple[SkillName, ...] | None = None
+    mcp_servers: tuple[str, ...] | None = None
     features: Features = Features()
 
 
@@ -86,6 +91,7 @@ class Known:
     models: Collection[str]
     groups: Collection[str]
     subagents: Collection[str]
+    servers: Collection[str] = ()
 
 
 def built_in_folder() -> Path:
@@ -163,6 +169,7 @@ def _unknown(file: Path, settings: AgentSettings, known: Known) -> Iterator[Agen
         ("model", [settings.model] if settings.model is not None else [], known.models, "names no model"),
         ("tool_groups", settings.tool_groups or (), known.groups, "is the group of no tool"),
         ("subagents", subagents, known.subagents, "names no type of subagents"),
+        ("mcp_servers", settings.mcp_servers or (), known.servers, "names no server of mcp_servers"),
     )
     for key, names, there, message in named:
         for name in names:

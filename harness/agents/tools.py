@@ -228,6 +228,6 @@ def _has(definition: AgentDefinition, tool: BaseTool) -> bool:
     if tool.name in WITH_FILES:
         return definition.settings.features.sandbox
     if tool.name in MEMORY_TOOLS:
-        return definition.settings.features.memory
+        return bool(definition.settings.features.memory)
     group, groups = (tool.metadata or {}).get(GROUP), definition.settings.tool_groups
     return group is None or groups is None or group in groups

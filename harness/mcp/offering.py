@@ -98,10 +98,10 @@ class Servers(Protocol):
     async def settled(self) -> None: ...
 
 
-def given_names(servers: Servers | None, own: Collection[str], agent: str) -> list[str]:
-    """The names of the tools that the operator gave to an agent by its name."""
+def given_names(servers: Servers | None, own: Collection[str], only: Collection[str] | None, agent: str) -> list[str]:
+    """The names of the tools that the operator gave to an agent by its name. only: see offering."""
     shown = {} if servers is None else shown_names(servers.tools, own)
-    return [name for name, tool in shown.items() if tool.is_given(agent)]
+    return [name for name, tool in shown.items() if tool.is_given(agent) and _is_of(tool, only)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,13 +116,21 @@ class Offering:
 
 
 def offering(
-    servers: Servers | None, search: ToolSearchSettings, own: Collection[str], agent: str, *, sees_images: bool
+    servers: Servers | None,
+    search: ToolSearchSettings,
+    own: Collection[str],
+    agent: str,
+    *,
+    only: Collection[str] | None = None,
+    sees_images: bool,
 ) -> Offering:
-    """The offering of the servers to a graph. own: names of its other tools. agent: whose it is."""
+    """The offering of the servers to a graph. own: names of its other tools. agent: whose it is. only: names of the
+    servers that count for it; None: all."""
     if servers is None:
         return Offering()
     # Named before they are chosen, so that a tool has one name with all agents.
-    shown = {name: tool for name, tool in shown_names(servers.tools, own).items() if tool.is_for(agent)}
+    every = shown_names(servers.tools, own)
+    shown = {name: tool for name, tool in every.items() if tool.is_for(agent) and _is_of(tool, only)}
     if not shown:
         return Offering(deferred=())
     from harness.mcp.tools import mcp_tools  # the SDK's types: a gateway whose servers are all away does without
@@ -136,3 +144,7 @@ def offering(
         deferred=tuple(shown) if defers else (),
         section=servers_section(shown, deferred=defers),
     )
+
+
+def _is_of(tool: RemoteTool, servers: Collection[str] | None) -> bool:
+    return servers is None or tool.server in servers

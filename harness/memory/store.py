@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 FILE, LAST, OWNER = "memory.json", "memory.json.last", "memory.owner"
 """The memory, the last good one before it, and whose it is (a folder's name does not say)."""
 BROKEN = "memory.json.broken-"
+AGENTS = "agents"
+"""The folder, in an owner's, of the memories that agents keep for themselves, each in one of the agent's name."""
 LARGEST = 4_000_000
 """Bytes; a memory that is as full as it may be has less."""
 MOST_BROKEN = 5
@@ -51,41 +53,47 @@ class NotKept(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMemory:
-    """A kept memory in lists, without its content. size: bytes of its JSON."""
+    """A kept memory in lists, without its content. agent: whose own it is, "" where agents share it. size: bytes of its
+    JSON."""
 
     owner: str
+    agent: str = ""
     size: int
     updated_at: datetime | None
 
 
 class MemoryStore(Protocol):
-    """Keeps one memory per owner. Its caller writes one owner's memory one at a time. All methods raise
+    """Keeps one memory per owner that agents share, and one for each agent that keeps its own. Its caller writes one
+    owner's memories one at a time. agent: whose own it is, "" for the shared one. All methods raise
     MemoryUnavailable."""
 
-    async def load(self, owner: str) -> Memory:
+    async def load(self, owner: str, agent: str = "") -> Memory:
         """The memory, empty if there is none. A broken one is set aside and logged, then the last good copy serves."""
 
-    async def save(self, owner: str, memory: Memory) -> None:
+    async def save(self, owner: str, memory: Memory, agent: str = "") -> None:
         """Write it, all or nothing; what it replaces stays as the last good copy."""
 
-    async def delete(self, owner: str) -> bool:
+    async def delete(self, owner: str, agent: str = "") -> bool:
         """Delete it, its last good copy and what was set aside. False where there was nothing."""
 
-    async def owners(self) -> list[StoredMemory]:
-        """All memories that are kept, sorted by owner."""
+    async def owners(self, owner: str | None = None) -> list[StoredMemory]:
+        """All memories that are kept, or those of one owner, sorted by owner, then by agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
     """What a run may know. changed: counts what persons themselves changed (forgot, edited, turned off): a thread that
-    was told with another count is told again at its next turn."""
+    was told with another count is told again at its next turn. agent: whose own memory it is, "" for the shared one:
+    what a thread was told of another is taken out of it."""
 
     memory: Memory
     changed: int = 0
+    agent: str = ""
 
 
 class Memories(Protocol):
-    """The memory of the run's owner, for the harness. Where memory is off for that owner nothing is told or kept."""
+    """The memory of the run's owner, or what its agent keeps of them for itself, for the harness. Where memory is off
+    for that owner nothing is told or kept."""
 
     async def recalled(self, ctx: RunContext) -> Recalled:
         """What is remembered; an empty memory where it is off. Raises MemoryUnavailable."""
@@ -109,25 +117,27 @@ class FileMemoryStore:
     def __init__(self, users: Path) -> None:
         self._users = users
 
-    async def load(self, owner: str) -> Memory:
-        return await _told(self._load, owner)
+    async def load(self, owner: str, agent: str = "") -> Memory:
+        return await _told(self._load, self.folder(owner, agent))
 
-    async def save(self, owner: str, memory: Memory) -> None:
-        await _told(self._save, owner, memory)
+    async def save(self, owner: str, memory: Memory, agent: str = "") -> None:
+        await _told(self._save, owner, memory, agent)
 
-    async def delete(self, owner: str) -> bool:
-        return await _told(self._delete, owner)
+    async def delete(self, owner: str, agent: str = "") -> bool:
+        return await _told(self._delete, self.folder(owner, agent))
 
-    async def owners(self) -> list[StoredMemory]:
-        return await _told(lambda: sorted(self._found(), key=lambda found: found.owner))
+    async def owners(self, owner: str | None = None) -> list[StoredMemory]:
+        below = "*" if owner is None else self.folder(owner).name
+        return await _told(lambda: sorted(self._found(below), key=lambda found: (found.owner, found.agent)))
 
-    def folder(self, owner: str) -> Path:
-        """The owner's folder, named by a hash: an id may hold any character, and says who somebody is."""
+    def folder(self, owner: str, agent: str = "") -> Path:
+        """The owner's folder, named by a hash: an id may hold any character, and says who somebody is. An agent's own
+        memory stands below it, so that it goes with the rest."""
         digest = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).digest()
-        return self._users / base64.b32encode(digest).decode().rstrip("=").lower()
+        folder = self._users / base64.b32encode(digest).decode().rstrip("=").lower()
+        return folder / AGENTS / agent if agent else folder
 
-    def _load(self, owner: str) -> Memory:
-        folder = self.folder(owner)
+    def _load(self, folder: Path) -> Memory:
         try:
             return _read(folder / FILE)
         except FileNotFoundError:
@@ -135,9 +145,10 @@ class FileMemoryStore:
         except ValueError as error:
             return _last_good(folder, error)
 
-    def _save(self, owner: str, memory: Memory) -> None:
-        folder = self.folder(owner)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def _save(self, owner: str, memory: Memory, agent: str) -> None:
+        folder = self.folder(owner, agent)
+        for each in (self.folder(owner), folder.parent, folder):  # parents that mkdir makes have the umask's mode
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (folder / OWNER).exists():
             _write(folder / OWNER, owner)
         try:
@@ -148,8 +159,7 @@ class FileMemoryStore:
             log.error("a memory could not be read and is set aside as %s: %s", _aside(folder), _what(error))
         _write(folder / FILE, memory.to_json())
 
-    def _delete(self, owner: str) -> bool:
-        folder = self.folder(owner)
+    def _delete(self, folder: Path) -> bool:
         if not folder.is_dir():
             return False
         mine = [path for path in folder.iterdir() if path.name.startswith("memory.")]
@@ -157,15 +167,19 @@ class FileMemoryStore:
             path.unlink(missing_ok=True)
         with suppress(OSError):  # other things of the owner may be in it
             folder.rmdir()
+            if folder.parent.name == AGENTS:
+                folder.parent.rmdir()
+                folder.parent.parent.rmdir()
         return any(path.name != OWNER for path in mine)
 
-    def _found(self) -> Iterator[StoredMemory]:
-        for path in self._users.glob(f"*/{FILE}"):
+    def _found(self, below: str) -> Iterator[StoredMemory]:
+        for path in (*self._users.glob(f"{below}/{FILE}"), *self._users.glob(f"{below}/{AGENTS}/*/{FILE}")):
             try:
                 updated_at = _read(path).last_updated
             except ValueError:
                 updated_at = None
-            yield StoredMemory(owner=_owner(path.parent), size=path.stat().st_size, updated_at=updated_at)
+            agent = path.parent.name if path.parent.parent.name == AGENTS else ""
+            yield StoredMemory(owner=_owner(path.parent), agent=agent, size=path.stat().st_size, updated_at=updated_at)
 
 
 def _last_good(folder: Path, error: ValueError) -> Memory:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 Message = TypeVar("Message", bound=BaseMessage)
 TOLD = "told_memory"
-"""The state's channel: what the thread was told last, {"at", "changed", "digest"}, or empty."""
+"""The state's channel: what the thread was told last, {"at", "changed", "digest", "agent"}, or empty."""
 BLOCK = "antler_memory"
 """additional_kwargs key of a message with the block: where in its first text it begins."""
 HEADINGS = {
@@ -213,7 +213,8 @@ class Telling:
             return "", {}
         settings, now = self._remembering.settings, self._clock.now()
         recalled = await self._remembering.memories.recalled(ctx)
-        if told and recalled.changed == told["changed"] and now < _due(told, settings):
+        same = told and (recalled.changed, recalled.agent) == (told["changed"], told.get("agent", ""))
+        if same and now < _due(told, settings):
             return "", told
         block = memory_block(recalled.memory, settings, now)
         if not block:
@@ -221,7 +222,12 @@ class Telling:
         digest = hashlib.sha256(block.encode("utf-8", "surrogatepass")).hexdigest()
         if digest == told.get("digest"):
             return "", told
-        return block, {"at": now.isoformat(), "changed": recalled.changed, "digest": digest}
+        return block, {
+            "at": now.isoformat(),
+            "changed": recalled.changed,
+            "digest": digest,
+            "agent": recalled.agent,
+        }
 
 
 def with_memory(message: HumanMessage, block: str) -> HumanMessage:

@@ -16,6 +16,7 @@ from harness.skills.document import NAME_RULE, SKILL_FILE, Problem, SkillError, 
 from harness.skills.files import BROKEN, digest_of, put, read_files
 from harness.skills.history import History, Version
 from harness.skills.pins import Pin, load_pins, save_pins
+from harness.skills.places import find_places, name_of
 from harness.skills.verdict import Level
 from harness.text.plain import skeleton
 
@@ -78,11 +79,20 @@ class Written:
     pending: bool
 
 
-def standing(home: SkillHome, name: str) -> Standing:
-    """The skill as it is. Raises SkillError for an invalid name."""
+def place_of(home: SkillHome, name: str) -> Path:
+    """The folder of the skill, in whatever folder it stands; at the top for one that is not there. Raises SkillError
+    for a name that is none, or that of a folder of skills."""
     if not valid_name(name):
         raise SkillError([Problem("", "name", NAME_RULE)])
-    folder = home.folder / name
+    place, at_top = find_places(home.folder).named(name), home.folder / name
+    if place is None and at_top.is_dir():
+        raise SkillError([Problem("", "name", f"{name} is the name of a folder with skills in it")])
+    return at_top if place is None else home.folder / place
+
+
+def standing(home: SkillHome, name: str) -> Standing:
+    """The skill as it is. Raises SkillError for an invalid name."""
+    folder = place_of(home, name)
     if not folder.is_symlink() and not folder.exists():
         return Standing(None, "")
     files = read_files(folder)
@@ -118,7 +128,7 @@ def write(home: SkillHome, name: str, files: Files, *, base: str, change: Versio
         save_pins(home.folder, pins)
         version = replace(change, digest=digest, base=now.digest, level=str(verdict.level), findings=reasons)
         version = history.add(name, version, files)
-        put(home.folder, name, files)
+        put(place_of(home, name).parent, name, files)
         history.prune(_names(home))
         return Written(version, before, pending and not known)
 
@@ -141,7 +151,9 @@ def remove(home: SkillHome, name: str, *, base: str, change: Version) -> Written
             raise SkillError([Problem("", "name", f"there is no {name}")])
         before = newest_with(history.versions(name), now.digest)
         version = history.add(name, replace(change, base=now.digest), None)
-        put(home.folder, name, None)
+        folder = place_of(home, name).parent
+        put(folder, name, None)
+        _clear(home.folder, folder)
         pins = load_pins(home.folder)
         if pins.pop(name, None) is not None:
             save_pins(home.folder, pins)
@@ -187,7 +199,17 @@ def newest_with(versions: list[Version], digest: str) -> int | None:
 
 
 def _names(home: SkillHome) -> list[str]:
-    return [entry.name for entry in home.folder.iterdir() if entry.is_dir() and not entry.name.startswith((".", "_"))]
+    return [name_of(path) for path in find_places(home.folder).paths]
+
+
+def _clear(home: Path, folder: Path) -> None:
+    """Delete folders of folders that the last skill has left."""
+    while folder != home:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent
 
 
 @contextmanager

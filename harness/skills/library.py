@@ -27,6 +27,7 @@ from harness.skills.document import (
     valid_name,
 )
 from harness.skills.pins import PinWatch, signature
+from harness.skills.places import DEEPEST, find_places, name_of
 from sandbox.base import SKILLS
 from sandbox.files.paths import shown
 
@@ -56,6 +57,7 @@ class Skill:
     """A usable skill.
 
     document: without its body, which `read` returns.
+    place: of its folder among those of its origin, `team/meeting-notes` in a folder of folders.
     folder: on this machine.
     path: where the agent finds its SKILL.md.
     digest: of that file, sha256 in hex.
@@ -63,6 +65,7 @@ class Skill:
 
     document: SkillDocument
     origin: Origin
+    place: str
     folder: Path
     path: str
     digest: str
@@ -71,6 +74,11 @@ class Skill:
     def name(self) -> str:
         return self.document.name
 
+    @property
+    def shelf(self) -> str:
+        """Its origin, with the folders that it stands in: `custom`, `custom/team`."""
+        return f"{self.origin}/{self.place}".rpartition("/")[0]
+
     def read(self) -> SkillDocument:
         """The whole document, as it is now. Raises SkillError."""
         return parse_bytes(read_skill(self.folder), self.folder.name)
@@ -78,7 +86,8 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class SkillProblem:
-    """Something wrong with a skill. name: of its folder, "" for the whole origin. skipped: the skill is not used."""
+    """Something wrong with a skill. name: the place of its folder, "" for the whole origin. skipped: the skill is not
+    used."""
 
     origin: Origin
     name: str
@@ -91,16 +100,16 @@ class SkillProblem:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Content of one subfolder when it was last read."""
+    """Content of one skill's folder when it was last read."""
 
     signature: tuple[int, ...]
     skill: Skill | None
     problems: tuple[SkillProblem, ...]
 
 
-def virtual_path(origin: Origin, name: str) -> str:
+def virtual_path(origin: Origin, place: str) -> str:
     """Path at which the agent finds a skill's SKILL.md."""
-    return f"{SKILLS}/{origin}/{name}/{SKILL_FILE}"
+    return f"{SKILLS}/{origin}/{place}/{SKILL_FILE}"
 
 
 def read_skill(folder: Path) -> bytes:
@@ -122,94 +131,99 @@ def read_skill(folder: Path) -> bytes:
         raise SkillError([Problem(SKILL_FILE, "", why)]) from error
 
 
-def _shown(name: str) -> str:
-    """A folder's name, which can hold anything, as it can be shown."""
-    return shown(name[:LONGEST_NAME])
+def _shown(place: str) -> str:
+    """A folder's place, which can hold anything, as it can be shown."""
+    return shown(place[: LONGEST_NAME * DEEPEST])
 
 
 class Shelf:
     """The skills of one folder, which may be missing. Not for several threads at once.
 
     waiting: skills that are off until an administrator turns them on, by name.
+    closed: virtual paths of what waits.
     """
 
     def __init__(self, origin: Origin, folder: Path) -> None:
         self.folder = folder
         self.waiting: Mapping[str, Waiting] = {}
+        self.closed = frozenset[str]()
         self.origin = origin
         self._read: dict[str, _Read] = {}
+        self._first: Mapping[str, str] = {}
+        self._unpinned_then: Mapping[str, Waiting] = {}
         self._faults: tuple[SkillProblem, ...] = ()
         # Shipped skills need nobody's approval.
         self._pins = PinWatch(folder) if origin != "public" else None
 
     def refresh(self) -> bool:
         """Look at the disk; True when something is different now."""
-        names, faults = self._names()
-        waiting = self._unpinned(names)
-        changed = (faults, waiting) != (self._faults, self.waiting) or names != list(self._read)
+        places, faults = self._places()
+        waiting = self._unpinned(places)
+        changed = (faults, waiting) != (self._faults, self._unpinned_then) or places != list(self._read)
         now: dict[str, _Read] = {}
-        for name in names:
-            before, seen = self._read.get(name), signature(self.folder / name / SKILL_FILE)
+        for place in places:
+            before, seen = self._read.get(place), signature(self.folder / place / SKILL_FILE)
             if before is not None and before.signature == seen:
-                now[name] = before
+                now[place] = before
                 continue
-            now[name] = read = self._open(name, seen)
+            now[place] = read = self._open(place, seen)
             changed = changed or before is None or (before.skill, before.problems) != (read.skill, read.problems)
-        self._read, self._faults, self.waiting = now, faults, waiting
+        self._read, self._faults, self._unpinned_then = now, faults, waiting
+        self._first = {name_of(place): place for place in reversed(places)}
+        self.waiting = {name_of(place): why for place, why in waiting.items() if self._counts(place)}
+        self.closed = frozenset(virtual_path(self.origin, place) for place in waiting)
         return changed
 
-    def _unpinned(self, names: list[str]) -> Mapping[str, Waiting]:
+    def _counts(self, place: str) -> bool:
+        """Whether the place is the first one of its name."""
+        return self._first[name_of(place)] == place
+
+    def _unpinned(self, places: list[str]) -> Mapping[str, Waiting]:
+        """What waits, by place."""
         if self._pins is None:
             return {}
         self._pins.refresh()
-        found = ((name, self._pins.waiting(name)) for name in names if valid_name(name))
-        return {name: waiting for name, waiting in found if waiting is not None}
+        found = ((place, self._pins.waiting(place)) for place in places if valid_name(name_of(place)))
+        return {place: waiting for place, waiting in found if waiting is not None}
 
     def skills(self) -> Iterator[Skill]:
-        """Usable skills, sorted by name."""
-        for name, read in self._read.items():
-            if read.skill is not None and name not in self.waiting:
+        """Usable skills, of which no two have one name."""
+        for place, read in self._read.items():
+            if read.skill is not None and place not in self._unpinned_then and self._counts(place):
                 yield read.skill
 
     def problems(self) -> Iterator[SkillProblem]:
         yield from self._faults
-        for read in self._read.values():
+        for place, read in self._read.items():
             yield from read.problems
-        for name, waiting in self.waiting.items():
-            why = f"waits for an administrator: {'; '.join(waiting.reasons)}"
-            yield SkillProblem(self.origin, _shown(name), Problem("", "", why))
+            if not self._counts(place):
+                first = f"{self.origin}/{_shown(self._first[name_of(place)])}"
+                yield self._problem(place, f"has the name of {first}, which is used; give one of them another name")
+        for place, waiting in self._unpinned_then.items():
+            yield self._problem(place, f"waits for an administrator: {'; '.join(waiting.reasons)}")
 
-    def _names(self) -> tuple[list[str], tuple[SkillProblem, ...]]:
-        """Sorted names of the subfolders and of links, and what is wrong with the whole folder."""
-        try:
-            with os.scandir(self.folder) as entries:
-                names = sorted(entry.name for entry in entries if self._counts(entry))
-        except (FileNotFoundError, NotADirectoryError):
-            return [], ()
-        except OSError as error:
-            return [], (self._problem(f"cannot be read: {os.strerror(error.errno or 0)}"),)
-        if len(names) > MOST_SKILLS:
-            more = f"holds {len(names)} folders; those after the first {MOST_SKILLS} are left out"
-            return names[:MOST_SKILLS], (self._problem(more),)
-        return names, ()
+    def _places(self) -> tuple[list[str], tuple[SkillProblem, ...]]:
+        """Where skills are, or should be, and what is wrong with the whole folder."""
+        found = find_places(self.folder)
+        faults = [self._problem(each.file, each.message) for each in found.problems]
+        if len(found.paths) > MOST_SKILLS:
+            more = f"holds {len(found.paths)} skills; those after the first {MOST_SKILLS} are left out"
+            faults.append(self._problem("", more))
+        return list(found.paths[:MOST_SKILLS]), tuple(faults)
 
-    @staticmethod
-    def _counts(entry: os.DirEntry[str]) -> bool:
-        return not entry.name.startswith((".", "_")) and (entry.is_symlink() or entry.is_dir(follow_symlinks=False))
+    def _problem(self, place: str, message: str) -> SkillProblem:
+        return SkillProblem(self.origin, _shown(place), Problem("", "", message))
 
-    def _problem(self, message: str) -> SkillProblem:
-        return SkillProblem(self.origin, "", Problem("", "", message))
-
-    def _open(self, name: str, seen: tuple[int, ...]) -> _Read:
-        folder = self.folder / name
-        shown = _shown(name)
+    def _open(self, place: str, seen: tuple[int, ...]) -> _Read:
+        folder = self.folder / place
+        shown = _shown(place)
         try:
             raw = read_skill(folder)
-            document = replace(parse_bytes(raw, name), body="")
+            document = replace(parse_bytes(raw, folder.name), body="")
         except SkillError as error:
             return _Read(seen, None, tuple(SkillProblem(self.origin, shown, each) for each in error.problems))
-        path, digest = virtual_path(self.origin, name), hashlib.sha256(raw).hexdigest()
-        skill = Skill(document=document, origin=self.origin, folder=folder, path=path, digest=digest)
+        path, digest = virtual_path(self.origin, place), hashlib.sha256(raw).hexdigest()
+        skill = Skill(document=document, origin=self.origin, place=place, folder=folder, path=path, digest=digest)
         unknown = (Problem(SKILL_FILE, key, "unknown key, it means nothing here") for key in document.unknown_keys)
         return _Read(seen, skill, tuple(SkillProblem(self.origin, shown, each, skipped=False) for each in unknown))
 
@@ -222,12 +236,14 @@ class SkillView:
     problems: of skipped skills, and remarks on used ones.
     waiting: origin and reasons of those that an administrator has to turn on, by name.
     off: paths of those that were taken out.
+    closed: paths of those that wait.
     """
 
     skills: tuple[Skill, ...] = ()
     problems: tuple[SkillProblem, ...] = ()
     waiting: Mapping[str, tuple[Origin, Waiting]] = field(default_factory=dict)
     off: frozenset[str] = frozenset()
+    closed: frozenset[str] = frozenset()
     by_name: Mapping[str, Skill] = field(init=False, repr=False, compare=False)
     by_path: Mapping[str, Skill] = field(init=False, repr=False, compare=False)
 
@@ -252,9 +268,7 @@ class SkillView:
 
     def forbids(self, path: str) -> bool:
         """Whether a path is the SKILL.md of a skill that was taken out or waits, so it must not be followed."""
-        if path in self.off:
-            return True
-        return path not in self.by_path and path in {virtual_path(at, name) for name, (at, _) in self.waiting.items()}
+        return path in self.off or path in self.closed
 
 
 NO_SKILLS = SkillView()
@@ -342,7 +356,9 @@ class SkillLibrary:
         if key:
             self._tell(key, own)
         skills = tuple(found[name] for name in sorted(found))
-        return SkillView(skills, (*problems, *own), _waiting([*shared, *([mine] if mine is not None else [])]))
+        shelves = [*shared, *([mine] if mine is not None else [])]
+        closed = frozenset[str]().union(*(shelf.closed for shelf in shelves))
+        return SkillView(skills, (*problems, *own), _waiting(shelves), closed=closed)
 
     def _tell(self, key: str, problems: Iterable[SkillProblem]) -> None:
         now = frozenset(map(str, problems))
@@ -356,7 +372,7 @@ def _waiting(shelves: Iterable[Shelf]) -> dict[str, tuple[Origin, Waiting]]:
 
 
 def _note(skill: Skill, message: str, *, skipped: bool = True) -> SkillProblem:
-    return SkillProblem(skill.origin, skill.name, Problem(SKILL_FILE, "name", message), skipped=skipped)
+    return SkillProblem(skill.origin, skill.place, Problem(SKILL_FILE, "name", message), skipped=skipped)
 
 
 def shipped_folder() -> Path:

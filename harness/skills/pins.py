@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from harness.files.durable import write_atomically
 from harness.skills.document import Problem, SkillError
 from harness.skills.files import digest_on_disk
+from harness.skills.places import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,23 +96,24 @@ class PinWatch:
         except SkillError:
             self._pins = None
 
-    def waiting(self, name: str) -> Waiting | None:
-        """Why a skill must not be used now; None: it may. Reads the files of skills that have a record."""
+    def waiting(self, path: str) -> Waiting | None:
+        """Why the skill at this path below the folder must not be used now; None: it may. Reads the files of skills
+        that have a record, which is by their names."""
         if self._pins is None:
             return Waiting("", (UNREADABLE,))
-        pin = self._pins.get(name)
+        pin = self._pins.get(name_of(path))
         if pin is None:
             return None
-        digest = self._digest(name)
+        digest = self._digest(path)
         if digest in pin.on:
             return None
         return Waiting(digest, pin.reasons if digest == pin.pending else (CHANGED,))
 
-    def _digest(self, name: str) -> str:
-        state = _state(self._home / name)
-        known = self._digests.get(name)
+    def _digest(self, path: str) -> str:
+        state = _state(self._home / path)
+        known = self._digests.get(path)
         if known is None or known[0] != state:
-            known = self._digests[name] = (state, digest_on_disk(self._home / name))
+            known = self._digests[path] = (state, digest_on_disk(self._home / path))
         return known[1]
 
 

@@ -57,8 +57,8 @@ def skills_section(skills: Iterable[Skill], budget: int, tools: Collection[str])
     """Section of the system prompt; "" without skills. budget: approximate tokens of the list. tools: names of those
     that the agent has; a skill that needs others is left out."""
     usable = [skill for skill in skills if can_follow(skill.document, tools)]
-    ranked = sorted(usable, key=lambda skill: (ORDER.index(skill.origin), skill.name))
-    return _section(tuple((skill.origin, skill.name, skill.document.description) for skill in ranked), budget)
+    ranked = sorted(usable, key=lambda skill: (ORDER.index(skill.origin), skill.shelf, skill.name))
+    return _section(tuple((skill.shelf, skill.name, skill.document.description) for skill in ranked), budget)
 
 
 @lru_cache(maxsize=256)
@@ -67,20 +67,21 @@ def _section(ranked: tuple[tuple[str, str, str], ...], budget: int) -> str:
         return ""
     lines: list[str] = []
     used, under = 0.0, ""
-    for place, (origin, name, description) in enumerate(ranked):
-        heading = HEADING.format(whose=HEADINGS[origin], folder=f"{SKILLS}/{origin}") if origin != under else ""
+    for place, (shelf, name, description) in enumerate(ranked):
+        whose = HEADINGS[shelf.partition("/")[0]]
+        heading = HEADING.format(whose=whose, folder=f"{SKILLS}/{shelf}") if shelf != under else ""
         line = f"{heading}- {name}: {_shown(description)}\n"
         used += tokens(line)
         if used > budget and lines:
             lines.append(_more(ranked[place:]))
             break
         lines.append(line)
-        under = origin
+        under = shelf
     return SECTION.format(listing="".join(lines))
 
 
 def _more(rest: Sequence[tuple[str, str, str]]) -> str:
-    names = [f"{origin}/{name}" for origin, name, _ in rest]
+    names = [f"{shelf}/{name}" for shelf, name, _ in rest]
     further = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return MORE.format(names=", ".join(names[:MOST_NAMED]) + further)
 

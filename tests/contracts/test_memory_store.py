@@ -69,6 +69,29 @@ async def test_the_list_says_of_whom_there_is_one_and_not_what(kept: MemoryStore
     assert all(stored.updated_at is not None for stored in listed)
 
 
+async def test_what_agents_keep_for_themselves_stands_apart(kept: MemoryStore) -> None:
+    await kept.save(HOSTILE, memory("likes figs"), "support")
+    assert await kept.load(HOSTILE) == Memory()
+    await kept.save(HOSTILE, memory("likes pears"))
+    await kept.save(HOSTILE, memory("likes plums"), "sales")
+    await kept.save(HOSTILE, memory("likes dates"), "support")
+    await kept.save(ANN, memory("likes nuts"), "support")
+    assert [await kept.load(HOSTILE, agent) for agent in ("", "sales", "support", "other")] == [
+        *(memory("likes pears"), memory("likes plums"), memory("likes dates"), Memory())
+    ]
+    whose = [(stored.owner, stored.agent) for stored in await kept.owners()]
+    assert whose == sorted([(ANN, "support"), (HOSTILE, ""), (HOSTILE, "sales"), (HOSTILE, "support")])
+    assert [stored.agent for stored in await kept.owners(HOSTILE)] == ["", "sales", "support"]
+    assert await kept.owners("telegram:8") == []
+    assert await kept.delete(HOSTILE)
+    assert await kept.load(HOSTILE, "support") == memory("likes dates")
+    assert await kept.delete(HOSTILE, "support")
+    assert not await kept.delete(HOSTILE, "support")
+    assert [(stored.owner, stored.agent) for stored in await kept.owners()] == sorted(
+        [(ANN, "support"), (HOSTILE, "sales")]
+    )
+
+
 async def test_what_is_deleted_is_gone(kept: MemoryStore) -> None:
     await kept.save(ANN, memory("likes pears"))
     await kept.save(HOSTILE, memory("likes figs"))

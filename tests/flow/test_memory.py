@@ -4,6 +4,7 @@ and by whom it is never seen."""
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -188,3 +189,75 @@ async def test_an_acquaintance(world: World) -> None:
         assert not any(words in listed for words in ("came back", str(ANN.id)))
     for secret in ("Rostock", "Hamburg", "hunter2xyz", "Vega", "cello"):
         assert secret not in world.log
+
+
+def blocks(told: str) -> str:
+    """What the model was told of a memory; the thread itself holds what was said in it."""
+    return "\n".join(re.findall(r"<antler-memory>.*?</antler-memory>", told, re.DOTALL))
+
+
+async def test_an_agent_with_a_memory_of_its_own(world: World) -> None:
+    """What is said to it no other agent learns, nor the other way round; /memory, the command line, a backup and
+    `/forget me` know both."""
+    folder = world.folder / "agents" / "support"
+    folder.mkdir(parents=True)
+    (folder / "SOUL.md").write_text("You are Sam from support.")
+    (folder / "config.yaml").write_text("features: {memory: own}")
+    async with world:
+        us = Acquaintance(world)
+        await us.tells("Remember that she lives in Berlin.")
+        await us.commands("/agent support", "support")
+        assert "Berlin" not in blocks(await us.tells("Remember that her printer is a Lexmark."))
+        assert us.remembered() == [["she lives in Berlin"]]
+        (own,) = (world.data_dir / "users").glob("*/agents/support/memory.json")
+        assert "Lexmark" in own.read_text()
+
+        shown = await us.commands("/memory", "own memory of the agent support")
+        assert ("Lexmark" in shown, "Berlin" in shown) == (True, False)
+        await us.commands("/memory add her printer is red", "own memory of the agent support")
+        await us.commands("/new", "New thread")
+        told = blocks(await us.tells("What printer have I?"))
+        assert ("Lexmark" in told, "Berlin" in told) == (True, False)
+
+        # The other agent of the same thread: what the first was told is taken out of it.
+        await us.commands("/agent default", "default")
+        told = blocks(await us.tells("And where do I live?"))
+        assert ("Berlin" in told, "Lexmark" in told) == (True, False)
+        shown = await us.commands("/memory", "What I remember about you")
+        assert ("Berlin" in shown, "Lexmark" in shown) == (True, False)
+
+        code, listed = await world.command("memory", "list")
+        assert (code, len(listed.splitlines())) == (0, 3)
+        key = next(line.split()[0] for line in listed.splitlines() if "/support" in line)
+        _, told = await world.command("memory", "show", key)
+        assert "her printer is red" in told
+
+        # A copy brings both back.
+        archive = world.folder / "copy.tar.gz"
+        assert (await world.command("backup", str(archive)))[0] == 0
+        await world.end()
+        code, told = await world.command("restore", str(archive), "--force")
+        assert code == 0, told
+        await world.start()
+        assert "Lexmark" in own.read_text()
+        await us.commands("/agent support", "support")
+        assert "Lexmark" in await us.commands("/memory", "own memory of the agent support")
+
+        await world.telegram.user_says("/forget me")
+        asked = await world.telegram.wait_for_text(ANN, "Delete everything")
+        await world.telegram.press(asked.message_id, EN.forgetting["button_delete"])
+        await world.telegram.wait_for_text(ANN, "I have forgotten you")
+        assert list((world.data_dir / "users").glob("**/memory.json")) == []
+    assert "Lexmark" not in world.log
+
+
+async def test_a_wrong_value_of_an_agents_memory_is_told_before_the_start(world: World) -> None:
+    folder = world.folder / "agents" / "support"
+    folder.mkdir(parents=True)
+    (folder / "SOUL.md").write_text("You are Sam from support.")
+    (folder / "config.yaml").write_text("features: {memory: mine}")
+    world.write_config()
+    code, told = await world.command("check-config")
+    assert code != 0
+    assert "features.memory: Input should be True, False or 'own'" in told
+    assert "support/config.yaml" in told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -65,6 +66,33 @@ async def test_it_is_listed_read_and_its_script_run(gateway: World, person: Pers
     assert "kept" in ran, "a skill is read-only"
     assert f"write_file is outside of the allowed-tools of the skill {NAME}" in refused
     assert str(gateway.data_dir) not in json.dumps(said)
+
+
+async def test_one_of_a_folder_of_folders_is_listed_read_and_its_script_run(gateway: World, person: Person) -> None:
+    custom = gateway.data_dir / "skills" / "custom"
+    file = put_skill(custom / "team" / "reporting", "weekly", "Weekly reports.", body="1. Run `scripts/week.sh`.")
+    (file.parent / "scripts").mkdir()
+    (file.parent / "scripts" / "week.sh").write_text("echo the week is 42\n")
+    put_skill(file.parent / "references", "no-skill", "An example in a reference.")
+    try:
+        place = "/mnt/skills/custom/team/reporting/weekly"
+        await gateway.telegram.user_says("/skills", user=person)
+        listed = await gateway.telegram.wait_for_text(person, "Skills (2 on)")
+        assert "weekly — Weekly reports. · this installation" in listed.text
+        lines = [call("read_file", path=f"{place}/SKILL.md"), bash(f"sh {place}/scripts/week.sh")]
+        await gateway.telegram.user_says("\n".join(lines), user=person)
+        await gateway.telegram.wait_for_text(person, "the week is 42")
+        await gateway.telegram.wait_idle(person)
+        system = (await newest_prompt(gateway))[0]
+        assert "/mnt/skills/custom/team/reporting/NAME/SKILL.md:\n- weekly: Weekly reports.\n" in system["content"]
+        assert "no-skill" not in system["content"]
+        await gateway.telegram.user_says("/weekly !say done for May.", user=person)
+        await gateway.telegram.wait_for_text(person, "done for May.")
+        assert f"folder: {place}\n" in (await newest_prompt(gateway))[-1]["content"]
+        code, told = await gateway.command("skills", "list")
+        assert (code, "custom/team/reporting" in told) == (0, True)
+    finally:
+        shutil.rmtree(custom / "team")
 
 
 async def test_it_is_turned_off_and_on(gateway: World, person: Person) -> None:

@@ -8,8 +8,9 @@ import contextlib
 import shutil
 from typing import TYPE_CHECKING
 
+from bot.store.memory_tables import memory_queue
 from bot.store.rows import RunState
-from bot.store.tables import memory_queue, runs
+from bot.store.tables import runs
 from bot.texts import texts_for
 from tests.flow.gateway import merged
 from tests.harness.skills.writing import put_skill

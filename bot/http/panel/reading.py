@@ -156,34 +156,38 @@ def own_router(parts: HttpParts, pages: Pages) -> APIRouter:
     memories, schedules = Memories(parts), Schedules(parts)
 
     @router.get("/memory", dependencies=[room.opens()])
-    async def memory(request: Request, caller: SignedIn) -> Response:
+    async def memory(request: Request, caller: SignedIn, agent: str = "") -> Response:
         others = await memories.figures(caller) if caller.may("operate") else None
-        own = await memories.own(caller, room.language(request))
+        try:
+            own = await memories.own(caller, room.language(request), agent)
+        except HttpProblem as problem:
+            return pages.problem(request, caller, problem.status)
         return room.show(request, "memory", caller, "memory", own=own, others=others)
 
     @router.get("/memory/list", dependencies=[requires("read")])
-    async def remembered(request: Request, caller: SignedIn) -> Response:
-        own = await memories.own(caller, room.language(request))
+    async def remembered(request: Request, caller: SignedIn, agent: str = "") -> Response:
+        own = await memories.own(caller, room.language(request), agent)
         return room.show(request, "memory_list", caller, own=own)
 
     @router.post("/memory/{action}", dependencies=[requires("threads")])
     async def change(request: Request, caller: SignedIn, action: str) -> Response:
         given = await fields(request)
-        item, text = given.get("item", ""), given.get("text", "")
+        item, text, agent = given.get("item", ""), given.get("text", ""), given.get("agent", "")
         match action:
             case "add":
-                await memories.add(caller, text)
+                await memories.add(caller, text, agent)
             case "edit":
-                await memories.edit(caller, item, text)
+                await memories.edit(caller, item, text, agent)
             case "forget":
-                await memories.forget(caller, item)
+                await memories.forget(caller, item, agent)
             case "forget-all":
-                await memories.forget_all(caller)
+                await memories.forget_all(caller, agent)
             case "on" | "off":
                 await memories.switch(caller, on=action == "on")
             case _:
                 raise HttpProblem(404, "not_found", "there is no such action")
-        return room.done(request, f"memory_done_{action.replace('-', '_')}", "/memory")
+        to = f"/memory?agent={agent}" if agent else "/memory"
+        return room.done(request, f"memory_done_{action.replace('-', '_')}", to)
 
     @router.get("/schedules", dependencies=[room.opens()])
     async def listed(request: Request, caller: SignedIn, all: str = "") -> Response:

@@ -136,8 +136,9 @@ class Agents:
     def _servers(self, definition: AgentDefinition) -> tuple[ToolServer, ...]:
         if not definition.settings.features.mcp:
             return ()
-        found = self._parts.status.asked.servers()
-        return tuple(ToolServer(name=each.name, tools=each.tools) for each in found if each.state != "off")
+        found, only = self._parts.status.asked.servers(), definition.settings.mcp_servers
+        there = (each for each in found if each.state != "off" and (only is None or each.name in only))
+        return tuple(ToolServer(name=each.name, tools=each.tools) for each in there)
 
 
 def _tools(settings: Settings, definition: AgentDefinition, *, files: bool, commands: bool) -> Iterator[ToolSet]:

@@ -102,58 +102,69 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnMemory:
-    """enabled: there is a memory on this gateway at all. off: its person turned theirs off."""
+    """enabled: there is a memory on this gateway at all. off: its person turned theirs off. agent: that keeps this one
+    for itself, "" for the one that agents share. agents: that may have one of their own."""
 
     enabled: bool
     off: bool
+    agent: str
+    agents: tuple[str, ...]
     items: tuple[Remembered, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFigures:
-    """A memory of somebody else. key: hashed. size: bytes."""
+    """A memory of somebody else. key: hashed. agent: whose own it is, "" for a shared one. size: bytes."""
 
     key: str
+    agent: str
     size: int
     updated_at: datetime | None
 
 
 class Memories:
-    """The caller's own memory, changed as /memory changes it."""
+    """What is remembered of the caller, changed as /memory changes it. agent: whose own memory, "" for the one that
+    agents share."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._keeper = parts.memory.book
+        self._choices = parts.agents
         self._sight = Sight(parts)
 
-    async def own(self, caller: Caller, language: str = "en") -> OwnMemory:
+    async def own(self, caller: Caller, language: str = "en", agent: str = "") -> OwnMemory:
         """language: of the headings."""
+        agents = await self._agents(caller, agent)
         try:
-            state, memory = await self._keeper.state(caller.person), await self._keeper.show(caller.person)
+            state, memory = await self._keeper.state(caller.person), await self._keeper.show(caller.person, agent)
         except MemoryUnavailable as error:
             raise _unavailable() from error
         return OwnMemory(
             enabled=self._keeper.covers(is_group=False),
             off=state.off,
+            agent=agent,
+            agents=agents,
             items=tuple(
                 Remembered(id=i.key, group=i.group, text=i.text, until=i.until, editable=i.key not in SUMMARIES)
                 for i in items_of(memory, texts_for(language))
             ),
         )
 
-    async def add(self, caller: Caller, text: str) -> None:
+    async def add(self, caller: Caller, text: str, agent: str = "") -> None:
         """Remember what its person wrote."""
         self._require_enabled()
+        await self._agents(caller, agent)
         try:
-            await self._keeper.add(caller.person, f"page:{uuid4().hex}", text, caller.person)
+            await self._keeper.add(caller.person, f"page:{uuid4().hex}", text, caller.person, agent)
         except NotKept as refused:
             raise HttpProblem(422, "not_kept", str(refused)) from None
         except MemoryUnavailable as error:
             raise _unavailable() from error
 
-    async def edit(self, caller: Caller, fact: str, text: str) -> None:
+    async def edit(self, caller: Caller, fact: str, text: str, agent: str = "") -> None:
         """Let a fact say something else."""
+        await self._agents(caller, agent)
         try:
-            known = await self._keeper.edit(caller.person, fact, text, caller.person)
+            known = await self._keeper.edit(caller.person, fact, text, caller.person, agent)
         except NotKept as refused:
             raise HttpProblem(422, "not_kept", str(refused)) from None
         except MemoryUnavailable as error:
@@ -161,19 +172,20 @@ class Memories:
         if known is None:
             raise unknown("fact")
 
-    async def forget(self, caller: Caller, item: str) -> None:
+    async def forget(self, caller: Caller, item: str, agent: str = "") -> None:
         """Forget a fact or a summary."""
-        if item not in {each.id for each in (await self.own(caller)).items}:
+        if item not in {each.id for each in (await self.own(caller, agent=agent)).items}:
             raise unknown("fact")
         try:
-            await self._keeper.forget(caller.person, [item])
+            await self._keeper.forget(caller.person, [item], agent)
         except MemoryUnavailable as error:
             raise _unavailable() from error
 
-    async def forget_all(self, caller: Caller) -> int:
-        """Forget everything; returns how many facts that were."""
+    async def forget_all(self, caller: Caller, agent: str = "") -> int:
+        """Forget everything in that memory; returns how many facts that were."""
+        await self._agents(caller, agent)
         try:
-            return (await self._keeper.forget_all(caller.person)).facts
+            return (await self._keeper.forget_all(caller.person, agent)).facts
         except MemoryUnavailable as error:
             raise _unavailable() from error
 
@@ -188,8 +200,23 @@ class Memories:
             known = await self._keeper.owners()
         except MemoryUnavailable as error:
             raise _unavailable() from error
-        found = (MemoryFigures(key=folder_name(s.owner)[:KEY], size=s.size, updated_at=s.updated_at) for s in known)
-        return tuple(sorted(found, key=lambda each: each.key))
+        found = (
+            MemoryFigures(key=folder_name(s.owner)[:KEY], agent=s.agent, size=s.size, updated_at=s.updated_at)
+            for s in known
+        )
+        return tuple(sorted(found, key=lambda each: (each.key, each.agent)))
+
+    async def _agents(self, caller: Caller, agent: str) -> tuple[str, ...]:
+        """The agents with a memory of their own: those of today, and those that have kept something of the caller.
+        Refuses any other."""
+        try:
+            kept = await self._keeper.agents_with(caller.person)
+        except MemoryUnavailable as error:
+            raise _unavailable() from error
+        known = {name for name in self._choices.definitions if self._choices.memory_of(name)} | set(kept)
+        if agent and agent not in known:
+            raise unknown("agent")
+        return tuple(sorted(known))
 
     def _require_enabled(self) -> None:
         if not self._keeper.covers(is_group=False):

@@ -29,11 +29,13 @@ SHOWN_DIGEST = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """A skill that can be used. origin: public: shipped; custom: this installation's; mine: the caller's own. on: it is
-    not off for everybody. in_config: skills.disabled of the config turns it off, so that nothing else turns it on."""
+    """A skill that can be used. origin: public: shipped; custom: this installation's; mine: the caller's own. place: of
+    its folder among those of its origin. on: it is not off for everybody. in_config: skills.disabled of the config
+    turns it off, so that nothing else turns it on."""
 
     name: str
     origin: str
+    place: str
     description: str
     on: bool
     in_config: bool
@@ -107,6 +109,7 @@ class Skills:
                 Skill(
                     name=skill.name,
                     origin=skill.origin,
+                    place=skill.place,
                     description=skill.document.description,
                     on=skill.name not in off,
                     in_config=skill.name in settings.skills.disabled,

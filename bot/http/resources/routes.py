@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from bot.http.parts import HttpParts
 
 Id = Annotated[str, PathParameter(min_length=1, max_length=200)]
+OfAgent = Annotated[str, Query(max_length=40, description="whose own memory; empty: the one that agents share")]
 Identity = Annotated[str, PathParameter(min_length=1, max_length=300)]
 
 
@@ -364,37 +365,37 @@ def own_router(parts: HttpParts) -> APIRouter:
         return await schedules.cancel(caller, schedule_id)
 
     @router.get("/memory", dependencies=[requires("read")])
-    async def memory(caller: SignedIn) -> OwnMemory:
-        """What is remembered of the caller."""
-        return await memories.own(caller)
+    async def memory(caller: SignedIn, agent: OfAgent = "") -> OwnMemory:
+        """What is remembered of the caller: what agents share, or what one agent keeps for itself."""
+        return await memories.own(caller, agent=agent)
 
     @router.post("/memory", dependencies=[requires("threads")])
-    async def add(caller: SignedIn, body: Text) -> OwnMemory:
+    async def add(caller: SignedIn, body: Text, agent: OfAgent = "") -> OwnMemory:
         """Remember this too."""
-        await memories.add(caller, body.text)
-        return await memories.own(caller)
+        await memories.add(caller, body.text, agent)
+        return await memories.own(caller, agent=agent)
 
     @router.put("/memory/{fact}", dependencies=[requires("threads")])
-    async def edit(caller: SignedIn, fact: Id, body: Text) -> OwnMemory:
+    async def edit(caller: SignedIn, fact: Id, body: Text, agent: OfAgent = "") -> OwnMemory:
         """Let a fact say something else."""
-        await memories.edit(caller, fact, body.text)
-        return await memories.own(caller)
+        await memories.edit(caller, fact, body.text, agent)
+        return await memories.own(caller, agent=agent)
 
     @router.delete("/memory/{item}", dependencies=[requires("threads")])
-    async def forget(caller: SignedIn, item: Id) -> OwnMemory:
+    async def forget(caller: SignedIn, item: Id, agent: OfAgent = "") -> OwnMemory:
         """Forget a fact or a summary."""
-        await memories.forget(caller, item)
-        return await memories.own(caller)
+        await memories.forget(caller, item, agent)
+        return await memories.own(caller, agent=agent)
 
     @router.delete("/memory", dependencies=[requires("threads")])
-    async def forget_all(caller: SignedIn) -> OwnMemory:
-        """Forget everything."""
-        await memories.forget_all(caller)
-        return await memories.own(caller)
+    async def forget_all(caller: SignedIn, agent: OfAgent = "") -> OwnMemory:
+        """Forget everything in that memory."""
+        await memories.forget_all(caller, agent)
+        return await memories.own(caller, agent=agent)
 
     @router.put("/memory", dependencies=[requires("threads")])
     async def switch(caller: SignedIn, body: Switch) -> OwnMemory:
-        """Turn it on or off."""
+        """Turn it on or off, for all agents."""
         await memories.switch(caller, on=body.on)
         return await memories.own(caller)
 

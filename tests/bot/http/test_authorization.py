@@ -355,7 +355,7 @@ async def test_administrators_see_figures_of_others_and_no_words(tmp_path: Path)
         assert (await admin.get("/api/transcripts", params={"everybody": "true"})).json()["threads"] == []
         (row, _) = await world.store.read(runs.unended)
         assert (await admin.get(f"/api/transcripts/{row.thread_id}")).status_code == 404
-        assert (await admin.get("/api/memories")).json()[0].keys() == {"key", "size", "updated_at"}
+        assert (await admin.get("/api/memories")).json()[0].keys() == {"key", "agent", "size", "updated_at"}
         for path in ("/now", "/threads", f"/threads/{row.thread_id}", "/memory", "/usage", f"/why/{row.run_id}"):
             shown = (await browser.get(path)).text
             assert "secret" not in shown, path

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select, update
 
+from bot.agents.profiles import AgentChoices
 from bot.http.auth import SEARCHES_AT_ONCE, Caller
 from bot.http.listener import listening
 from bot.http.parts import routers
@@ -18,9 +19,10 @@ from bot.store import conversations, personal, tables
 from bot.store.search import excerpt
 from channels.http.channel import HttpChannel
 from channels.message import Address
-from harness.agents.profiles import AgentDefinition, AgentSettings, Features
+from harness.agents.profiles import DEFAULT, AgentDefinition, AgentSettings, Features
 from harness.config import ModelSettings, PriceSettings, ToolSettings
 from harness.events import Usage
+from harness.memory.config import MemorySettings
 from harness.models.tour import STEPS
 from harness.models.tour_texts import texts_in
 from harness.subagents.config import SubagentSettings, SubagentsSettings
@@ -394,3 +396,46 @@ def test_what_the_first_screen_says_for_each_step_begins_that_step() -> None:
         assert len(texts.names) == len(texts.steps) == len(STEPS)
         for name, (known, _) in zip(texts.names, STEPS, strict=True):
             assert re.fullmatch(known, name.lower()), name
+
+
+async def test_what_an_agent_keeps_of_a_person_is_shown_and_changed_apart(tmp_path: Path) -> None:
+    own = AgentDefinition("support", "Kind.", AgentSettings(features=Features(memory="own")))
+    agents = AgentChoices({DEFAULT: AgentDefinition(), "support": own})
+    async with served(tmp_path, agents=agents, memory_settings=MemorySettings(enabled=True)) as world:
+        await world.memory.add(PERSON, "k1", "I like pears.", PERSON)
+        await world.memory.add(PERSON, "k2", "My printer is broken.", PERSON, "support")
+        await world.memory.add(PERSON, "k3", "I am owed money.", PERSON, "removed")
+        await world.memory.add(ADMIN, "k4", "I want a discount.", ADMIN, "sales")
+        program, support = await world.program(PERSON), {"agent": "support"}
+        shared = (await program.get("/api/memory")).json()
+        assert ([each["text"] for each in shared["items"]], shared["agent"]) == (["I like pears."], "")
+        assert shared["agents"] == ["removed", "support"]  # not that in which only somebody else is remembered
+        (fact,) = (await program.get("/api/memory", params=support)).json()["items"]
+        assert fact["text"] == "My printer is broken."
+        wrong = await program.put(f"/api/memory/{fact['id']}", json={"text": "No."})
+        assert wrong.status_code == 404
+        edited = await program.put(f"/api/memory/{fact['id']}", json={"text": "It is repaired."}, params=support)
+        assert [each["text"] for each in edited.json()["items"]] == ["It is repaired."]
+        added = await program.post("/api/memory", json={"text": "It is red."}, params=support)
+        assert len(added.json()["items"]) == 2
+        for unknown in ("sales", "../support", "nobody"):
+            assert (await program.get("/api/memory", params={"agent": unknown})).status_code == 404
+            assert (await program.delete("/api/memory", params={"agent": unknown})).status_code == 404
+            refused = await program.post("/api/memory", json={"text": "Keep this."}, params={"agent": unknown})
+            assert refused.status_code == 404
+        figures = (await (await world.program(ADMIN)).get("/api/memories")).json()
+        assert sorted(each["agent"] for each in figures) == ["", "removed", "sales", "support"]
+
+        bob = await world.browser(PERSON)
+        page = (await bob.get("/memory", headers=VISIT)).text
+        assert "I like pears." in page
+        assert 'href="/memory?agent=support"' in page
+        page = (await bob.get("/memory?agent=support", headers=VISIT)).text
+        assert ("It is red." in page, "pears" in page) == (True, False)
+        assert "The agent support keeps this for itself" in page
+        assert 'data-region="/memory/list?agent=support"' in page
+        assert (await bob.get("/memory?agent=nobody", headers=VISIT)).status_code == 404
+        gone = await bob.post("/memory/forget-all", data=support)
+        assert gone.headers["location"] == "/memory?agent=support" if gone.status_code == 303 else gone.is_success
+        assert (await program.get("/api/memory", params=support)).json()["items"] == []
+        assert len((await program.get("/api/memory")).json()["items"]) == 1

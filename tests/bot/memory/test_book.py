@@ -217,3 +217,69 @@ async def test_what_nobody_touched_for_long_is_forgotten(world: World) -> None:
     assert await world.book.prune() == 1
     assert await world.facts() == []
     assert await world.facts(BOB) == ["Bob likes figs"]
+
+
+# Memories that agents keep for themselves.
+
+SUPPORT = "support"
+
+
+async def test_what_an_agent_keeps_for_itself_is_told_to_no_other(world: World) -> None:
+    await world.learn("Ann likes pears")
+    support = replace(context(ANN), agent=SUPPORT)
+    await world.book.remember(support, "c1", "Ann has a broken printer", "context")
+    assert await world.facts() == ["Ann likes pears"]
+    assert await world.facts(agent=SUPPORT) == ["Ann has a broken printer"]
+    recalled = await world.book.recalled(support)
+    assert (recalled.agent, [fact.content for fact in recalled.memory.facts]) == (SUPPORT, ["Ann has a broken printer"])
+    assert [fact.content for fact in (await world.book.recalled(context(ANN))).memory.facts] == ["Ann likes pears"]
+
+
+async def test_what_a_person_decides_holds_for_all_their_memories(world: World) -> None:
+    await world.learn("Ann has a broken printer", agent=SUPPORT)
+    await world.queue("only just said", agent=SUPPORT)
+    await world.book.set_enabled(ANN, False)
+    assert await world.waiting() == []
+    assert (await world.book.recalled(replace(context(ANN), agent=SUPPORT))).memory == Memory()
+    with pytest.raises(NotKept):
+        await world.book.add(ANN, "event:1", "more", ANN, SUPPORT)
+    assert await world.facts(agent=SUPPORT) == ["Ann has a broken printer"]
+
+
+async def test_one_memory_is_changed_and_forgotten_and_the_others_stay(world: World) -> None:
+    await world.learn("Ann likes pears", "Ann works in Oslo")
+    await world.learn("Ann likes pears", agent=SUPPORT)
+    (fact,) = (await world.book.show(ANN, SUPPORT)).facts
+    edited = await world.book.edit(ANN, fact.id, "Ann likes figs", ANN, SUPPORT)
+    assert edited is not None
+    await world.book.forget(ANN, [(await world.book.show(ANN)).facts[0].id])
+    assert (await world.facts(), await world.facts(agent=SUPPORT)) == (["Ann works in Oslo"], ["Ann likes figs"])
+    assert (await world.book.forget_all(ANN, SUPPORT)).facts == 1
+    assert (await world.facts(), await world.facts(agent=SUPPORT)) == (["Ann works in Oslo"], [])
+
+
+async def test_a_person_who_is_forgotten_is_in_no_agents_memory(world: World) -> None:
+    await world.learn("Ann likes pears")
+    await world.learn("Ann has a broken printer", agent=SUPPORT)
+    await world.learn("Ann wants a discount", agent="removed")
+    await world.learn("Bob has a scanner", owner=BOB, said_by=BOB, agent=SUPPORT)
+    await world.learn("Ann brings cake", owner=GROUP, said_by=ANN, agent=SUPPORT)
+    await world.learn("Bob brings tea", owner=GROUP, said_by=BOB, agent=SUPPORT)
+    await world.queue("only just said", agent=SUPPORT)
+    assert await world.book.forget_everywhere(ANN) == 4
+    kept = [(stored.owner, stored.agent) for stored in await world.book.owners()]
+    assert kept == sorted([(BOB, SUPPORT), (GROUP, SUPPORT)])
+    assert await world.facts(GROUP, SUPPORT) == ["Bob brings tea"]
+    assert await world.waiting() == []
+
+
+async def test_agents_memories_move_with_a_group_and_grow_old_one_by_one(world: World) -> None:
+    await world.learn("the team meets on Monday", owner=GROUP)
+    await world.learn("the team has a printer", owner=GROUP, agent=SUPPORT)
+    await world.book.chat_moved("telegram", "-5", "-100")
+    assert await world.facts("telegram:-100", SUPPORT) == ["the team has a printer"]
+    await world.clock.advance(40 * 86_400)
+    await world.learn("it is repaired", owner="telegram:-100", agent=SUPPORT)
+    world.settings = MemorySettings(keep_days=30)
+    assert await world.book.prune() == 1
+    assert (await world.facts("telegram:-100"), len(await world.facts("telegram:-100", SUPPORT))) == ([], 2)

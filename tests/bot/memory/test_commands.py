@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.agents.profiles import AgentChoices
 from bot.texts.en import EN
 from bot.texts.zh import ZH
+from harness.agents.profiles import DEFAULT, AgentDefinition, AgentSettings, Features
 from harness.memory.config import MemorySettings
 from harness.memory.model import Memory, Summary, from_json, with_summaries
 from harness.memory.store import MemoryUnavailable
@@ -235,9 +237,68 @@ async def test_where_there_is_none(tmp_path: Path, settings: dict[str, bool], sa
 
 async def test_what_cannot_be_reached_is_told(world: Core, tmp_path: Path) -> None:
     class Broken:
-        async def load(self, owner: str) -> Memory:
+        async def load(self, owner: str, agent: str = "") -> Memory:
             raise MemoryUnavailable("the disk is gone")
 
     world.memory._kept = Broken()  # type: ignore[assignment]
     assert await ask(world, "/memory") == SAY["unavailable"]
     assert await ask(world, "/memory add x") == SAY["unavailable"]
+
+
+def with_support() -> AgentChoices:
+    settings = AgentSettings(features=Features(memory="own"))
+    return AgentChoices({DEFAULT: AgentDefinition(), "support": AgentDefinition("support", "Kind.", settings)})
+
+
+async def test_the_memory_is_that_of_the_agent_at_work_and_it_says_so(tmp_path: Path) -> None:
+    own = SAY["own"].format(agent="support")
+    async with core(tmp_path, harness=Learner(), memory_settings=MemorySettings(), agents=with_support()) as world:
+        await know(world, "I like pears")
+        assert own not in await ask(world, "/memory")
+        await ask(world, "/agent support")
+        assert await ask(world, "/memory") == f"{SAY['empty']}\n\n{own}"
+        assert own in await ask(world, "/memory add my printer is broken")
+        await ask(world, "/memory add it is old")
+        assert own in await ask(world, "/memory search printer")
+        shown = await ask(world, "/memory")
+        assert own in shown
+        assert "1. my printer is broken\n2. it is old" in shown
+        await ask(world, "/memory edit 2 it is new")
+        await ask(world, "/memory forget 1")
+        support = [fact.content for fact in (await world.memory.show(OWNER, "support")).facts]
+        assert (support, await facts(world)) == (["it is new"], ["I like pears"])
+
+        # Numbers are of the list that was shown, and that list was of another memory.
+        await ask(world, "/agent default")
+        assert (await ask(world, "/memory forget 1")).startswith("Forgotten: 1.")
+        assert await facts(world) == []
+        assert len((await world.memory.show(OWNER, "support")).facts) == 1
+
+
+async def test_what_is_said_to_an_agent_is_learnt_into_its_own_memory(tmp_path: Path) -> None:
+    async with core(tmp_path, harness=Learner(), memory_settings=MemorySettings(), agents=with_support()) as world:
+        await world.say("pears please")
+        await world.answered()
+        await ask(world, "/agent support")
+        await world.say("printer broken")
+        await world.answered()
+        await world.clock.advance(60)
+        await world.clock.settle()
+        support = str((await world.memory.show(OWNER, "support")).facts)
+        shared = str((await world.kept.load(OWNER)).facts)
+        assert ("printer" in support, "pears" in support) == (True, False)
+        assert ("printer" in shared, "pears" in shared) == (False, True)
+
+
+async def test_everything_of_one_agents_memory_is_forgotten_after_a_question(tmp_path: Path) -> None:
+    async with core(tmp_path, harness=Learner(), memory_settings=MemorySettings(), agents=with_support()) as world:
+        await know(world, "I like pears")
+        await ask(world, "/agent support")
+        await ask(world, "/memory add my printer is broken")
+        assert SAY["own"].format(agent="support") in await ask(world, "/memory forget all")
+        asked = world.channel.chats[ANN][-1]
+        await ask(world, "/agent default")
+        await world.press(asked.message_id, asked.part.buttons[0][0].data)
+        await world.answered()
+        assert await facts(world) == ["I like pears"]
+        assert (await world.memory.show(OWNER, "support")).is_empty

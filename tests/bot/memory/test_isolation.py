@@ -30,7 +30,7 @@ from sqlalchemy import select
 
 from bot.access.admission import AccessRules
 from bot.store.identity import conversation_key, owner_of
-from bot.store.tables import memory_queue
+from bot.store.memory_tables import memory_queue
 from channels.message import Address, Sender
 from harness.memory.config import MemorySettings
 from tests.bot.core import core

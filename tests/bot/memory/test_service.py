@@ -337,6 +337,6 @@ async def test_a_group_with_a_new_id_keeps_what_it_knows_and_what_it_was_about_t
 
 def test_an_agent_without_a_memory_learns_nothing() -> None:
     row, ending = replace(run_row(), attempt=1), Ending(RunState.SUCCESS, OutboundMessage(text="yes", final=True))
-    for remembers in (True, False):
-        feeding = Feeding(MemorySettings(), VirtualClock(), lambda: None, lambda agent, remembers=remembers: remembers)  # type: ignore[misc]
-        assert (feeding.after(row, ending, "yes") is NO_AFTERMATH) is not remembers
+    for memory_of in ("", "support", None):
+        feeding = Feeding(MemorySettings(), VirtualClock(), lambda: None, lambda agent, of=memory_of: of)  # type: ignore[misc]
+        assert (feeding.after(row, ending, "yes") is NO_AFTERMATH) is (memory_of is None)

@@ -42,7 +42,12 @@ async def test_the_list_has_keys_sizes_and_dates_only(world: World) -> None:
     assert ANN not in text
     assert "pears" not in text
     listed = (await MemoryTool(world.book).do({"do": "list"}))["data"]
-    assert {"key": folder_name(ANN)[:KEY], "size": size, "updated_at": "2026-01-01T00:00:00+00:00"} in listed
+    assert {
+        "key": folder_name(ANN)[:KEY],
+        "agent": "",
+        "size": size,
+        "updated_at": "2026-01-01T00:00:00+00:00",
+    } in listed
     assert len(listed) == 2
 
 
@@ -59,6 +64,21 @@ async def test_one_is_named_by_its_key_or_its_owner(world: World, key: str) -> N
     )  # fmt: skip
     assert await world.facts() == []
     assert await world.facts(BOB) == ["Bob likes figs"]
+
+
+@pytest.mark.parametrize("whose", [ANN, folder_name(ANN), folder_name(ANN)[:KEY].upper()])
+async def test_what_an_agent_keeps_for_itself_has_a_key_of_its_own(world: World, whose: str) -> None:
+    await world.learn("Ann likes pears")
+    await world.learn("Ann has a broken printer", agent="support")
+    text, _ = await ask(world, "list")
+    assert [line.split()[0] for line in text.splitlines()[1:]] == [
+        folder_name(ANN)[:KEY], f"{folder_name(ANN)[:KEY]}/support"
+    ]  # fmt: skip
+    assert "pears" in (await ask(world, "show", whose))[0]
+    assert "printer" in (await ask(world, "show", f"{whose}/support"))[0]
+    assert await ask(world, "show", f"{whose}/sales") == (f"{whose}/sales is the key of no memory", False)
+    assert (await ask(world, "forget", f"{whose}/support"))[1]
+    assert (await world.facts(), await world.facts(agent="support")) == (["Ann likes pears"], [])
 
 
 async def test_nothing_that_a_terminal_obeys_is_shown(world: World) -> None:
@@ -101,10 +121,13 @@ async def test_an_account_that_is_renamed_keeps_its_memories(world: World, tmp_p
     book = make_keeper(settings, world.store)
     await book.add(ANN, "event:1", "I like pears", ANN)
     await book.add("slack:T1/U1", "event:2", "I like figs", "slack:T1/U1")
+    await book.add(ANN, "event:3", "My printer is broken", ANN, "support")
     await rename_owners(make_kept(settings, world.store), "telegram", "tg")
+    (fact,) = (await book.show("tg:1", "support")).facts
+    assert (fact.content, fact.said_by) == ("My printer is broken", "tg:1")
     (fact,) = (await book.show("tg:1")).facts
     assert (fact.content, fact.said_by) == ("I like pears", "tg:1")
-    assert [stored.owner for stored in await book.owners()] == ["slack:T1/U1", "tg:1"]
+    assert [stored.owner for stored in await book.owners()] == ["slack:T1/U1", "tg:1", "tg:1"]
 
 
 def test_while_antler_is_stopped_it_is_done_on_the_store_itself(

@@ -33,13 +33,17 @@ class World:
     kept: InMemoryStore = field(default_factory=InMemoryStore)
     settings: MemorySettings = field(default_factory=MemorySettings)
     count: int = 0
+    own: frozenset[str] = frozenset({"support"})
+    """Agents that keep a memory for themselves."""
 
     @property
     def book(self) -> MemoryKeeper:
         """A new one each time, as after a restart."""
-        return MemoryKeeper(self.kept, self.store, self.settings)
+        return MemoryKeeper(self.kept, self.store, self.settings, lambda agent: agent if agent in self.own else "")
 
-    async def queue(self, text: str, owner: str = ANN, speaker: str = ANN, thread: str = "t1") -> QueuedTurn:
+    async def queue(
+        self, text: str, owner: str = ANN, speaker: str = ANN, thread: str = "t1", agent: str = ""
+    ) -> QueuedTurn:
         self.count += 1
         now = self.clock.now()
         exchange = Exchange(
@@ -63,6 +67,7 @@ class World:
             exchange=to_json(EXCHANGE, exchange),
             queued_at=now,
             due_at=now + QUIET,
+            agent=agent or None,
         )
         await self.store.write(lambda tx: memories.queue_turn(tx, turn, QUIET))
         stored = await self.waiting(owner)
@@ -77,12 +82,12 @@ class World:
             content=text, category="context", confidence=0.9, at=at or self.clock.now(), source="run", said_by=said_by
         )
 
-    async def learn(self, *texts: str, owner: str = ANN, said_by: str = ANN) -> None:
+    async def learn(self, *texts: str, owner: str = ANN, said_by: str = ANN, agent: str = "") -> None:
         """These are remembered, each as a fact."""
-        turn = await self.queue("said", owner, said_by)
-        base = await self.book.show(owner)
+        turn = await self.queue("said", owner, said_by, agent=agent)
+        base = await self.book.show(owner, agent)
         changes = Changes(added=tuple(self.fact(text, said_by) for text in texts))
-        assert await self.book.learn(owner, [turn.id], base, changes)
+        assert await self.book.learn(owner, [turn.id], base, changes, agent)
 
-    async def facts(self, owner: str = ANN) -> list[str]:
-        return [fact.content for fact in (await self.book.show(owner)).facts]
+    async def facts(self, owner: str = ANN, agent: str = "") -> list[str]:
+        return [fact.content for fact in (await self.book.show(owner, agent)).facts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -161,3 +162,33 @@ def test_without_a_model_the_rules_alone_decide_and_it_says_so(
     assert tool.install(settings, archive_of(put_skill(tmp_path, "tidy", "Tidies.")), replace=False) == 0
     told = "antler: tidy was checked by rules alone: there is no model to judge it (models)\n"
     assert capsys.readouterr().err == told
+
+
+def test_skills_in_folders_of_folders(settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    team = settings.custom_skills / "team"
+    put_skill(team, "tidy", "Tidies.")
+    assert tool.list_skills(settings) == 0
+    assert capsys.readouterr().out.split() == ["tidy", "custom/team", "on", "Tidies."]
+    assert tool.list_skills(settings, as_json=True) == 0
+    assert json.loads(capsys.readouterr().out)[0]["place"] == "team/tidy"
+    archive = archive_of(put_skill(tmp_path, "tidy", "Tidies more."))
+    assert tool.install(settings, archive, replace=False) == 1
+    assert "tidy is there already" in capsys.readouterr().err
+    assert tool.install(settings, archive, replace=True) == 0
+    assert capsys.readouterr().out == f"replaced tidy in {team}/tidy\n"
+    assert "Tidies more." in (team / "tidy" / "SKILL.md").read_text()
+    assert tool.install(settings, archive_of(put_skill(tmp_path, "team")), replace=True) == 1
+    assert "team is the name of a folder with skills in it" in capsys.readouterr().err
+    assert tool.remove(settings, "tidy") == 0
+    assert capsys.readouterr().out.startswith(f"removed {team}/tidy;")
+    assert not team.exists()
+
+
+def test_a_folder_of_folders_is_validated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put_skill(tmp_path / "team" / "a", "tidy")
+    put_skill(tmp_path, "plain")
+    assert tool.validate_folder(tmp_path) == 0
+    assert capsys.readouterr().out == "plain: OK\nteam/a/tidy: OK\n"
+    put_skill(tmp_path / "team" / "b", "tidy")
+    assert tool.validate_folder(tmp_path) == 1
+    assert "team/b/tidy:\n  name: has the name of team/a/tidy" in capsys.readouterr().out

@@ -158,6 +158,17 @@ async def test_a_name_in_another_script_calls_it_too(folder: Path) -> None:
         assert "`报告生成`" in await reply(c, "/skills off 报告生成")
 
 
+async def test_one_of_a_folder_of_folders_is_told_and_called_like_any_other(folder: Path) -> None:
+    put_skill(folder / "custom" / "team" / "reports", "weekly", "Weekly reports.")
+    async with core(folder / "data", skills=service(folder)) as c:
+        assert "- `weekly` — Weekly reports\\. · this installation" in await reply(c, "/skills")
+        assert "From: this installation (`team/reports/weekly`)" in await reply(c, "/skills weekly")
+        assert await reply(c, "/weekly for May") == "echo: for May"
+        assert newest(c)[1].skill == "weekly"
+        assert "`weekly`" in await reply(c, "/skills off weekly")
+        assert "I do not know the command" in await reply(c, "/weekly for May")
+
+
 async def test_in_a_group_it_needs_no_mention(folder: Path) -> None:
     async with core(folder / "data", skills=service(folder)) as c:
         assert await reply(c, "/audit the books", mention=False, **GROUP) == "echo: the books"

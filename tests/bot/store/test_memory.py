@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select, update
 
 from bot.clock import SystemClock
-from bot.store import accounts, conversations, memories, run_events, runs, tables
+from bot.store import accounts, conversations, memories, memory_tables, run_events, runs
 from bot.store.memories import MOST_QUIET_TIMES, MOST_TOGETHER, OwnerState, QueuedTurn, StoreMemories
 from bot.store.run_events import StoreEffectLog
 from harness.memory.model import Memory
@@ -120,13 +120,13 @@ async def test_a_broken_memory_is_set_aside_and_the_last_good_one_used(
     kept = StoreMemories(store, SystemClock())
     await kept.save(OWNER, memory("likes pears"))
     await kept.save(OWNER, memory("likes figs"))
-    await store.write(lambda tx: tx.execute(update(tables.memories).values(body='{"version": 99}')).rowcount)
+    await store.write(lambda tx: tx.execute(update(memory_tables.memories).values(body='{"version": 99}')).rowcount)
     assert await kept.load(OWNER) == memory("likes pears")
     assert await kept.load(OWNER) == memory("likes pears")
-    assert await store.read(lambda tx: tx.scalar(select(tables.memories.c.broken))) == '{"version": 99}'
+    assert await store.read(lambda tx: tx.scalar(select(memory_tables.memories.c.broken))) == '{"version": 99}'
     assert "set aside" in caplog.text
     assert "99" not in caplog.text
-    await store.write(lambda tx: tx.execute(update(tables.memories).values(body="broken too")).rowcount)
+    await store.write(lambda tx: tx.execute(update(memory_tables.memories).values(body="broken too")).rowcount)
     assert await kept.load(OWNER) == Memory()
 
 

@@ -17,7 +17,7 @@ from tests.harness.support import Bench, Script, calls, collect, context, finish
 if TYPE_CHECKING:
     from pathlib import Path
 
-KNOWN = Known(models=["main", "fast"], groups=["crm"], subagents=["general-purpose", "bash"])
+KNOWN = Known(models=["main", "fast"], groups=["crm"], subagents=["general-purpose", "bash"], servers=["wiki"])
 
 
 @tool
@@ -81,7 +81,8 @@ def test_every_fault_is_named_with_its_place_and_the_agent_is_left_out(tmp_path:
     (tmp_path / "empty").mkdir()
     write(tmp_path, "long", "x" * (LONGEST_SOUL + 1))
     write(tmp_path, "wrong", config="model: fst\ntool_groups: [crn]\nsubagents: [x]\nfeatures: {web: 7}\n")
-    write(tmp_path, "named", config="model: fst\ntool_groups: [crn]\nsubagents: [x]\n")
+    write(tmp_path, "named", config="model: fst\ntool_groups: [crn]\nsubagents: [x]\nmcp_servers: [wicki]\n")
+    write(tmp_path, "mine", config="features: {memory: mine}\n")
     write(tmp_path, "typo", config="modell: fast\n")
     write(tmp_path, "list", config="- a\n")
     write(tmp_path, "yaml", config="a: [\n")
@@ -92,8 +93,10 @@ def test_every_fault_is_named_with_its_place_and_the_agent_is_left_out(tmp_path:
     assert "is missing or empty" in found.pop("empty/SOUL.md:")
     assert f"longer than {LONGEST_SOUL}" in found.pop("long/SOUL.md:")
     assert "valid boolean" in found.pop("wrong/config.yaml:features.web")
+    assert found.pop("mine/config.yaml:features.memory") == "Input should be True, False or 'own'"
     assert found.pop("named/config.yaml:model") == "fst names no model; known are: fast, main"
     assert found.pop("named/config.yaml:tool_groups") == "crn is the group of no tool; known are: crm"
+    assert found.pop("named/config.yaml:mcp_servers") == "wicki names no server of mcp_servers; known are: wiki"
     assert "names no type of subagents" in found.pop("named/config.yaml:subagents")
     assert found.pop("typo/config.yaml:modell") == "unknown key"
     assert "valid dictionary" in found.pop("list/config.yaml:")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 
+from harness.agents.profiles import AgentDefinition, AgentSettings
 from harness.graph.calls import INTERRUPTED
 from harness.mcp.config import LEAD, ToolSearchSettings
 from harness.mcp.offering import given_names
@@ -53,6 +54,23 @@ async def test_a_tool_is_called_and_its_answer_framed(bench: Servers, agent: Ben
     assert {"echo", "play_bash", "dotted_name_with_spaces"} <= set(script.tool_names[0])
     assert not {"bash", "huge_schema", "deep_schema", "foreign_ref", "no_object"} & set(script.tool_names[0])
     assert all(len(name) <= 64 for name in script.tool_names[0])
+
+
+async def test_an_agent_has_the_tools_of_the_servers_that_it_names(
+    bench: Servers, agent: Bench, script: Script
+) -> None:
+    """A tool keeps its name whoever has it, so that what a person allowed once is allowed of that server alone."""
+    settings = {name: AgentSettings(mcp_servers=servers) for name, servers in (("one", ("play",)), ("none", ()))}
+    agent.definitions = {name: AgentDefinition(name, "Kind.", each) for name, each in settings.items()}
+    async with bench.pool(play=bench.stdio(), more=bench.stdio()) as agent.servers, agent.open() as harness:
+        for name in ("default", "one", "none"):
+            await collect(harness, context(name, thread=name, agent=name), said("hello"))
+    every, one, none = (set(names) for names in script.tool_names)
+    assert {"play_echo", "more_echo"} <= every
+    assert "play_echo" in one
+    assert every - one == {name for name in every if name.startswith("more_")}
+    assert every - none == {name for name in every if name.startswith(("more_", "play_"))}
+    assert "<connected-servers>" not in str(script.requests[-1][0].content)
 
 
 async def test_poison_reaches_neither_the_prompt_nor_a_frames_end(bench: Servers, agent: Bench, script: Script) -> None:
@@ -222,7 +240,7 @@ async def test_each_agent_has_the_tools_that_are_added_to_it(
         script.steps = [calls(task), calls(("echo", {"text": "hi"})), "Reported.", "Done."]
         async with agent.open(scripted_settings()) as harness:
             assert finished(await collect(harness, context("r1"), said("go"))).text == "Done."
-        assert given_names(agent.servers, (), "researcher") == ["environment"]
+        assert given_names(agent.servers, (), None, "researcher") == ["environment"]
     lead, subagent = (set(names) & {"echo", "environment", "runtime", "tool_search"} for names in script.tool_names[:2])
     if search is OFF:
         assert (lead, subagent) == ({"environment", "runtime"}, {"echo", "runtime"})

@@ -21,35 +21,46 @@ class InMemoryStore:
     """MemoryStore in memory."""
 
     kept: dict[str, Memory] = field(default_factory=dict)
+    own: dict[tuple[str, str], Memory] = field(default_factory=dict)
+    """Those that agents keep for themselves, by owner and agent."""
 
-    async def load(self, owner: str) -> Memory:
-        return self.kept.get(owner, Memory())
+    async def load(self, owner: str, agent: str = "") -> Memory:
+        return (self.own.get((owner, agent)) if agent else self.kept.get(owner)) or Memory()
 
-    async def save(self, owner: str, memory: Memory) -> None:
-        self.kept[owner] = memory
+    async def save(self, owner: str, memory: Memory, agent: str = "") -> None:
+        if agent:
+            self.own[owner, agent] = memory
+        else:
+            self.kept[owner] = memory
 
-    async def delete(self, owner: str) -> bool:
-        return self.kept.pop(owner, None) is not None
+    async def delete(self, owner: str, agent: str = "") -> bool:
+        return (self.own.pop((owner, agent), None) if agent else self.kept.pop(owner, None)) is not None
 
-    async def owners(self) -> list[StoredMemory]:
+    async def owners(self, owner: str | None = None) -> list[StoredMemory]:
+        every = {(each, ""): memory for each, memory in self.kept.items()} | self.own
         return [
-            StoredMemory(owner=owner, size=len(memory.to_json().encode()), updated_at=memory.last_updated)
-            for owner, memory in sorted(self.kept.items())
+            StoredMemory(owner=of, agent=agent, size=len(memory.to_json().encode()), updated_at=memory.last_updated)
+            for (of, agent), memory in sorted(every.items())
+            if owner in (None, of)
         ]
 
 
 @dataclass(slots=True)
 class InMemoryMemories:
-    """changed: by owner, what `Recalled` counts; a test that plays a person's command counts it up."""
+    """changed: by owner, what `Recalled` counts; a test that plays a person's command counts it up. own: agents that
+    keep a memory for themselves."""
 
     clock: Clock
     settings: MemorySettings = field(default_factory=MemorySettings)
     kept: InMemoryStore = field(default_factory=InMemoryStore)
     changed: dict[str, int] = field(default_factory=dict)
+    own: set[str] = field(default_factory=set)
     _made: dict[str, Fact] = field(default_factory=dict)
 
     async def recalled(self, ctx: RunContext) -> Recalled:
-        return Recalled(memory=await self.kept.load(ctx.owner), changed=self.changed.get(ctx.owner, 0))
+        agent = self._agent(ctx)
+        known = await self.kept.load(ctx.owner, agent)
+        return Recalled(memory=known, changed=self.changed.get(ctx.owner, 0), agent=agent)
 
     async def remember(self, ctx: RunContext, call: str, content: str, category: Category) -> Fact:
         made = self._made.get(f"{ctx.run_id}/{call}")
@@ -64,10 +75,13 @@ class InMemoryMemories:
             source=ctx.run_id,
             said_by=ctx.speaker.id,
         )
-        memory, fact = remembered(await self.kept.load(ctx.owner), proposed, self.settings, now)
-        await self.kept.save(ctx.owner, memory)
+        memory, fact = remembered(await self.kept.load(ctx.owner, self._agent(ctx)), proposed, self.settings, now)
+        await self.kept.save(ctx.owner, memory, self._agent(ctx))
         self._made[f"{ctx.run_id}/{call}"] = fact
         return fact
+
+    def _agent(self, ctx: RunContext) -> str:
+        return ctx.agent if ctx.agent in self.own else ""
 
     def forget(self, owner: str) -> None:
         """As a person's command does it."""

@@ -122,6 +122,35 @@ async def test_a_group_and_its_people_have_memories_of_their_own(
     assert blocks(script.requests[-1]) == []
 
 
+async def test_of_an_agents_own_memory_another_agent_of_the_thread_reads_nothing(
+    bench: Bench, script: Script, memories: InMemoryMemories
+) -> None:
+    """/agent in mid-thread, to one that keeps a memory for itself and back: also within the hour in which a thread is
+    told nothing new."""
+    bench.definitions = {"support": AgentDefinition("support", "Kind.", AgentSettings(features=Features(memory="own")))}
+    memories.own = {"support"}
+    await memories.kept.save(ANN, memory(fact("Has a broken printer")), "support")
+    told = []
+    async with bench.open() as harness:
+        for number, agent in enumerate(("default", "support", "default", "support")):
+            await collect(harness, context(f"r{number}", agent=agent), said(f"hello {number}"))
+            (block,) = blocks(script.requests[-1])
+            told.append(("tea" in block, "printer" in block))
+    assert told == [(True, False), (False, True)] * 2
+
+
+async def test_with_an_empty_memory_of_its_own_an_agent_is_told_nothing(
+    bench: Bench, script: Script, memories: InMemoryMemories
+) -> None:
+    memories.own = {"support"}
+    bench.definitions = {"support": AgentDefinition("support", "Kind.", AgentSettings(features=Features(memory="own")))}
+    async with bench.open() as harness:
+        await collect(harness, context("r1"), said("hello"))
+        await collect(harness, context("r2", agent="support"), said("and you?"))
+    assert blocks(script.requests[-1]) == []
+    assert {"remember", "recall"} <= set(script.tool_names[-1])
+
+
 async def test_it_outlasts_a_summary_and_is_in_none(bench: Bench, script: Script, memories: InMemoryMemories) -> None:
     bench.summarization = SummarizationSettings(max_messages=4, keep=2)
     async with bench.open() as harness:

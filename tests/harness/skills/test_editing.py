@@ -300,3 +300,66 @@ def test_installing(home: SkillHome, tmp_path: Path) -> None:
     with pytest.raises(SkillError, match=r"destroys[^;]*; [^;]*program|program[^;]*;.*destroys"):
         install(evil, home, built_in=(), at=NOW, replace=True)
     assert [each.action for each in home.versions.versions("tried")] == ["install", "install"]
+
+
+# Skills in folders of folders.
+
+
+def nested(home: SkillHome) -> Path:
+    """A skill that an operator put into a folder of folders."""
+    folder = home.folder / "team" / "reports" / "tried"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_bytes(text("Theirs.")["SKILL.md"])
+    return folder
+
+
+def test_a_skill_is_changed_where_it_stands(home: SkillHome) -> None:
+    folder = nested(home)
+    change(home, text("Ours."))
+    assert b"Ours." in (folder / "SKILL.md").read_bytes()
+    assert sorted(entry.name for entry in home.folder.iterdir()) == [PINS, "team"]
+    assert sorted(entry.name for entry in folder.parent.iterdir()) == ["tried"]
+    assert offered(home) == ["tried"]
+    (folder / "SKILL.md").write_bytes(text("Somebody's.")["SKILL.md"])
+    assert offered(home) == [], "what was agreed to is known by its content, wherever it stands"
+
+
+def test_its_versions_stay_while_others_change(home: SkillHome) -> None:
+    nested(home)
+    change(home, text("Ours."))
+    write(home, "other", text("x"), base="", change=stamp("create"), verdict=FINE)
+    assert [version.action for version in home.versions.versions("tried")] == ["found", "edit"]
+
+
+def test_one_that_waits_is_turned_on_where_it_stands(home: SkillHome) -> None:
+    nested(home)
+    assert change(home, text("Ours."), DOUBT).pending
+    library = SkillLibrary(None, home.folder, tell=lambda problem: None)
+    view = library.of(None)
+    assert view.forbids("/mnt/skills/custom/team/reports/tried/SKILL.md")
+    (waiting,) = [waiting for _, waiting in view.waiting.values()]
+    assert turn_on(home, "tried", waiting.digest, "telegram:1")
+    assert offered(home) == ["tried"]
+    assert not library.of(None).forbids("/mnt/skills/custom/team/reports/tried/SKILL.md")
+
+
+def test_with_the_last_skill_its_folders_go(home: SkillHome) -> None:
+    folder = nested(home)
+    kept = folder.parents[1] / "README.md"
+    kept.write_text("whose they are")
+    remove(home, "tried", base=standing(home, "tried").digest, change=stamp("delete"))
+    assert not folder.parent.exists()
+    assert kept.exists()
+    kept.unlink()
+    nested(home)
+    remove(home, "tried", base=standing(home, "tried").digest, change=stamp("delete"))
+    assert sorted(entry.name for entry in home.folder.iterdir()) == []
+
+
+def test_no_skill_takes_the_place_of_a_folder_of_skills(home: SkillHome) -> None:
+    folder = nested(home)
+    with pytest.raises(SkillError, match="team is the name of a folder with skills in it"):
+        write(home, "team", text("x"), base="", change=stamp("create"), verdict=FINE)
+    with pytest.raises(SkillError, match="team is the name of a folder with skills in it"):
+        remove(home, "team", base="", change=stamp("delete"))
+    assert (folder / "SKILL.md").exists()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.skills import places
 from harness.skills.editing import SkillHome, turn_on, write
 from harness.skills.history import Version
 from harness.skills.library import MOST_SKILLS, SkillLibrary, SkillView
@@ -158,7 +159,7 @@ def test_there_is_an_end_to_how_many(world: World) -> None:
         put_skill(world.public, f"skill-{number:04}")
     view = world.of()
     assert len(view.skills) == MOST_SKILLS
-    assert "holds 201 folders; those after the first 200 are left out" in str(view.problems[0])
+    assert "holds 201 skills; those after the first 200 are left out" in str(view.problems[0])
 
 
 def test_owners_are_kept_apart_and_forgotten_in_turn(world: World) -> None:
@@ -210,3 +211,101 @@ def test_what_waits_for_an_administrator_is_not_there(world: World) -> None:
     assert not world.of().forbids("/mnt/skills/custom/sly/SKILL.md")
     (world.custom / "sly" / "script.sh").write_text("true\n")
     assert names(world.of()) == ["custom/by-hand"], "it holds more than was agreed to"
+
+
+# Folders of folders.
+
+
+def told(view: SkillView) -> set[str]:
+    return set(map(str, view.problems))
+
+
+def test_skills_stand_in_folders_of_folders(world: World) -> None:
+    put_skill(world.custom, "tidy")
+    put_skill(world.custom / "team" / "reporting", "weekly", "Weekly.")
+    put_skill(world.custom / "团队", "报告生成")
+    put_skill(world.mine("ann") / "home", "budget")
+    view = world.of("ann")
+    assert names(view) == ["mine/budget", "custom/tidy", "custom/weekly", "custom/报告生成"]
+    assert not view.problems
+    weekly = view.get("weekly")
+    assert weekly is not None
+    assert (weekly.place, weekly.shelf) == ("team/reporting/weekly", "custom/team/reporting")
+    assert weekly.path == "/mnt/skills/custom/team/reporting/weekly/SKILL.md"
+    assert weekly.folder == world.custom / "team/reporting/weekly"
+    assert weekly.read().description == "Weekly."
+    (world.custom / "team").rename(world.custom / "others")
+    moved = world.of().get("weekly")
+    assert moved is not None
+    assert moved.place == "others/reporting/weekly"
+
+
+def test_what_a_skill_holds_is_no_skill(world: World) -> None:
+    put_skill(world.custom, "tidy")
+    put_skill(world.custom / "tidy" / "references", "example")
+    put_skill(world.custom, "broken", "")
+    put_skill(world.custom / "broken" / "references", "other")
+    misspelt = put_skill(world.custom, "lower")
+    misspelt.rename(misspelt.with_name("skill.md"))
+    put_skill(world.custom / "lower" / "references", "third")
+    (world.custom / "forgotten" / "references").mkdir(parents=True)
+    (world.custom / "forgotten" / "scripts").mkdir()
+    view = world.of()
+    assert names(view) == ["custom/tidy"]
+    assert told(view) == {
+        "custom/broken: SKILL.md: description: is empty",
+        "custom/lower: SKILL.md: is missing",
+        "custom/forgotten: SKILL.md: is missing",
+    }
+
+
+def test_of_two_with_one_name_the_one_nearer_to_the_top_counts_and_the_other_is_told(world: World) -> None:
+    put_skill(world.custom / "b", "tidy", "Deeper.")
+    put_skill(world.custom / "a" / "x", "tidy", "Deepest.")
+    assert [skill.document.description for skill in world.of().skills] == ["Deeper."]
+    put_skill(world.custom, "tidy", "At the top.")
+    view = world.of()
+    assert [skill.document.description for skill in view.skills] == ["At the top."]
+    why = "has the name of custom/tidy, which is used; give one of them another name"
+    assert told(view) == {f"custom/a/x/tidy: {why}", f"custom/b/tidy: {why}"}
+    assert all(problem.skipped for problem in view.problems)
+    shutil.rmtree(world.custom / "tidy")
+    assert [skill.document.description for skill in world.of().skills] == ["Deeper."]
+
+
+def test_links_lead_out_of_no_folder(world: World, tmp_path: Path) -> None:
+    outside = put_skill(tmp_path / "elsewhere", "secret").parent
+    put_skill(world.custom / "team", "tidy")
+    (world.custom / "team" / "secret").symlink_to(outside)
+    (world.custom / "all").symlink_to(outside.parent)
+    view = world.of()
+    assert names(view) == ["custom/tidy"]
+    link = "SKILL.md: is below a link, and links are not followed"
+    assert told(view) == {f"custom/all: {link}", f"custom/team/secret: {link}"}
+
+
+@pytest.mark.parametrize("name", ["a b", "</skills>", "a\nb", "x" * 65])
+def test_a_folder_whose_name_the_model_must_not_read_is_not_looked_into(world: World, name: str) -> None:
+    put_skill(world.custom, "tidy")
+    folder = world.custom / "odd"
+    put_skill(folder, "other")
+    folder.rename(world.custom / name.replace("/", "\u2044"))
+    view = world.of()
+    assert names(view) == ["custom/tidy"]
+    assert any("a folder of skills has a name of letters, digits, -, _ and . only" in each for each in told(view))
+    assert all(each.isprintable() for each in told(view))
+
+
+def test_how_deep_and_how_many_is_bounded(world: World) -> None:
+    put_skill(world.custom / "a/b/c/d", "fits")
+    put_skill(world.custom / "z/b/c/d/e", "deep")
+    view = world.of()
+    assert names(view) == ["custom/fits"]
+    assert "custom/z/b/c/d/e: holds folders deeper than 5, which are not looked into" in told(view)
+    assert "custom/z: SKILL.md: is missing" in told(view)
+    for number in range(places.MOST_FOLDERS):
+        (world.custom / "many" / f"f{number}").mkdir(parents=True)
+    view = world.of()
+    assert names(view) == ["custom/fits"]
+    more = f"holds more than {places.MOST_FOLDERS} folders that are no skills; those after them are left out"
+    assert f"custom: {more}" in told(view)

@@ -14,10 +14,13 @@ from harness.skills.prompt import LONGEST_WORKFLOW, chosen_block, chosen_skill, 
 TOOLS = ("read_file", "bash")
 
 
-def skill(name: str, description: str = "Use it for tests.", origin: Origin = "public", needs: object = ()) -> Skill:
+def skill(
+    name: str, description: str = "Use it for tests.", origin: Origin = "public", needs: object = (), within: str = ""
+) -> Skill:
     document = SkillDocument(name=name, description=description, metadata={"needs-tools": needs})
-    path = f"/mnt/skills/{origin}/{name}/SKILL.md"
-    return Skill(document=document, origin=origin, folder=Path("/nowhere"), path=path, digest="")
+    place = f"{within}/{name}".lstrip("/")
+    path = f"/mnt/skills/{origin}/{place}/SKILL.md"
+    return Skill(document=document, origin=origin, place=place, folder=Path("/nowhere"), path=path, digest="")
 
 
 def lines(section: str) -> list[str]:
@@ -101,3 +104,15 @@ def test_one_that_is_gone_is_said_to_be() -> None:
     gone = SkillView((skill("tidy"),))
     for view in (NO_SKILLS, gone):
         assert "is not there any more" in chosen_skill("tidy", view)
+
+
+def test_skills_of_a_folder_of_folders_are_listed_with_it() -> None:
+    skills = [skill("weekly", origin="custom", within="team/reports"), skill("audit", origin="custom")]
+    section = skills_section([*skills, skill("tidy")], 2000, TOOLS)
+    heads = [line for line in section.splitlines() if line.endswith("SKILL.md:")]
+    assert heads == [
+        "This installation's, each in /mnt/skills/custom/NAME/SKILL.md:",
+        "This installation's, each in /mnt/skills/custom/team/reports/NAME/SKILL.md:",
+        "Antler's, each in /mnt/skills/public/NAME/SKILL.md:",
+    ]
+    assert "custom/team/reports/weekly" in skills_section(skills, 1, TOOLS)
