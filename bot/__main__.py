@@ -68,9 +68,10 @@ def _options(
 @app.command(rich_help_panel=SERVING)
 def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel = None) -> None:
     """Start the gateway and serve until SIGTERM or Ctrl-C; a second Ctrl-C does not wait."""
-    from bot.process import gc_tuning
+    from bot.process import gc_tuning, imports
 
     gc_tuning.hold()
+    imports.install()
     source = source_of(config, data_dir, log_level)
     from bot.process import terminal
     from bot.process.app import serve

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import langsmith
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Agent:
     """The graph of one agent with one model, and its summarization for `compact`. revision: of the servers' tools that
-    the graph has. sections: of its system prompt, whose slots `slots` fills. tools: all that it has. research: the
-    graph of its researches; None where there are none."""
+    the graph has. sections: of its system prompt, whose slots `slots` fills. tools: all that it has. research:
+    gives the graph of its researches, made at the first one, which takes 0.1 s; None where there are none."""
 
     settings: ModelSettings
     model: BuiltModel
@@ -68,7 +68,7 @@ class Agent:
     sections: Sequence[Section]
     slots: PromptSlots
     tools: Sequence[BaseTool]
-    research: Graph | None = None
+    research: Callable[[], Graph] | None = None
 
     def prompt(self, scope: RunScope) -> list[Section]:
         """The parts of the system prompt as a run reads them."""
@@ -113,22 +113,27 @@ class AgentMaker:
 
     def _research(
         self, research: ResearchParts | None, settings: ModelSettings, tools: Collection[str]
-    ) -> Graph | None:
-        """The graph of researches for the lead agent with this model, which has these tools."""
+    ) -> Callable[[], Graph] | None:
+        """Makes the graph of researches for the lead agent with this model, which has these tools, once."""
         if research is None:
             return None
-        # Here, not at the top: only installations with research load it.
-        from harness.agents.research import ResearchTeam, research_kinds
-        from harness.research.graph import make_research
 
-        own = [TASK, *(tool.name for tool in self._tools(settings))]
-        given = partial(given_names, self._parts.servers, own, self._definition.settings.mcp_servers)
-        only_known = self._parts.extras.web.fetch.only_known
-        kinds = research_kinds(research.settings, tools, given, only_known=only_known)
-        pool = self._pool(kinds, settings.name, tools)
-        model_of = partial(self._model_of, settings.name)
-        team = ResearchTeam(pool, tools, given, model_of, self._parts.spool, self._parts.gone)
-        return make_research(team, research, self._parts.sources, self._saver)
+        @cache
+        def made() -> Graph:
+            # Here, not at the top: most gateways run for days without a research.
+            from harness.agents.research import ResearchTeam, research_kinds
+            from harness.research.graph import make_research
+
+            own = [TASK, *(tool.name for tool in self._tools(settings))]
+            given = partial(given_names, self._parts.servers, own, self._definition.settings.mcp_servers)
+            only_known = self._parts.extras.web.fetch.only_known
+            kinds = research_kinds(research.settings, tools, given, only_known=only_known)
+            pool = self._pool(kinds, settings.name, tools)
+            model_of = partial(self._model_of, settings.name)
+            team = ResearchTeam(pool, tools, given, model_of, self._parts.spool, self._parts.gone)
+            return make_research(team, research, self._parts.sources, self._saver)
+
+        return made
 
     def _chain(
         self, settings: ModelSettings, model: BuiltModel, tools: Sequence[BaseTool], deferred: Sequence[str] | None

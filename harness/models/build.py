@@ -12,7 +12,6 @@ from langchain_core.language_models import BaseChatModel
 from harness.config import install_command, package_of
 from harness.errors import ModelSetupError
 from harness.models.chat_openai import CompatibleChatOpenAI, LeanCompletions, extra_body, openai_client
-from harness.models.demo import DemoModel
 from harness.models.transport import http_client
 from harness.models.vendors import VENDORS
 
@@ -42,6 +41,8 @@ class BuiltModel:
 def build_model(settings: ModelSettings, route: Route) -> BuiltModel:
     """Raises ModelSetupError when the class cannot be found or does not take what the config says."""
     if settings.use == DEMO:
+        from harness.models.demo import DemoModel  # with its tour and data, which no other model needs
+
         return BuiltModel(DemoModel(), DEMO, _nothing)
     if settings.use == OPENAI:
         return _build_openai(settings, route)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessageChunk
     from langchain_core.outputs import ChatGenerationChunk
     from langchain_core.runnables import Runnable
+    from openai.resources.chat import AsyncCompletions
 
     from harness.config import ModelSettings
 
@@ -74,7 +75,10 @@ class LeanCompletions:
 
     def __init__(self, client: AsyncOpenAI) -> None:
         self._client = client
-        self._plain = client.chat.completions
+
+    @property
+    def _plain(self) -> AsyncCompletions:
+        return self._client.chat.completions  # which the SDK loads, with all its types, when it is asked for
 
     @property
     def with_raw_response(self) -> Any:

@@ -158,7 +158,9 @@ class HarnessRunner:
         turn.tells_thinking = agent.settings.show_thinking
         saved = (head or await self.head(ctx.thread_id)).saved
         values = saved.checkpoint["channel_values"] if saved is not None else {}
-        research = agent.research if belongs(values, ctx, run_input) else None
+        research = None
+        if agent.research is not None and belongs(values, ctx, run_input):
+            research = await asyncio.to_thread(agent.research)
         graph = research or agent.graph
         if saved is not None and saved.metadata.get(RUN_KEY) == ctx.run_id:
             start = await self._resumed(turn, graph, scope, attempt)
@@ -283,7 +285,7 @@ class HarnessRunner:
         thread_id, graph, node = saved.config["configurable"]["thread_id"], agent.graph, MODEL_NODE
         known = research_of(saved.checkpoint["channel_values"])
         if known is not None and known.run == saved.metadata.get(RUN_KEY) and agent.research is not None:
-            graph, node = agent.research, CLOSING
+            graph, node = await asyncio.to_thread(agent.research), CLOSING
         await threads.settle(graph, self._parts.effects, thread_id, unfinished, node=node)
 
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:

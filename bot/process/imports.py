@@ -1,0 +1,182 @@
+"""What a gateway's process does not import: the parts of large libraries that nothing in it uses: 40 MB.
+
+`install` is called by the command line before a library is imported. Nothing is taken away: what a library gathers in a
+package's `__init__` is loaded when it is first asked for, and what a library can do without, it does without.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder, SourceFileLoader
+from threading import RLock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import CodeType, FrameType, ModuleType
+
+GATHERING = frozenset(
+    {
+        "charset_normalizer",  # guesses an answer's encoding for requests
+        "langchain.agents.middleware",
+        "langchain_openai",  # embeddings, Azure
+        "langchain_openai.chat_models",
+        "langgraph_sdk",  # the client of a server of theirs
+        "langsmith.types",
+        "openai.types",  # a pydantic model for everything that OpenAI's API takes and gives
+        "openai.types.chat",
+        "openai.types.graders",
+        "openai.types.responses",
+        "openai.types.shared",
+        "openai.types.shared_params",
+        "tiktoken",
+    }
+)
+"""Packages whose `__init__` does little but take names from all their modules."""
+DISPENSABLE = {
+    "cryptography": ("telegram._bot", "telegram._passport.credentials"),  # for passports, which no bot here asks for
+    "httpx._main": ("httpx",),  # a command line, with rich and pygments
+    "psutil": ("langsmith.env._runtime_env",),
+}
+"""Module -> those that try to import it and work without: there it is not found."""
+UNUSED = {
+    # harness/__init__ switches it off; LangChain imports it for its types.
+    "langsmith.client": ("Client", "ID_TYPE", "RUN_TYPE_T", "ReplicaAuth", "_dumps_json", "_ensure_uuid"),
+}
+"""Module -> names that others take from it when they are imported. It is loaded when one of them is called, or when
+another is asked for."""
+IMPORT_SYSTEM = "importlib._bootstrap"
+
+
+def install() -> None:
+    """Have modules that are imported from now on load as the tables above say. Call it once."""
+    sys.meta_path.insert(0, Finder(GATHERING, DISPENSABLE, UNUSED))
+
+
+class Finder(MetaPathFinder):
+    """Finds the modules of the tables before Python's own finders do."""
+
+    def __init__(
+        self,
+        gathering: Collection[str] = (),
+        dispensable: Mapping[str, Collection[str]] = MappingProxyType({}),
+        unused: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
+        self._gathering = gathering
+        self._dispensable = dispensable
+        self._unused = unused
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Raises ModuleNotFoundError for what the importing module can do without."""
+        if name in self._dispensable and _importing(sys._getframe()) in self._dispensable[name]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        if name not in self._gathering and name not in self._unused:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            file = spec.loader.path
+            waits = name in self._unused
+            spec.loader = WaitingLoader(name, file, self._unused[name]) if waits else GatheringLoader(name, file)
+        return spec
+
+
+def _importing(frame: FrameType | None) -> str:
+    """The module whose code made the import system call this frame. By frames, since another thread may import the
+    same at the same time and need it."""
+    while frame is not None:
+        name: str = frame.f_globals.get("__name__", "")
+        if name != __name__ and not name.startswith(IMPORT_SYSTEM):
+            return name
+        frame = frame.f_back
+    return ""
+
+
+class GatheringLoader(SourceFileLoader):
+    """Loads a package without the modules that its `__init__` takes names from: each when such a name is asked for. An
+    `__init__` that does more with those names is run as it stands."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        gathered = _gathered(module.__name__, self.path, self.get_data(self.path))
+        if gathered is None:
+            return super().exec_module(module)
+
+        def load(name: str) -> Any:
+            if name in gathered.names:
+                origin, original = gathered.names[name]
+                found = getattr(import_module(origin), original)
+            elif name in gathered.modules:
+                found = import_module(f"{module.__name__}.{name}")
+            else:
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            setattr(module, name, found)
+            return found
+
+        vars(module).update(__getattr__=load, __all__=sorted(gathered.names))
+        exec(gathered.rest, vars(module))
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """names: of the package -> the module that each is from, and its name there. modules: of the package, which would
+    be there as well. rest: what else the `__init__` does."""
+
+    names: dict[str, tuple[str, str]]
+    modules: frozenset[str]
+    rest: CodeType
+
+
+def _gathered(package: str, path: str, source: bytes) -> _Gathered | None:
+    """What an `__init__` gathers, by its source; None where it has to run as it stands."""
+    names: dict[str, tuple[str, str]] = {}
+    rest: list[ast.stmt] = []
+    for statement in ast.parse(source).body:
+        origin = _origin(package, statement) if isinstance(statement, ast.ImportFrom) else None
+        if isinstance(statement, ast.ImportFrom) and origin is not None:
+            names |= {alias.asname or alias.name: (origin, alias.name) for alias in statement.names}
+        else:
+            rest.append(statement)
+    modules = {origin.removeprefix(f"{package}.").partition(".")[0] for origin, _ in names.values()}
+    used = {node.id for statement in rest for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    # A name that is also its module's would become the module when that is imported.
+    if "*" in names or used & names.keys() or modules & names.keys():
+        return None
+    return _Gathered(names, frozenset(modules), compile(ast.Module(rest, []), path, "exec"))
+
+
+def _origin(package: str, statement: ast.ImportFrom) -> str | None:
+    """The module of the package that names are taken from; None for one elsewhere, and for the package itself."""
+    if statement.module is None or statement.level > 1:
+        return None
+    module = f"{package}.{statement.module}" if statement.level else statement.module
+    return module if module.startswith(f"{package}.") else None
+
+
+class WaitingLoader(SourceFileLoader):
+    """Loads a module with some of its names alone, as classes, which serve as types: see UNUSED."""
+
+    def __init__(self, name: str, path: str, names: Sequence[str]) -> None:
+        super().__init__(name, path)
+        self._names = names
+        self._loading = RLock()
+
+    def exec_module(self, module: ModuleType) -> None:
+        def load(name: str) -> Any:
+            if name.startswith("__"):  # the import system asks for some
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            with self._loading:
+                if vars(module).pop("__getattr__", None) is not None:
+                    super(WaitingLoader, self).exec_module(module)
+            return getattr(module, name)
+
+        def waiting(name: str) -> type:
+            return type(name, (), {"__new__": lambda _, *args, **more: load(name)(*args, **more)})
+
+        vars(module).update({name: waiting(name) for name in self._names}, __getattr__=load)

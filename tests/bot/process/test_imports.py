@@ -1,0 +1,145 @@
+"""What a gateway's process does not import, and that it is there as soon as it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bot.process.imports import DISPENSABLE, GATHERING, Finder
+from tests.simulators.process import REPO_ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+IDLE = """
+import sys
+from bot.process import imports
+imports.install()
+import bot.__main__, bot.process.app, bot.process.gateway, channels.telegram.channel, harness.run.runner
+"""
+"""Imports what a gateway with a Telegram account has imported when it idles."""
+NEVER = (
+    *("alembic", "asyncpg", "cryptography", "docx", "fastapi", "langsmith._client", "lark_oapi", "lxml", "mcp"),
+    *("openai.types.responses.response", "opentelemetry", "pdfplumber", "PIL", "psycopg", "pydub", "pygments"),
+    *("re2", "rich", "slack_sdk", "starlette", "uvicorn"),
+)
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of an empty package `gathers`; nothing of it stays."""
+    folder = tmp_path / "gathers"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield folder
+    for name in [name for name in sys.modules if name.partition(".")[0] == "gathers"]:
+        del sys.modules[name]
+
+
+def load(monkeypatch: pytest.MonkeyPatch, finder: Finder, name: str) -> Any:
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    return importlib.import_module(name)
+
+
+def loaded() -> set[str]:
+    return {name.partition(".")[2] for name in sys.modules if name.startswith("gathers.")}
+
+
+def test_a_gathered_name_is_loaded_when_it_is_asked_for(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (package / "__init__.py").write_text(
+        '"""Gathers."""\nfrom .one import First as Renamed\nfrom gathers.two import Second\n'
+        'from os import sep\n__version__ = "1" + sep\n'
+    )
+    (package / "one.py").write_text("class First: pass")
+    (package / "two.py").write_text("Second = 2")
+    gathers = load(monkeypatch, Finder(gathering={"gathers"}), "gathers")
+    assert (gathers.__doc__, gathers.__version__, loaded()) == ("Gathers.", "1/", set())
+    assert gathers.Renamed.__name__ == "First"
+    assert loaded() == {"one"}
+    assert gathers.two.Second == 2  # a module of it, as after the import of all
+    with pytest.raises(AttributeError, match="'gathers' has no attribute 'third'"):
+        _ = gathers.third
+    everything: dict[str, Any] = {}
+    exec("from gathers import *", everything)
+    assert everything["Second"] == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("from .one import *", id="all-names"),
+        pytest.param("from .one import First\nmade = First()", id="uses-a-name"),
+        pytest.param("from .one import one", id="named-as-its-module"),
+    ],
+)
+def test_a_package_that_does_more_is_loaded_as_it_stands(
+    package: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    (package / "__init__.py").write_text(text)
+    (package / "one.py").write_text("class First: pass\none = First")
+    load(monkeypatch, Finder(gathering={"gathers"}), "gathers")
+    assert loaded() == {"one"}
+
+
+def test_a_module_does_without_what_others_have(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (package / "__init__.py").touch()
+    (package / "optional.py").touch()
+    for name in ("without", "needing"):
+        (package / f"{name}.py").write_text(
+            "try:\n    import gathers.optional\n    there = True\nexcept ImportError:\n    there = False"
+        )
+    finder = Finder(dispensable={"gathers.optional": ("gathers.without",)})
+    assert not load(monkeypatch, finder, "gathers.without").there
+    assert importlib.import_module("gathers.needing").there
+
+
+@pytest.mark.parametrize("asked", ["module.Client(3).number", "module.Other(3).number", "Client(3).number"])
+def test_an_unused_module_is_loaded_by_its_first_use(
+    package: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    (package / "__init__.py").touch()
+    (package / "parts.py").touch()
+    (package / "client.py").write_text(
+        "import gathers.parts\nclass Client:\n    def __init__(self, number): self.number = number\nOther = Client"
+    )
+    module = load(monkeypatch, Finder(unused={"gathers.client": ("Client",)}), "gathers.client")
+    names = {"module": module, "Client": module.Client}
+    assert isinstance(module.Client, type)  # what pydantic takes for a field
+    assert loaded() == {"client"}
+    assert eval(asked, names) == 3
+    assert loaded() == {"client", "parts"}
+
+
+def run(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", IDLE + code], cwd=REPO_ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_idle_process_has_imported_nothing_for_others() -> None:
+    assert run(f"print([name for name in {NEVER} if name in sys.modules])") == "[]\n"
+
+
+def test_every_package_of_the_table_is_gathered_and_has_all_its_names() -> None:
+    code = f"""
+import importlib
+for name in {sorted(GATHERING)}:
+    package = importlib.import_module(name)
+    assert "__getattr__" in vars(package), f"{{name}} is loaded as it stands"
+    for each in package.__all__:
+        getattr(package, each)
+"""
+    assert run(code) == ""
+
+
+def test_what_is_dispensed_with_is_there_for_others() -> None:
+    code = f"import importlib\nfor name in {sorted(DISPENSABLE)}: importlib.import_module(name)"
+    assert run(code) == ""
