@@ -62,11 +62,11 @@ FILE = "file"
 
 
 class LimitReached(Unreadable):
-    """There are as many documents, passages or additions that wait as there may be. limit: how many."""
+    """There are as many documents, passages or additions that wait as there may be. kind: which of them; limit: how many."""
 
-    def __init__(self, problem: str, limit: int) -> None:
-        super().__init__(problem, str(limit))
-        self.limit = limit
+    def __init__(self, kind: str, limit: int) -> None:
+        super().__init__(kind, str(limit))
+        self.kind, self.limit = kind, limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from langchain_core.runnables import RunnableConfig
     from langgraph.graph.state import CompiledStateGraph
 
     from harness.graph.signals import RunScope
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 SNAPSHOT_EVERY = 20
 """Updates of the messages between two full copies: bounds what a read has to replay (about ten turns)."""
+
+RUN_KEY = "antler_run"
+"""Key of a checkpoint's metadata: the run that made it."""
 
 PROMOTED = "promoted"
 """The channel of the tools that a thread has found with tool_search."""
@@ -98,3 +102,17 @@ class ThreadState(AgentState[Any]):
     told_memory: NotRequired[dict[str, Any]]
     steered: NotRequired[list[str]]
     research: NotRequired[Annotated[dict[str, Any], merge_research]]
+
+
+def thread_config(thread_id: str, *, run_id: str | None = None, checkpoint_id: str | None = None) -> RunnableConfig:
+    """The config that addresses a thread (at one checkpoint); run_id is recorded in each new checkpoint's metadata.
+
+    The key must not be `run_id`: LangGraph takes an equal `run_id` for a reconnect and ignores the input.
+    """
+    configurable: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": ""}
+    if checkpoint_id is not None:
+        configurable["checkpoint_id"] = checkpoint_id
+    config: RunnableConfig = {"configurable": configurable, "recursion_limit": 1_000_000}
+    if run_id is not None:
+        config["metadata"] = {RUN_KEY: run_id}
+    return config

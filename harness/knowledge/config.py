@@ -151,7 +151,7 @@ class KnowledgeSettings(Section):
 
     @property
     def names(self) -> list[str]:
-        """Of the collections that the settings make."""
+        """The names of the collections that the settings make."""
         return [*(folder.name for folder in self.folders), *(service.name for service in self.services)]
 
     @property

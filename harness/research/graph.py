@@ -27,14 +27,13 @@ from harness.errors import ModelFailure
 from harness.events import FailureKind, FileReady, StepsEnded, TodosChanged, TodoStatus
 from harness.graph.calls import ASK
 from harness.graph.signals import CallEnded, RunScope, Told, scope_of, tell
-from harness.graph.state import RESEARCH, ThreadState
+from harness.graph.state import RESEARCH, ThreadState, thread_config
 from harness.memory.repair import Unreadable, read_object
 from harness.research import prompts, telling
 from harness.research.citations import check, dead_pages
 from harness.research.plan import Plan, estimate, read_plan
 from harness.research.record import CLOSING, Cited, Finding, Phase, Research, research_of
 from harness.research.team import ROLE_OF, Done, Role, Task
-from harness.threads.checkpoints import thread_config
 from harness.tools.asking import WAS_ASKED
 from harness.web.known import keys_in, remember
 from harness.web.sources import pages_read, texts_of

@@ -21,6 +21,7 @@ from harness.events import Failed, FailureKind, Notice, Report, Resumed
 from harness.graph.messages import usage_event
 from harness.graph.sandbox import RunSandbox
 from harness.graph.signals import RunScope
+from harness.graph.state import RUN_KEY, thread_config
 from harness.graph.turn import MODEL_NODE, Turn
 from harness.memory.telling import Telling
 from harness.models.build import check_model
@@ -33,7 +34,7 @@ from harness.skills.followed import can_follow
 from harness.skills.library import NO_SKILLS
 from harness.skills.prompt import chosen_skill
 from harness.threads import operations as threads
-from harness.threads.checkpoints import RUN_KEY, FinishedTurns, open_checkpoints, thread_config
+from harness.threads.checkpoints import FinishedTurns, open_checkpoints
 from harness.web.sources import pages_read
 
 if TYPE_CHECKING:

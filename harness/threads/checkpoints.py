@@ -14,6 +14,7 @@ from cachetools import LRUCache
 from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.serde import _msgpack
 
+from harness.graph.state import RUN_KEY, thread_config
 from harness.threads.sqlite_saver import ThreadedSqliteSaver
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if not _msgpack.STRICT_MSGPACK_ENABLED:
 
 log = logging.getLogger(__name__)
 MESSAGES = "messages"
-RUN_KEY = "antler_run"
-"""Key of a checkpoint's metadata: the run that made it."""
 DELETED_AT_ONCE = 200
 VACUUMED_BYTES = 64_000_000
 # On PostgreSQL a channel's value is a row of its own, by version; checkpoints name the versions.
@@ -111,20 +110,6 @@ class Checkpoints:
                 break
             config = saved.parent_config
         return found | known
-
-
-def thread_config(thread_id: str, *, run_id: str | None = None, checkpoint_id: str | None = None) -> RunnableConfig:
-    """The config that addresses a thread (at one checkpoint); run_id is recorded in each new checkpoint's metadata.
-
-    The key must not be `run_id`: LangGraph takes an equal `run_id` for a reconnect and ignores the input.
-    """
-    configurable: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": ""}
-    if checkpoint_id is not None:
-        configurable["checkpoint_id"] = checkpoint_id
-    config: RunnableConfig = {"configurable": configurable, "recursion_limit": 1_000_000}
-    if run_id is not None:
-        config["metadata"] = {RUN_KEY: run_id}
-    return config
 
 
 async def open_checkpoints(database: str) -> Checkpoints:

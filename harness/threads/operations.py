@@ -15,10 +15,9 @@ from harness.context import HistoryEntry, ThreadView
 from harness.errors import ThreadTooLarge, UnfitChange
 from harness.graph.calls import effect_key, open_calls, recorded_result
 from harness.graph.messages import INTERRUPTED_TURN, MARK, TEXT_LENGTH, answer_text, is_users, round_of, users_text
-from harness.graph.state import PROMOTED, RESEARCH, TODOS, merge_research, reduce_messages
+from harness.graph.state import PROMOTED, RESEARCH, RUN_KEY, TODOS, merge_research, reduce_messages, thread_config
 from harness.graph.turn import MODEL_NODE
 from harness.memory.telling import TOLD
-from harness.threads.checkpoints import RUN_KEY, thread_config
 from harness.tools.asking import question_of
 
 if TYPE_CHECKING:

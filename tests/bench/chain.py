@@ -38,14 +38,14 @@ from harness.context import UNREADABLE_INPUT, RunContext, Speaker
 from harness.files.spool import Spool, SpoolSettings
 from harness.graph.sandbox import RunSandbox, SandboxSetup
 from harness.graph.signals import RunScope
-from harness.graph.state import ThreadState
+from harness.graph.state import ThreadState, thread_config
 from harness.guardrails.rules import load_guardrails
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from harness.prompt import Abilities, system_prompt
 from harness.skills.library import NO_SKILLS
 from harness.subagents.config import SubagentsSettings
 from harness.subagents.kinds import delegation_section
-from harness.threads.checkpoints import open_checkpoints, thread_config
+from harness.threads.checkpoints import open_checkpoints
 from tests.bench.chains import BARE, CHAIN, MODEL_ROUNDS, STORE
 from tests.simulators.sandbox.provider import MemoryProvider
 

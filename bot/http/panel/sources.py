@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from fastapi import APIRouter, Request, Response
 from markupsafe import Markup
 
-from bot.http.auth import MaybeSignedIn, SignedIn, requires
+from bot.http.auth import SignedIn, requires
 from bot.http.errors import HttpProblem
 from bot.http.page.artifacts import told_size
 from bot.http.page.markup import pieces
@@ -39,22 +39,16 @@ def research_router(parts: HttpParts, pages: Pages) -> APIRouter:
     """Researches: a list, and one with its plan, its sources and its report."""
     router, room, researches = APIRouter(include_in_schema=False), Room(pages), Researches(parts)
 
-    @router.get("/research")
-    async def listed(request: Request, caller: MaybeSignedIn, all: str = "", skip: int = 0) -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/research", dependencies=[room.opens()])
+    async def listed(request: Request, caller: SignedIn, all: str = "", skip: int = 0) -> Response:
         everybody, skip = bool(all) and caller.may("operate"), max(0, min(skip, 100_000))
         found = await researches.list(caller, everybody=everybody, skip=skip)
         readable = caller.may("operate") and parts.settings().http.admins_read_threads
         shown = {"found": found, "everybody": everybody, "readable": readable, "skip": skip, "step": SHOWN_THREADS}
         return room.show(request, "researches", caller, "research", **shown)
 
-    @router.get("/research/{thread_id}")
-    async def research(request: Request, caller: MaybeSignedIn, thread_id: str) -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/research/{thread_id}", dependencies=[room.opens()])
+    async def research(request: Request, caller: SignedIn, thread_id: str) -> Response:
         try:
             shown = await _shown(request, caller, thread_id)
         except HttpProblem as problem:
@@ -119,11 +113,8 @@ def knowledge_router(parts: HttpParts, pages: Pages) -> APIRouter:
     """Knowledge: one's own documents, those for everybody, and what is found in them."""
     router, room, collections = APIRouter(include_in_schema=False), Room(pages), Collections(parts)
 
-    @router.get("/knowledge")
-    async def listed(request: Request, caller: MaybeSignedIn, q: str = "") -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/knowledge", dependencies=[room.opens()])
+    async def listed(request: Request, caller: SignedIn, q: str = "") -> Response:
         library = await collections.list(caller, room.language(request))
         q = q[:LONGEST_QUESTION].strip()
         found = await collections.ask(caller, q) if q and library.enabled else None
@@ -138,11 +129,8 @@ def knowledge_router(parts: HttpParts, pages: Pages) -> APIRouter:
     def _told(library: Library) -> dict[str, Any]:
         return {"library": library, "most": SHOWN_DOCUMENTS, "told_size": told_size}
 
-    @router.get("/knowledge/passages/{passage}")
-    async def place(request: Request, caller: MaybeSignedIn, passage: str) -> Response:
-        refused = room.refused(request, caller)
-        if refused is not None or caller is None:
-            return refused or pages.sign_in(request)
+    @router.get("/knowledge/passages/{passage}", dependencies=[room.opens()])
+    async def place(request: Request, caller: SignedIn, passage: str) -> Response:
         try:
             found = await collections.place(caller, passage)
         except HttpProblem as problem:

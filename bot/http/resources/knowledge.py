@@ -4,15 +4,16 @@ Those of groups belong to their chats."""
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bot.control.actions import Action
 from bot.http.errors import HttpProblem
 from bot.http.resources.sight import Sight, log_act, unknown
 from bot.http.talk import too_much
-from bot.knowledge.keeper import FILE, MAIN, MEGABYTE, Addition
+from bot.knowledge.keeper import FILE, MAIN, MEGABYTE, Addition, LimitReached
 from bot.knowledge.reading import Unreadable
 from bot.knowledge.searching import FOLDER, PAGE
 from bot.store.identity import harmless_name
@@ -20,10 +21,10 @@ from bot.store.knowledge import EVERYBODYS
 from bot.texts import texts_for
 from bot.texts.commands import unmarked
 from harness.knowledge.config import LONGEST_NAME
-from harness.knowledge.port import KnowledgeFailed
+from harness.knowledge.port import Asker, KnowledgeFailed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Sequence
+    from collections.abc import AsyncIterable, Coroutine, Sequence
 
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
@@ -197,11 +198,7 @@ class Collections:
                 raise _unreadable(Unreadable("too_large", f"{self._knowledge.settings.max_file_mb:g}"), language)
             allowance.take(len(chunk))
             body += chunk
-        try:
-            row = await self._knowledge.add_file(addition, bytes(body))
-        except Unreadable as problem:
-            raise _unreadable(problem, language) from None
-        return await self._added(caller, row, language)
+        return await self._read(caller, addition, self._knowledge.add_file(addition, lambda: bytes(body)), language)
 
     async def add_page(
         self, caller: Caller, address: str, *, collection: str = "", everybody: bool = False, language: str = "en"
@@ -211,11 +208,7 @@ class Collections:
         if not address.lower().startswith(("http://", "https://")) or len(address.split()) != 1:
             raise HttpProblem(422, "invalid", "an address begins with https:// or http:// and has no blanks")
         addition = self._addition(caller, PAGE, address, collection, everybody=everybody)
-        try:
-            row = await self._knowledge.add_page(addition)
-        except Unreadable as problem:
-            raise _unreadable(problem, language) from None
-        return await self._added(caller, row, language)
+        return await self._read(caller, addition, self._knowledge.add_page(addition), language)
 
     def _addition(self, caller: Caller, kind: str, place: str, collection: str, *, everybody: bool) -> Addition:
         self._require_enabled()
@@ -231,7 +224,16 @@ class Collections:
         owner, added_by = (EVERYBODYS, "") if everybody else (caller.person, caller.person)
         return Addition(owner=owner, collection=collection, kind=kind, place=place, added_by=added_by)
 
-    async def _added(self, caller: Caller, row: DocumentRow, language: str) -> Document:
+    async def _read(
+        self, caller: Caller, addition: Addition, reading: Coroutine[Any, Any, DocumentRow], language: str
+    ) -> Document:
+        """Wait for a document, among as many as may wait at once."""
+        with closing(reading):
+            try:
+                with self._knowledge.admitted(addition.owner, caller.person, 1):
+                    row = await reading
+            except Unreadable as problem:
+                raise _unreadable(problem, language) from None
         log_act(caller, Action.KNOWLEDGE_ADD, of=row.owner, what=row.collection)
         (told,) = await self._told([row], caller, language)
         return told
@@ -258,9 +260,8 @@ class Collections:
         chosen = (collection,) if collection else ()
         async with self._parts.gatekeeper.searching(caller):
             try:
-                looked = await self._knowledge.search(
-                    question[:LONGEST_QUESTION], owner=caller.person, collections=chosen, whose=caller.person
-                )
+                asker = Asker(owner=caller.person, speaker=caller.person)
+                looked = await self._knowledge.search(question[:LONGEST_QUESTION], asker, chosen)
             except KnowledgeFailed as failure:
                 raise HttpProblem(503, "knowledge_unavailable", str(failure)) from None
         if looked.unknown:
@@ -298,6 +299,9 @@ def problem_told(problem: str, language: str) -> str:
 
 
 def _unreadable(problem: Unreadable, language: str) -> HttpProblem:
+    if isinstance(problem, LimitReached) and problem.kind == "waiting":
+        text = texts_for(language).knowledge["full"].format(count=problem.limit)
+        return HttpProblem(429, "too_many_waiting", unmarked(text).strip())
     return HttpProblem(422, "not_readable", problem_told(str(problem), language))
 
 

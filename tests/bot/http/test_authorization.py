@@ -20,6 +20,7 @@ from bot.knowledge.keeper import FILE, Addition
 from bot.store import conversations, prompts, runs, schedules, tables
 from channels.message import Quote
 from harness.events import Usage
+from harness.knowledge.port import Asker as Payer
 from harness.memory.config import MemorySettings
 from tests.bot.core import ANN, BOB, RULES
 from tests.bot.http.routes import ASK, GRAPH, OPEN, SIGNED_IN, TABLE, Route, filled
@@ -195,8 +196,8 @@ class Belongings:
     async def _of_knowledge(self) -> dict[str, str]:
         knowledge, place = self.world.served.knowledge, f"secret {self.made}.txt"
         addition = Addition(owner=PERSON, collection="main", kind=FILE, place=place, added_by=PERSON)
-        row = await knowledge.add_file(addition, f"a secret {self.made} {place}".encode())
-        looked = await knowledge.search(f"secret {self.made}", owner=PERSON, collections=(), whose="")
+        row = await knowledge.add_file(addition, lambda: f"a secret {self.made} {place}".encode())
+        looked = await knowledge.search(f"secret {self.made}", Payer(owner=PERSON))
         return {"document": row.id, "passage": next(hit.key for hit in looked.hits if hit.name == place)}
 
     async def _of_program(self) -> dict[str, str]:

@@ -16,13 +16,13 @@ from harness.config import ModelSettings
 from harness.context import ResearchRequest, RunContext, RunInput, Speaker
 from harness.events import FileReady, ReadyFile
 from harness.graph.signals import RunScope, Told
+from harness.graph.state import thread_config
 from harness.research.config import ResearchParts, ResearchSettings
 from harness.research.graph import make_research
 from harness.research.record import begun, belongs, research_of
 from harness.research.team import Done, Role, Task
 from harness.run.ending import last_word
 from harness.skills.library import NO_SKILLS
-from harness.threads.checkpoints import thread_config
 from harness.tools.asking import question_of
 from harness.web.sources import MemorySources, Source, hash_of
 

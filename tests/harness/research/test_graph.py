@@ -13,13 +13,13 @@ import pytest
 from harness.errors import ModelFailure
 from harness.events import FailureKind, StepsEnded, TodosChanged, TodoStatus
 from harness.graph.signals import RunScope
+from harness.graph.state import thread_config
 from harness.ports import MemoryEffectLog
 from harness.research import graph as module
 from harness.research.record import CLOSING, Phase, exported, research_of
 from harness.research.team import Done, Role, Task
 from harness.skills.library import NO_SKILLS
 from harness.threads import operations
-from harness.threads.checkpoints import thread_config
 from harness.web.sources import UNREACHABLE, hash_of
 from tests.harness.research.bench import (
     THREAD,

@@ -11,7 +11,7 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from harness.threads.checkpoints import thread_config
+from harness.graph.state import thread_config
 from harness.threads.sqlite_saver import ThreadedSqliteSaver
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from PIL import Image
 
 from harness.config import LoopSettings
-from harness.threads.checkpoints import thread_config
+from harness.graph.state import thread_config
 from tests.harness.support import (
     Bench,
     Script,
