@@ -62,7 +62,7 @@ FILE = "file"
 
 
 class LimitReached(Unreadable):
-    """There are as many documents, passages or additions that wait as there may be. kind: which of them; limit: how many."""
+    """There are as many documents, passages or additions that wait as there may be. kind: of which; limit: how many."""
 
     def __init__(self, kind: str, limit: int) -> None:
         super().__init__(kind, str(limit))
