@@ -38,8 +38,7 @@ _WORDS_END = re.compile(r"[\s\u3000-\u9fff\uff00-\uffef]")
 
 
 class Feeding:
-    """queued: told, after the commit, that there may be something to learn. memory_of: see
-    AgentChoices."""
+    """queued: told, after the commit, that there may be something to learn. memory_of: see AgentChoices."""
 
     def __init__(
         self,

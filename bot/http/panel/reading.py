@@ -158,10 +158,9 @@ def own_router(parts: HttpParts, pages: Pages) -> APIRouter:
     @router.get("/memory", dependencies=[room.opens()])
     async def memory(request: Request, caller: SignedIn, agent: str = "") -> Response:
         others = await memories.figures(caller) if caller.may("operate") else None
-        try:
-            own = await memories.own(caller, room.language(request), agent)
-        except HttpProblem as problem:
-            return pages.problem(request, caller, problem.status)
+        own = await memories.own(caller, room.language(request), agent)
+        if agent and agent not in own.agents:
+            return pages.problem(request, caller, 404)
         return room.show(request, "memory", caller, "memory", own=own, others=others)
 
     @router.get("/memory/list", dependencies=[requires("read")])
@@ -186,7 +185,8 @@ def own_router(parts: HttpParts, pages: Pages) -> APIRouter:
                 await memories.switch(caller, on=action == "on")
             case _:
                 raise HttpProblem(404, "not_found", "there is no such action")
-        to = f"/memory?agent={agent}" if agent else "/memory"
+        is_there = agent in (await memories.own(caller, agent=agent)).agents
+        to = f"/memory?agent={agent}" if is_there else "/memory"
         return room.done(request, f"memory_done_{action.replace('-', '_')}", to)
 
     @router.get("/schedules", dependencies=[room.opens()])

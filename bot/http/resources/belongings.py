@@ -15,7 +15,7 @@ from bot.store.identity import folder_name
 from bot.store.schedules import ScheduleState
 from bot.texts import texts_for
 from bot.texts.memory_page import items_of
-from harness.memory.model import SUMMARIES
+from harness.memory.model import SUMMARIES, Memory
 from harness.memory.store import MemoryUnavailable, NotKept
 
 if TYPE_CHECKING:
@@ -132,10 +132,13 @@ class Memories:
         self._sight = Sight(parts)
 
     async def own(self, caller: Caller, language: str = "en", agent: str = "") -> OwnMemory:
-        """language: of the headings."""
-        agents = await self._agents(caller, agent)
+        """language: of the headings. Of an agent that keeps nothing it is empty: the last thing that it kept may just
+        have been forgotten."""
+        agents = await self._agents(caller)
         try:
-            state, memory = await self._keeper.state(caller.person), await self._keeper.show(caller.person, agent)
+            state = await self._keeper.state(caller.person)
+            is_there = not agent or agent in agents
+            memory = await self._keeper.show(caller.person, agent) if is_there else Memory()
         except MemoryUnavailable as error:
             raise _unavailable() from error
         return OwnMemory(
@@ -152,7 +155,7 @@ class Memories:
     async def add(self, caller: Caller, text: str, agent: str = "") -> None:
         """Remember what its person wrote."""
         self._require_enabled()
-        await self._agents(caller, agent)
+        await self._check(caller, agent)
         try:
             await self._keeper.add(caller.person, f"page:{uuid4().hex}", text, caller.person, agent)
         except NotKept as refused:
@@ -162,7 +165,7 @@ class Memories:
 
     async def edit(self, caller: Caller, fact: str, text: str, agent: str = "") -> None:
         """Let a fact say something else."""
-        await self._agents(caller, agent)
+        await self._check(caller, agent)
         try:
             known = await self._keeper.edit(caller.person, fact, text, caller.person, agent)
         except NotKept as refused:
@@ -183,7 +186,7 @@ class Memories:
 
     async def forget_all(self, caller: Caller, agent: str = "") -> int:
         """Forget everything in that memory; returns how many facts that were."""
-        await self._agents(caller, agent)
+        await self._check(caller, agent)
         try:
             return (await self._keeper.forget_all(caller.person, agent)).facts
         except MemoryUnavailable as error:
@@ -206,17 +209,17 @@ class Memories:
         )
         return tuple(sorted(found, key=lambda each: (each.key, each.agent)))
 
-    async def _agents(self, caller: Caller, agent: str) -> tuple[str, ...]:
-        """The agents with a memory of their own: those of today, and those that have kept something of the caller.
-        Refuses any other."""
+    async def _check(self, caller: Caller, agent: str) -> None:
+        if agent and agent not in await self._agents(caller):
+            raise unknown("agent")
+
+    async def _agents(self, caller: Caller) -> tuple[str, ...]:
+        """The agents with a memory of their own: those of today, and those that have kept something of the caller."""
         try:
             kept = await self._keeper.agents_with(caller.person)
         except MemoryUnavailable as error:
             raise _unavailable() from error
-        known = {name for name in self._choices.definitions if self._choices.memory_of(name)} | set(kept)
-        if agent and agent not in known:
-            raise unknown("agent")
-        return tuple(sorted(known))
+        return tuple(sorted({name for name in self._choices.definitions if self._choices.memory_of(name)} | set(kept)))
 
     def _require_enabled(self) -> None:
         if not self._keeper.covers(is_group=False):

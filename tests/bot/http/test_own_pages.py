@@ -419,7 +419,7 @@ async def test_what_an_agent_keeps_of_a_person_is_shown_and_changed_apart(tmp_pa
         added = await program.post("/api/memory", json={"text": "It is red."}, params=support)
         assert len(added.json()["items"]) == 2
         for unknown in ("sales", "../support", "nobody"):
-            assert (await program.get("/api/memory", params={"agent": unknown})).status_code == 404
+            assert (await program.get("/api/memory", params={"agent": unknown})).json()["items"] == []
             assert (await program.delete("/api/memory", params={"agent": unknown})).status_code == 404
             refused = await program.post("/api/memory", json={"text": "Keep this."}, params={"agent": unknown})
             assert refused.status_code == 404
@@ -438,4 +438,6 @@ async def test_what_an_agent_keeps_of_a_person_is_shown_and_changed_apart(tmp_pa
         gone = await bob.post("/memory/forget-all", data=support)
         assert gone.headers["location"] == "/memory?agent=support" if gone.status_code == 303 else gone.is_success
         assert (await program.get("/api/memory", params=support)).json()["items"] == []
+        gone = await program.delete("/api/memory", params={"agent": "removed"})
+        assert (gone.status_code, gone.json()["items"], gone.json()["agents"]) == (200, [], ["support"])
         assert len((await program.get("/api/memory")).json()["items"]) == 1

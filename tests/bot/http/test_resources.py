@@ -308,7 +308,9 @@ async def test_ones_own_memory_is_read_and_changed(tmp_path: Path) -> None:
 async def test_a_gateway_that_remembers_nobody_says_so(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         bob = await world.program(PERSON, "read", "threads")
-        assert (await bob.get("/api/memory")).json() == {"enabled": False, "off": False, "items": []}
+        assert (await bob.get("/api/memory")).json() == {
+                "enabled": False, "off": False, "agent": "", "agents": [], "items": [],
+            }  # fmt: skip
         assert (await bob.post("/api/memory", json={"text": "I like tea."})).json()["error"]["code"] == "disabled"
 
 
