@@ -159,11 +159,12 @@ class Turn:
         bundle = QUIET if self.parts[-1].message.bundle_key is not None else 0.0
         return max(bundle, min(self.rules.debounce, left))
 
-    @property
-    def quote(self) -> str:
-        """What the turn replies to, unless the bot said it: the agent knows that already."""
+    def quote(self, *, whoever: bool = False) -> str:
+        """What the turn replies to, unless the bot said it: the agent knows that already. whoever: what the bot said
+        too, where the turn is about that very text."""
         replies = [part.message.reply_to for part in self.parts]
-        return joined(dict.fromkeys(reply.text for reply in replies if reply is not None and not reply.from_bot))
+        wanted = [reply.text for reply in replies if reply is not None and (whoever or not reply.from_bot)]
+        return joined(dict.fromkeys(wanted))
 
     def not_taken(self) -> OutboundMessage | None:
         """What to tell about files that were refused."""
