@@ -23,8 +23,7 @@ from harness.middleware.steering import Meanwhile
 from harness.middleware.summarization import Summarization
 from harness.middleware.tool_results import ForeignResults, ToolErrorHandling, ToolOutputBudget
 from harness.middleware.tracing import Traced
-from harness.research.files import CitedFiles
-from harness.research.tool import ResearchRecord
+from harness.research.tool import CitedFiles, ResearchRecord
 from harness.tools.planning import WRITE_TODOS
 from harness.web.known import OnlyKnown
 

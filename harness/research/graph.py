@@ -282,7 +282,7 @@ class _Nodes:
     async def _watch(self, ended: set[str], research: Research, runtime: Scope) -> None:
         """While a step works, tell of the others of its wave that have ended in this process, once they are kept: one
         long wave may see many processes die, and come further in each."""
-        config = thread_config(scope_of(runtime).ctx.thread_id)
+        config: Any = {"configurable": {"thread_id": scope_of(runtime).ctx.thread_id, "checkpoint_ns": ""}}
         told = set(research.ended_steps)
         while True:
             await asyncio.sleep(WATCH_SECONDS)

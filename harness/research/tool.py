@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +12,13 @@ from langchain_core.tools import BaseTool, tool
 
 from harness.graph.calls import IDEMPOTENT, RECORD, TASK, error_result
 from harness.graph.messages import is_users, users_text
-from harness.graph.results import Answer, Runtime, done, failed
+from harness.graph.results import Answer, Runtime, canonical, done, failed
 from harness.graph.signals import scope_of
 from harness.research.citations import key_findings
 from harness.research.record import research_of
 from harness.text.frames import outside
-from harness.web.sources import pages_read, texts_of
+from harness.web.sources import Source, hash_of, pages_read, texts_of
+from sandbox.base import UPLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -24,9 +26,13 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langgraph.types import Command
 
+    from harness.graph.signals import RunScope
+    from harness.ports import Clock
     from harness.research.record import Cited, Research
     from harness.web.sources import ReadPage, Sources
 
+log = logging.getLogger(__name__)
+READ_FILE, FILE_TYPE = "read_file", "text/plain"
 AROUND = 400
 """Characters on each side of words that were looked for."""
 MOST_PASSAGES = 8
@@ -197,3 +203,45 @@ def _hidden(state: Any) -> frozenset[str]:
         return frozenset({RECORD})
     asked = next((users_text(each) for each in reversed(state["messages"]) if is_users(each)), "")
     return SEARCHING if asks_why(asked) else frozenset()
+
+
+class CitedFiles(AgentMiddleware[Any, Any, Any]):
+    """Keeps what is read of a file that a person sent as a source of the run, under the file's path."""
+
+    def __init__(self, sources: Sources, clock: Clock) -> None:
+        super().__init__()
+        self._sources = sources
+        self._clock = clock
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        result = await handler(request)
+        path = canonical(str(request.tool_call["args"].get("path", "")))
+        reads = request.tool_call["name"] == READ_FILE and path.startswith(f"{UPLOADS}/")
+        if reads and isinstance(result, ToolMessage) and result.status == "success":
+            await self._keep(path, str(result.text), scope_of(request.runtime))
+        return result
+
+    async def _keep(self, path: str, text: str, scope: RunScope) -> None:
+        ctx = scope.ctx
+        known = await self._sources.latest(ctx.thread_id, path)
+        if known is not None and known[0].run_id == ctx.run_id:
+            if text in known[1]:
+                return
+            text = f"{known[1]}\n\n{text}"  # another part of the file
+        source = Source(
+            thread_id=ctx.thread_id,
+            run_id=ctx.run_id,
+            url=path,
+            address=path,
+            title=path.rpartition("/")[2],
+            kind=FILE_TYPE,
+            fetched_at=self._clock.now(),
+            sha256=hash_of(text),
+            characters=len(text),
+        )
+        try:
+            await self._sources.keep(source, text)
+        except OSError as error:  # a full disk, say: the file can be read all the same, only not be cited
+            log.warning("a source was not kept: %s", error.strerror)

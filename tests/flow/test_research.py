@@ -411,9 +411,9 @@ async def test_only_pages_that_its_runs_have_really_fetched_can_be_cited(
     listed, _, checked = rest.partition("## Check of the citations")
     assert f'It is green: "{pages.FACT}" [1]' in body
     assert 'It has "plain words" [2], see there [2]' in body
-    assert '- "Sentence 119 of the chapter Fog horn"\n' in body
-    assert "- Searched only: history\n" in body
-    assert "- Of another turn: handbook and" in body
+    assert '- "Sentence 119 of the chapter Fog horn" (no source)\n' in body
+    assert "- Searched only: history (no source)\n" in body
+    assert "- Of another turn: handbook (no source) and" in body
     assert [line[:3] for line in listed.strip().splitlines()] == ["1. ", "2. "]
     assert f"1. [The lighthouse](<{web}/article>), read " in listed
     assert f"(<{web}/text>), read " in listed

@@ -8,7 +8,7 @@ from langchain_core.messages import ToolMessage
 
 from harness.graph.signals import RunScope
 from harness.research.citations import check
-from harness.research.files import CitedFiles
+from harness.research.tool import CitedFiles
 from harness.skills.library import NO_SKILLS
 from harness.web.sources import MemorySources, pages_read, texts_of
 from tests.harness.support import TurnedClock, context
