@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WARM_UP = 50
 ROUND_SECONDS = 90.0
-RSS_TARGET = Target(175)
+RSS_TARGET = Target(160)
 FIRST_WORDS_DM, FIRST_WORDS_GROUP, ONE_PUSH = Target(0.75), Target(1.0), Target(1)
 PAUSE_DM, PAUSE_GROUP = 3.0, 20.0
 """Seconds before a message of a single person: then what the answer before it took of the chat's limits is back."""

@@ -32,7 +32,7 @@ async def starts(times: int, idle_seconds: float) -> Outcome:
         [
             *spread("first_poll", seconds, "s", {50: Target(0.9)}),
             Figure("very_first_start", first, "s"),
-            Figure("rss_idle", idle.rss, "MB", Target(175)),
+            Figure("rss_idle", idle.rss, "MB", Target(130)),
             Figure("pss_idle", idle.pss, "MB"),
         ],
         {"starts": times, "idle_seconds": idle_seconds, "open_files_idle": files, "threads_idle": threads},
