@@ -27,7 +27,7 @@ from harness.errors import ModelFailure
 from harness.events import FailureKind, FileReady, StepsEnded, TodosChanged, TodoStatus
 from harness.graph.calls import ASK
 from harness.graph.signals import CallEnded, RunScope, Told, scope_of, tell
-from harness.graph.state import RESEARCH, ThreadState, thread_config
+from harness.graph.state import RESEARCH, ThreadState
 from harness.memory.repair import Unreadable, read_object
 from harness.research import prompts, telling
 from harness.research.citations import check, dead_pages
