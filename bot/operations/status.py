@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bot.operations.health import Condition, Connection, HealthService
     from bot.operations.reload import Outcome
     from bot.runs.manager import RunManager
+    from bot.store import Store
     from bot.store.retrying import RetryingStore
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
@@ -32,15 +33,37 @@ STORE_SECONDS = 2.0
 """That the status waits for what only the store knows; without it the rest is told."""
 
 
+LEADS, LOST = "leads", "has lost the lead"
+
+
+@dataclass(frozen=True, slots=True)
+class LeadFacts:
+    """role: the command by which the process was started. state: LEADS, or LOST while it may not act. leader: the
+    process that the database names, as `host:pid`. standing_by: those that wait for the lead, oldest first."""
+
+    role: str
+    state: str
+    leader: str
+    standing_by: Sequence[str]
+
+
+async def lead_of(store: Store, role: str) -> LeadFacts | None:
+    """What the database says of the processes that have it; None on SQLite, which has one."""
+    found = await store.processes()
+    return None if found is None else LeadFacts(role, LEADS if store.lease_valid() else LOST, *found)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What the status asks other parts for.
 
-    waiting: messages that wait for their turn. unreadable: events. pairings: persons who wait to be let in. budgets: of
+    lead: who leads on a database that several processes may have, None elsewhere. waiting: messages that wait for their
+    turn. unreadable: events. pairings: persons who wait to be let in. budgets: of
     all together, for today. errors: the newest lines of the log that are errors. read_by_admins: whether administrators
     read everybody's threads here. has_page: whether there is a page.
     """
 
+    lead: Callable[[], Awaitable[LeadFacts | None]]
     waiting: Callable[[], int]
     sandbox: Callable[[], SandboxFacts]
     servers: Callable[[], Sequence[ServerFacts]]
@@ -56,10 +79,11 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
     """What only the store knows. queue_age: seconds since the oldest message came that no run has begun to answer, 0
-    for none. budgets: as `Asked.budgets`."""
+    for none. budgets, lead: as in `Asked`."""
 
     queue_age: float
     budgets: Sequence[BudgetAccount]
+    lead: LeadFacts | None
 
 
 class StatusPage:
@@ -80,6 +104,7 @@ class StatusPage:
         return {
             "version": self.version,
             "uptime": round(self._clock.monotonic() - self._began, 1),
+            "lead": asdict(stored.lead) if stored is not None and stored.lead is not None else None,
             "running": len(self._runs.active),
             "waiting": asked.waiting(),
             "queue_age": None if stored is None else round(stored.queue_age, 1),
@@ -105,11 +130,12 @@ class StatusPage:
             async with asyncio.timeout(STORE_SECONDS):
                 oldest = await self._store.read(lambda tx: (inbox.oldest_new(tx), runs.oldest_pending(tx)))
                 budgets = await self.asked.budgets()
+                lead = await self.asked.lead()
         except TimeoutError:
             return None
         came = min(filter(None, oldest), default=None)
         age = 0.0 if came is None else (self._clock.now() - came).total_seconds()
-        return StoredFacts(max(0.0, age), budgets)
+        return StoredFacts(max(0.0, age), budgets, lead)
 
     def _config_told(self) -> str:
         """What of the config on disk does not hold here, "" when all does."""
@@ -151,8 +177,19 @@ class StatusPage:
         if is_admin:
             others = [_in_a_word(c, texts) for c in connections if c.account != row.account]
             lines += [say["others"].format(states=", ".join(others))] if others else []
+            lines += await self._lead_lines(texts)
             lines += self._trouble_lines(ill, texts)
         return "\n".join([lines[0], "", *(f"- {line}" for line in lines[1:])])
+
+    async def _lead_lines(self, texts: Texts) -> list[str]:
+        lead = await self.asked.lead()
+        if lead is None:
+            return []
+        standing_by = ", ".join(map(plain, lead.standing_by))
+        line = texts.status["lead" if lead.state == LEADS else "lead_lost"].format(
+            role=lead.role, leader=plain(lead.leader)
+        )
+        return [line, texts.status["standing_by"].format(names=standing_by) if standing_by else texts.status["alone"]]
 
     def _trouble_lines(self, ill: Sequence[Condition], texts: Texts) -> list[str]:
         """What the administrators were told of and is not over; connections have lines of their own."""
