@@ -182,11 +182,11 @@ class Lead:
 
     async def close(self) -> None:
         """Give the lead back, and close the connection. Idempotent; raises nothing of the database's."""
+        gone = self._lost.is_set() or bool(self._hung_up.poll(0))
+        self._lost.set()
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
-        gone = self._lost.is_set() or bool(self._hung_up.poll(0))
-        self._lost.set()
         if self._connection.closed:
             return
         if not gone:
