@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from bot.operations.health import Condition, Connection, HealthService
     from bot.operations.reload import Outcome
     from bot.runs.manager import RunManager
-    from bot.store import Store
     from bot.store.retrying import RetryingStore
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
@@ -47,23 +46,15 @@ class LeadFacts:
     standing_by: Sequence[str]
 
 
-async def lead_of(store: Store, role: str) -> LeadFacts | None:
-    """What the database says of the processes that have it; None on SQLite, which has one."""
-    found = await store.processes()
-    return None if found is None else LeadFacts(role, LEADS if store.lease_valid() else LOST, *found)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What the status asks other parts for.
 
-    lead: who leads on a database that several processes may have, None elsewhere. waiting: messages that wait for their
-    turn. unreadable: events. pairings: persons who wait to be let in. budgets: of
+    waiting: messages that wait for their turn. unreadable: events. pairings: persons who wait to be let in. budgets: of
     all together, for today. errors: the newest lines of the log that are errors. read_by_admins: whether administrators
     read everybody's threads here. has_page: whether there is a page.
     """
 
-    lead: Callable[[], Awaitable[LeadFacts | None]]
     waiting: Callable[[], int]
     sandbox: Callable[[], SandboxFacts]
     servers: Callable[[], Sequence[ServerFacts]]
@@ -79,7 +70,7 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
     """What only the store knows. queue_age: seconds since the oldest message came that no run has begun to answer, 0
-    for none. budgets, lead: as in `Asked`."""
+    for none. budgets: as `Asked.budgets`. lead: None on SQLite, which one process has."""
 
     queue_age: float
     budgets: Sequence[BudgetAccount]
@@ -91,6 +82,8 @@ class StatusPage:
         self, *, version: str, store: RetryingStore, runs: RunManager, health: HealthService, asked: Asked
     ) -> None:
         self.version = version
+        self.role = "run"
+        """The command by which the process was started."""
         self._store = store
         self._runs = runs
         self.health = health
@@ -130,7 +123,7 @@ class StatusPage:
             async with asyncio.timeout(STORE_SECONDS):
                 oldest = await self._store.read(lambda tx: (inbox.oldest_new(tx), runs.oldest_pending(tx)))
                 budgets = await self.asked.budgets()
-                lead = await self.asked.lead()
+                lead = await self._lead()
         except TimeoutError:
             return None
         came = min(filter(None, oldest), default=None)
@@ -181,15 +174,16 @@ class StatusPage:
             lines += self._trouble_lines(ill, texts)
         return "\n".join([lines[0], "", *(f"- {line}" for line in lines[1:])])
 
+    async def _lead(self) -> LeadFacts | None:
+        found = await self._store.processes()
+        return None if found is None else LeadFacts(self.role, LEADS if self._store.lease_valid() else LOST, *found)
+
     async def _lead_lines(self, texts: Texts) -> list[str]:
-        lead = await self.asked.lead()
-        if lead is None:
+        if (stored := await self.stored()) is None or (lead := stored.lead) is None:
             return []
-        standing_by = ", ".join(map(plain, lead.standing_by))
-        line = texts.status["lead" if lead.state == LEADS else "lead_lost"].format(
-            role=lead.role, leader=plain(lead.leader)
-        )
-        return [line, texts.status["standing_by"].format(names=standing_by) if standing_by else texts.status["alone"]]
+        say, names = texts.status, ", ".join(map(plain, lead.standing_by))
+        line = say["lead"].format(role=lead.role, leader=plain(lead.leader))
+        return [line, say["standing_by"].format(names=names) if names else say["alone"]]
 
     def _trouble_lines(self, ill: Sequence[Condition], texts: Texts) -> list[str]:
         """What the administrators were told of and is not over; connections have lines of their own."""

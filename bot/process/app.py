@@ -188,10 +188,14 @@ async def _serve(settings: Settings, redact: Redactor, source: SettingsSource | 
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the gateway hears it; what was edited meanwhile it sees
     try:
         if role == GATEWAY:
-            lead = await Standby(settings).wait()
+            standby = Standby(settings)
+            lead = await standby.wait()
             if lead is None:
                 return OK
             store = await Store.open(settings.database_url, clock=clock, lead=lead)
+            if standby.stopping:
+                await store.close()
+                return OK
         else:
             store = await _open_store(settings, clock)
     except StoreBusy as error:

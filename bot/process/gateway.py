@@ -100,7 +100,8 @@ class Gateway:
         self._last = terminal.LastResort()
         self._supervisor = Supervisor.of({} if embedded else os.environ)
 
-        self._parts = Wiring(settings, store, clock, redact, source=source, on_dead_letter=self._dead_letter, role=role)
+        self._parts = Wiring(settings, store, clock, redact, source=source, on_dead_letter=self._dead_letter)
+        self._parts.status.role = role
         self._tasks = self._parts.tasks
         self._http = HttpService(self._parts, self._is_ready)
 

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
 """Between two tries to reach a database that is away."""
+PATIENCE_SECONDS = 30.0
+"""For one try of a database that may have fallen silent."""
 CLOSING_SECONDS = 0.1
 """For a question about the health that is being answered when this process begins to lead."""
 NOT_HERE = ("access", "action", "console", "forget", "knowledge", "memory", "reload", "send", "signin", "why")
@@ -47,7 +49,12 @@ class Standby:
         self._stop = asyncio.Event()
         self._leader = ""
         self._trouble = ""
-        self._prepared = False
+        self._told = False
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was told to stop, perhaps after it had the lead."""
+        return self._stop.is_set()
 
     async def wait(self) -> Lead | None:
         """The lead, once this process has it; None when it was told to stop before. Raises SessionsNotKept,
@@ -105,9 +112,9 @@ class Standby:
     def _tell(self, leader: str, trouble: str) -> None:
         if trouble and trouble != self._trouble:
             log.warning("standing by, and the database cannot be reached: %s", trouble)
-        elif not trouble and (self._trouble or leader != self._leader or not self._prepared):
+        elif not trouble and (self._trouble or leader != self._leader or not self._told):
             log.info("standing by: %s leads", leader or "nobody yet")
-        self._leader, self._trouble, self._prepared = leader, trouble, True
+        self._leader, self._trouble, self._told = leader, trouble, True
 
     async def _load(self) -> None:
         """Import what a leader needs. What cannot be loaded it says itself, when it comes to it."""
@@ -164,11 +171,15 @@ def _health_server(http: HttpSettings, address: socket.socket) -> HttpServer:
 
 
 async def _attempted(lead: Lead) -> bool:
+    """Raises StoreUnavailable, also where nothing is heard of the database."""
     try:
-        return await lead.attempt()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await lead.attempt()
     except StoreBusy as error:
         lead.leader = error.owner
         return False
+    except TimeoutError as error:
+        raise StoreUnavailable(f"the database does not answer within {PATIENCE_SECONDS:.0f} s") from error
 
 
 def _import(platforms: set[str]) -> None:

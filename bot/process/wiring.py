@@ -39,7 +39,7 @@ from bot.memory.service import MemoryParts
 from bot.operations.health import HealthService
 from bot.operations.outages import Outages
 from bot.operations.reload import Adoption, Reloader
-from bot.operations.status import Asked, StatusPage, lead_of
+from bot.operations.status import Asked, StatusPage
 from bot.operations.why import why_page
 from bot.process.agent import Agent, abilities, load_harness, make_tracing, research_parts
 from bot.runs.active import RunLimits
@@ -126,7 +126,6 @@ class Wiring:
     tasks, conversation_tasks: in which all of it works.
     source: where the settings came from, to be read again; None: they hold as they are.
     on_dead_letter: told of a run that was given up.
-    role: the command by which the process was started.
     """
 
     def __init__(
@@ -138,10 +137,8 @@ class Wiring:
         *,
         source: SettingsSource | None,
         on_dead_letter: Callable[[RunRow], None],
-        role: str = "run",
         outside: Outside = OUTSIDE,
     ) -> None:
-        self._role = role
         self._settings = settings
         self.redact = redact
         self._log = settings.log
@@ -374,7 +371,6 @@ class Wiring:
             runs=self.runs,
             health=self.health,
             asked=Asked(
-                lead=lambda: lead_of(self._store, self._role),
                 waiting=lambda: self.manager.waiting,
                 sandbox=lambda: self.sandboxes.facts,
                 servers=lambda: self.agent.servers.facts,

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import select
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 from psycopg import errors
@@ -30,6 +30,8 @@ REACTION_SECONDS = 2.0
 """What a leader has to notice that it lost the lock and to stop, before its successor begins: twice what it needs."""
 REGAIN_SECONDS = 2.0
 """After which a leader that lost its connection tries to have the lock again: standbys look sooner, and come first."""
+CLAIM_SECONDS = 0.2
+"""Who has just got the lock has so long to say so in the row, before what it says there is believed."""
 FREED_SECONDS = 3.0
 """In which the server has ended a session that it was told to end."""
 POOL_SECONDS = 3.0
@@ -49,26 +51,18 @@ HOLDERS = """
       AND (classid::bigint, objid::bigint)
         = (1634628716, hashtext(coalesce(current_schema(), ''))::bigint & 4294967295)
 """
-END_HOLDERS = f"SELECT pg_terminate_backend(pid) FROM ({HOLDERS}) AS holders"
-MARGIN = f"{round(REACTION_SECONDS * 1_000_000)}"
-LOOK = f"""
-    SELECT owner, coalesce(lease_until < {writer.SERVER_NOW} - {MARGIN}, false), EXISTS ({HOLDERS})
-    FROM instance WHERE id = 1
+EXPIRED = f"lease_until < {writer.SERVER_NOW} - {round(REACTION_SECONDS * 1_000_000)}"
+END_HOLDERS = f"""
+    SELECT pg_terminate_backend(pid) FROM ({HOLDERS}) AS holders
+    WHERE EXISTS (SELECT FROM instance WHERE id = 1 AND {EXPIRED})
 """
+LOOK = f"SELECT owner, coalesce({EXPIRED}, false) FROM instance WHERE id = 1"
 SEEN = f"SELECT owner, coalesce(lease_until > {writer.SERVER_NOW}, false) FROM instance WHERE id = 1 FOR UPDATE"
 STANDING_BY = f"""
     SELECT substr(application_name, {len(STANDBY) + 2}) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name LIKE '{STANDBY} %' ORDER BY backend_start
 """
 """The names of the processes that stand by."""
-
-
-class _Look(NamedTuple):
-    """What a standby sees. expired: the lease ran out, with the margin. locked: somebody holds the lock."""
-
-    owner: str
-    expired: bool
-    locked: bool
 
 
 def _session(lease: int) -> dict[str, str]:
@@ -208,9 +202,10 @@ class Lead:
 
     async def _attempt(self) -> bool:
         if not await self._lock():
-            look = await self._look()
-            self.leader = "" if look is None else writer.short_name(look.owner)
-            if look is None or not look.expired:
+            if not await self._sees_expired():
+                return False
+            await asyncio.sleep(CLAIM_SECONDS)
+            if not await self._sees_expired():
                 return False
             log.warning("the lease of %s has run out: its lock is ended", self.leader or "the leader")
             await self._rows(END_HOLDERS)
@@ -259,13 +254,14 @@ class Lead:
         if self._watching is None or self._watching.done():
             await self._connection.execute(UNLOCK.encode())
 
-    async def _look(self) -> _Look | None:
-        """None while there are no tables yet."""
+    async def _sees_expired(self) -> bool:
+        """Whether the lease of the leader has run out. Learns who that is."""
         try:
             rows = await self._rows(LOOK)
-        except errors.UndefinedTable:
-            return None
-        return _Look(*rows[0]) if rows else None
+        except errors.UndefinedTable:  # the first process of all is making the tables
+            rows = []
+        self.leader = writer.short_name(rows[0][0]) if rows else ""
+        return bool(rows) and bool(rows[0][1])
 
     async def _claim(self) -> bool:
         """Make the row say that this process has the lead. Returns whether the former one may be alive and has to be

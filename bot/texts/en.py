@@ -996,7 +996,6 @@ EN = Texts(
         "starting": "starting",
         "others": "Other connections: {states}",
         "lead": "Lead: this process (antler {role}, {leader})",
-        "lead_lost": "Lead: lost for now; {leader} leads",
         "standing_by": "Standing by: {names}",
         "alone": "Standing by: nobody",
         "not_sending": "Sending: not working right now, answers are waiting",

@@ -919,7 +919,6 @@ ZH = Texts(
         "starting": "正在开始",
         "others": "其他连接：{states}",
         "lead": "主进程：本进程（antler {role}，{leader}）",
-        "lead_lost": "主进程：暂时不是本进程；现为 {leader}",
         "standing_by": "待命：{names}",
         "alone": "待命：无",
         "not_sending": "发送：目前无法发送，回答正在等待",

@@ -189,6 +189,9 @@ async def test_after_kill_9_the_standby_takes_over(pair: Pair) -> None:
 
 async def test_after_a_planned_stop_the_standby_takes_over(pair: Pair) -> None:
     async with both(pair), pair.talking():
+        # Edited while it stands by; it counts once it leads.
+        pair.second.settings = pair.second.settings | {"limits": {**SETTINGS["limits"], "message_burst": 2000}}
+        pair.second.write_config()
         await asyncio.sleep(1.0)
         asked = time.monotonic()
         assert await pair.first.end() == 0
@@ -196,6 +199,7 @@ async def test_after_a_planned_stop_the_standby_takes_over(pair: Pair) -> None:
         took = await pair.polled_after(asked, STOPPED)
         told("SIGTERM", took)
         assert asked + took < ended + STOPPED
+        await pair.second.wait_for_log("now in force: limits.message_burst")
     await pair.all_is_answered_once()
     assert await pair.conflicts() == []
     assert await pair.second.end() == 0
@@ -269,6 +273,23 @@ async def test_a_server_that_restarts_leaves_one_leader(pair: Pair, postgres: Po
         for each in (pair.second, pair.first):
             if each.process is not None and each.process.returncode is None:
                 assert await each.end() == 0
+
+
+async def test_a_single_process_goes_on_when_its_server_restarts(world: World, postgres: PostgresServer) -> None:
+    url = postgres.database().replace("+psycopg", "")
+    alone = dataclasses.replace(world, settings=SETTINGS | {"database": {"url": url}})
+    pair = Pair(alone, alone)
+    async with alone:
+        async with pair.talking():
+            await asyncio.sleep(1.0)
+            postgres.stop()
+            await alone.wait_for_log("nothing is received while this process does not lead", 5)
+            postgres.start()
+            await alone.wait_for_log("receiving again", 20)
+            await asyncio.sleep(2.0)
+        await pair.all_is_answered_once()
+        assert await pair.conflicts() == []
+        assert "run: leads as" in await pair.status(alone)
 
 
 async def test_behind_pgbouncer_in_session_mode_a_standby_takes_over(pair: Pair) -> None:
