@@ -199,7 +199,8 @@ class Gateway:
         # The gateway's own accounts are always connected: they count where there is nothing else.
         told = [each for each in found if each.account not in OWN_ACCOUNTS] or found
         arrives = any(each.state is ConnectionState.CONNECTED for each in told)
-        return self._serving and arrives and self._parts.agent.is_built and self._parts.health.store_works
+        works = self._parts.agent.is_built and self._parts.health.store_works and self._store.lease_valid()
+        return self._serving and arrives and works
 
     @property
     def _consoles(self) -> list[ConsoleChannel]:

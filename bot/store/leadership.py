@@ -58,6 +58,7 @@ END_HOLDERS = f"""
 """
 LOOK = f"SELECT owner, coalesce({EXPIRED}, false) FROM instance WHERE id = 1"
 SEEN = f"SELECT owner, coalesce(lease_until > {writer.SERVER_NOW}, false) FROM instance WHERE id = 1 FOR UPDATE"
+LENGTHEN = f"UPDATE instance SET lease_until = {writer.LEASE} WHERE id = 1".encode()
 STANDING_BY = f"""
     SELECT substr(application_name, {len(STANDBY) + 2}) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name LIKE '{STANDBY} %' ORDER BY backend_start
@@ -163,10 +164,11 @@ class Lead:
         """Try to have the lead; True when it is this process's, and who had it before has stopped. To be called again
         after `pause`. Raises StoreUnavailable, StoreBusy."""
         try:
-            return await self._attempt()
-        except errors.LockNotAvailable as error:  # a process that froze between its check and its commit
-            await self._unlock()
-            raise StoreBusy(self.leader) from error
+            try:
+                return await self._attempt()
+            except errors.LockNotAvailable as error:  # a process that froze between its check and its commit
+                await self._unlock()
+                raise StoreBusy(self.leader) from error
         except psycopg.Error as error:
             raise _unavailable(self._url, error) from error
 
@@ -196,7 +198,6 @@ class Lead:
         # Older servers do not know all of them.
         known = f"SELECT set_config(name, value, false) FROM (VALUES {values}) AS wanted(name, value)"
         await self._connection.execute(f"{known} WHERE name IN (SELECT name FROM pg_settings)".encode())
-        await self._rows("SELECT pg_backend_pid()")
         await _check_pool(self._connection, self._url)
         await self._connection.execute(f"LISTEN {CHANNEL}".encode())
 
@@ -264,25 +265,26 @@ class Lead:
         return bool(rows) and bool(rows[0][1])
 
     async def _claim(self) -> bool:
-        """Make the row say that this process has the lead. Returns whether the former one may be alive and has to be
-        given time. Raises StoreBusy for one of an older version, which holds a lease and no lock."""
+        """Lengthen the lease, so that nobody takes this process's lock for that of the former leader. Its name stays in
+        the row until the epoch is counted up: should this process end before, the next one has to know of it.
+
+        Returns whether it may be alive and has to be given time. Raises StoreBusy for one of an older version, which
+        holds a lease and no lock.
+        """
         try:
             async with self._connection.transaction():
                 rows = await self._rows(SEEN)
-                if not rows:
-                    return False
-                (owner, leased), me = rows[0], writer.process_name(locks=True)
-                alive = leased and not writer.is_gone(owner)
+                owner, leased = rows[0] if rows else ("", False)
+                alive = bool(leased and owner) and not writer.is_gone(owner)
                 if alive and not writer.locks(owner):
                     raise StoreBusy(writer.short_name(owner))
-                statement = f"UPDATE instance SET owner = %s, lease_until = {writer.LEASE} WHERE id = 1"
-                await self._connection.execute(statement.encode(), (me,))
+                await self._connection.execute(LENGTHEN)
         except errors.UndefinedTable:
             return False
         except StoreBusy:
             await self._unlock()
             raise
-        return bool(alive)
+        return alive
 
     # While it is held.
 
@@ -306,9 +308,8 @@ class Lead:
             self._lost.set()
 
     async def _renew(self) -> None:
-        statement = f"UPDATE instance SET lease_until = {writer.LEASE} WHERE id = 1 AND owner = %s"
         with suppress(errors.UndefinedTable, errors.LockNotAvailable):  # tables that are just being made or changed
-            await self._connection.execute(statement.encode(), (writer.process_name(locks=True),))
+            await self._connection.execute(LENGTHEN)
 
     async def _readable(self, seconds: float) -> None:
         """Wait until the server says something, or this time."""

@@ -167,6 +167,26 @@ async def test_the_lock_of_a_silent_leader_is_ended_when_its_lease_has_run_out_a
     await first.close()
 
 
+async def test_the_former_leader_has_its_time_also_where_the_next_one_ended_at_once(postgres: PostgresServer) -> None:
+    url = postgres.database()
+    first = await Store.open(url, clock=SystemClock())
+    standby = await Lead.connect(sql.parse(url))
+    waiting = asyncio.create_task(until_it_leads(standby))
+    end(postgres, backends(postgres, url, leadership.LEADER))
+    async with asyncio.timeout(10):
+        await first.lease_lost()
+    await asyncio.sleep(leadership.LOOK_SECONDS + 0.3)  # the standby has the lock and lets the former leader end
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await standby.close()
+    third = await Lead.connect(sql.parse(url))
+    began = time.monotonic()
+    assert await third.attempt()
+    assert time.monotonic() - began >= leadership.REACTION_SECONDS
+    await third.close()
+    await first.close()
+
+
 async def test_a_process_of_an_older_version_has_a_lease_and_no_lock(postgres: PostgresServer) -> None:
     url = postgres.database()
     former = await Store.open(url, clock=SystemClock())
