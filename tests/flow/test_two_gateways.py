@@ -199,7 +199,7 @@ async def test_after_a_planned_stop_the_standby_takes_over(pair: Pair) -> None:
         took = await pair.polled_after(asked, STOPPED)
         told("SIGTERM", took)
         assert asked + took < ended + STOPPED
-        await pair.second.wait_for_log("now in force: limits.message_burst")
+        await pair.second.wait_for_log("now in force: limits, by")
     await pair.all_is_answered_once()
     assert await pair.conflicts() == []
     assert await pair.second.end() == 0

@@ -96,7 +96,7 @@ async def test_a_standby_is_woken_by_the_end_of_the_leader(postgres: PostgresSer
     assert (second.epoch, second.lease_valid()) == (first.epoch + 1, True)
     assert await second.processes() == (standby.leader, [])
     await second.close()
-    assert backends(postgres, url, "antler") == []
+    await until(lambda: not backends(postgres, url, "antler"))
 
 
 async def test_only_one_of_many_gets_the_lead(postgres: PostgresServer) -> None:
