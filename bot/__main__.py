@@ -85,6 +85,28 @@ def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel
 
 
 @app.command(rich_help_panel=SERVING)
+def gateway(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel = None) -> None:
+    """Serve as `antler run` does, as one of several processes on a PostgreSQL database: one leads, the others stand by
+    and take over when it ends (docs/scaling.md)."""
+    from bot.process import gc_tuning
+
+    gc_tuning.hold()
+    source = source_of(config, data_dir, log_level)
+    settings = read(source)
+    if settings.database.url is None:
+        typer.echo(
+            "antler: database.url: `antler gateway` needs a PostgreSQL database that its processes share, and this "
+            "config keeps everything in SQLite; `antler run` serves that, as the only process",
+            err=True,
+        )
+        raise typer.Exit(EXIT_CONFIG)
+    from bot.process.app import serve
+    from bot.process.gateway import GATEWAY
+
+    raise typer.Exit(serve(settings, source, role=GATEWAY))
+
+
+@app.command(rich_help_panel=SERVING)
 def console(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Talk to the agent in this terminal, through the running gateway if there is one."""
     source = source_of(config, data_dir)

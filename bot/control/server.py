@@ -199,6 +199,7 @@ def describe(status: dict[str, Any]) -> str:
         f"antler {status['version']}, up {timedelta(seconds=round(status['uptime']))}, {status['running']} running, "
         f"{status['waiting']} waiting"
     ]
+    lines += _lead(status.get("lead"))
     for connection_ in status["connections"]:
         silence = connection_["silence"]
         age = "no sign of life yet" if silence is None else f"last sign of life {silence:.0f} s ago"
@@ -218,6 +219,16 @@ def describe(status: dict[str, Any]) -> str:
         lines.append(f"  config {config}")
     lines += [f"  error {line}" for line in status.get("errors", ())]
     return "\n".join(lines)
+
+
+def _lead(lead: Mapping[str, Any] | None) -> list[str]:
+    """Who leads, where several processes may have the database."""
+    if lead is None:
+        return []
+    if lead["state"] == "leads":
+        others = ", ".join(lead["standing_by"]) or "nobody"
+        return [f"  {lead['role']}: leads as {lead['leader']}; standing by: {others}"]
+    return [f"  {lead['role']}: {lead['state']}; {lead['leader'] or 'nobody'} leads"]
 
 
 def _model(model: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ from channels.registry import OWN
 from harness.config import EXTRAS, extra_of, install_command
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from sqlalchemy import Connection
 
@@ -292,12 +292,22 @@ def whole(file: Path) -> Finding | None:
     return None
 
 
+def _lead(lead: Mapping[str, Any]) -> Finding:
+    """Who leads, where several processes may have the database."""
+    what, leader = f"antler {lead['role']}", lead["leader"] or "nobody"
+    if lead["state"] != "leads":
+        return note(what, f"{lead['state']}: {leader} leads")
+    return ok(what, f"leads as {leader}; standing by: {', '.join(lead['standing_by']) or 'nobody'}")
+
+
 async def gateway(examined: Examined) -> list[Finding]:
     """How the one that runs here is, as `antler status` tells it."""
     status = examined.gateway
     if status is None:
         return [note("antler run", "no gateway runs on this data folder")]
     found = [ok("antler run", f"{status['version']} runs, {status['running']} answers at work")]
+    if (lead := status.get("lead")) is not None:
+        found.append(_lead(lead))
     for connection in status["connections"]:
         if connection["state"] != "connected":
             says = f"{connection['state']} {connection['detail']}".strip()

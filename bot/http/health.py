@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def health_router(ready: Callable[[], bool]) -> APIRouter:
-    """healthz: the process answers at all, so that no restart would help. readyz: what people write is answered now."""
+def health_router(ready: Callable[[], bool], otherwise: str = "not ready") -> APIRouter:
+    """healthz: the process answers at all, so that no restart would help. readyz: what people write is answered now.
+
+    otherwise: what readyz says where it is not.
+    """
     router = APIRouter()
 
     @router.head("/healthz", include_in_schema=False)
@@ -26,6 +29,6 @@ def health_router(ready: Callable[[], bool]) -> APIRouter:
     @router.get("/readyz", response_class=PlainTextResponse, responses={503: {"description": "Not ready", **PLAIN}})
     async def readyz() -> PlainTextResponse:
         well = ready()
-        return PlainTextResponse("ok\n" if well else "not ready\n", 200 if well else 503)
+        return PlainTextResponse("ok\n" if well else f"{otherwise}\n", 200 if well else 503)
 
     return router

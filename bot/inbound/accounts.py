@@ -58,12 +58,29 @@ class Accounts:
         self._tasks = tasks
         self._serving: Serving | None = None
         self._receiving: dict[str, asyncio.Task[None]] = {}
+        self._paused = False
         self._made_by = {account: _what_connects(settings, account) for account in settings.channels}
         """What each account's channel was made by."""
 
     def serve(self, serving: Serving) -> None:
         """Begin to receive for all accounts; returns at once."""
         self._serving = serving
+        for account in self._made_by:
+            self._begin(account)
+
+    async def pause(self) -> None:
+        """Receive nothing more until `resume`: every connection is given up."""
+        self._paused = True
+        receiving = list(self._receiving.values())
+        self._receiving.clear()
+        for task in receiving:
+            task.cancel()
+        if receiving:
+            await asyncio.wait(receiving)
+
+    def resume(self) -> None:
+        """Receive again for all accounts. Returns at once."""
+        self._paused = False
         for account in self._made_by:
             self._begin(account)
 
@@ -130,7 +147,7 @@ class Accounts:
             await asyncio.wait({task})
 
     def _begin(self, account: str) -> None:
-        if self._serving is not None:
+        if self._serving is not None and not self._paused:
             task = self._tasks.spawn(f"channel {account}", self._receive(account, self._serving))
             self._receiving[account] = task
 

@@ -32,6 +32,20 @@ STORE_SECONDS = 2.0
 """That the status waits for what only the store knows; without it the rest is told."""
 
 
+LEADS, LOST = "leads", "has lost the lead"
+
+
+@dataclass(frozen=True, slots=True)
+class LeadFacts:
+    """role: the command by which the process was started. state: LEADS, or LOST while it may not act. leader: the
+    process that the database names, as `host:pid`. standing_by: those that wait for the lead, oldest first."""
+
+    role: str
+    state: str
+    leader: str
+    standing_by: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What the status asks other parts for.
@@ -56,10 +70,11 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
     """What only the store knows. queue_age: seconds since the oldest message came that no run has begun to answer, 0
-    for none. budgets: as `Asked.budgets`."""
+    for none. budgets: as `Asked.budgets`. lead: None on SQLite, which one process has."""
 
     queue_age: float
     budgets: Sequence[BudgetAccount]
+    lead: LeadFacts | None
 
 
 class StatusPage:
@@ -67,6 +82,8 @@ class StatusPage:
         self, *, version: str, store: RetryingStore, runs: RunManager, health: HealthService, asked: Asked
     ) -> None:
         self.version = version
+        self.role = "run"
+        """The command by which the process was started."""
         self._store = store
         self._runs = runs
         self.health = health
@@ -80,6 +97,7 @@ class StatusPage:
         return {
             "version": self.version,
             "uptime": round(self._clock.monotonic() - self._began, 1),
+            "lead": asdict(stored.lead) if stored is not None and stored.lead is not None else None,
             "running": len(self._runs.active),
             "waiting": asked.waiting(),
             "queue_age": None if stored is None else round(stored.queue_age, 1),
@@ -105,11 +123,12 @@ class StatusPage:
             async with asyncio.timeout(STORE_SECONDS):
                 oldest = await self._store.read(lambda tx: (inbox.oldest_new(tx), runs.oldest_pending(tx)))
                 budgets = await self.asked.budgets()
+                lead = await self._lead()
         except TimeoutError:
             return None
         came = min(filter(None, oldest), default=None)
         age = 0.0 if came is None else (self._clock.now() - came).total_seconds()
-        return StoredFacts(max(0.0, age), budgets)
+        return StoredFacts(max(0.0, age), budgets, lead)
 
     def _config_told(self) -> str:
         """What of the config on disk does not hold here, "" when all does."""
@@ -151,8 +170,20 @@ class StatusPage:
         if is_admin:
             others = [_in_a_word(c, texts) for c in connections if c.account != row.account]
             lines += [say["others"].format(states=", ".join(others))] if others else []
+            lines += await self._lead_lines(texts)
             lines += self._trouble_lines(ill, texts)
         return "\n".join([lines[0], "", *(f"- {line}" for line in lines[1:])])
+
+    async def _lead(self) -> LeadFacts | None:
+        found = await self._store.processes()
+        return None if found is None else LeadFacts(self.role, LEADS if self._store.lease_valid() else LOST, *found)
+
+    async def _lead_lines(self, texts: Texts) -> list[str]:
+        if (stored := await self.stored()) is None or (lead := stored.lead) is None:
+            return []
+        say, names = texts.status, ", ".join(map(plain, lead.standing_by))
+        line = say["lead"].format(role=lead.role, leader=plain(lead.leader))
+        return [line, say["standing_by"].format(names=names) if names else say["alone"]]
 
     def _trouble_lines(self, ill: Sequence[Condition], texts: Texts) -> list[str]:
         """What the administrators were told of and is not over; connections have lines of their own."""

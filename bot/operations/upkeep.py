@@ -1,4 +1,4 @@
-"""Upkeep while the gateway serves: forgets what nothing needs any more, and notices when another process took over."""
+"""Upkeep while the gateway serves: forgets what nothing needs any more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 INTERVAL_SECONDS = 3600.0
 KEPT = timedelta(days=7)
 """Longer than any platform's redelivery: keys of events must outlive it."""
-FENCE_SECONDS = 2.0
 
 
 async def prune(
@@ -70,9 +69,3 @@ async def _in_portions(store: Store, forget: Callable[[Connection, datetime], in
     """Others are served between two portions."""
     while await store.write(lambda tx: forget(tx, before)):
         pass
-
-
-async def until_fenced(store: Store, clock: Clock) -> None:
-    """Returns when another process has taken over the database."""
-    while not store.fenced:
-        await clock.sleep(FENCE_SECONDS)

@@ -20,15 +20,17 @@ from bot.clock import SystemClock
 from bot.control import logs
 from bot.control.lock import DataDirInUse, DataDirLock
 from bot.control.server import NO_CONSOLE, NotRunning
+from bot.http.listener import HttpUnavailable
 from bot.process import terminal
-from bot.process.gateway import CONFIG_ERROR, FAILURE, OK, Gateway
+from bot.process.gateway import CONFIG_ERROR, FAILURE, GATEWAY, OK, RUN, Gateway
+from bot.process.standby import Standby
 from bot.redaction import Redactor
 from bot.settings import ChannelSettings
 from bot.settings.http import HttpSettings
 from bot.settings.load import exposed
 from bot.settings.sections import LOG_FILE
 from bot.store import Store
-from bot.store.errors import StoreBusy, StoreError
+from bot.store.errors import SessionsNotKept, StoreBusy, StoreError
 from bot.store.identity import OWN_ACCOUNTS
 from bot.texts import language_of
 from channels.console.transcript import locale_of
@@ -124,10 +126,10 @@ def _handles() -> list[tuple[int, str]]:
     return found
 
 
-def serve(settings: Settings, source: SettingsSource, *, watched: bool = True) -> int:
+def serve(settings: Settings, source: SettingsSource, *, watched: bool = True, role: str = RUN) -> int:
     """`antler run`: serve until a signal, or until the terminal's input ends; returns the exit code.
 
-    watched: what is written to the config holds at once.
+    watched: what is written to the config holds at once. role: GATEWAY stands by while another process leads.
     """
     config_path = source.path
     os.umask(0o077)
@@ -147,16 +149,20 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True) -
                 log.warning("no model is configured, so the built-in demo model answers; antler init adds one")
             if settings.log.file or at_terminal:
                 _keep_log(settings, redact, at_terminal=at_terminal)
-            code = asyncio.run(_serve(settings, redact, source if watched and config_path is not None else None))
+            heard = source if watched and config_path is not None else None
+            code = asyncio.run(_serve(settings, redact, heard, role))
             if code != OK and at_terminal:
                 print(f"antler: it stopped; {settings.data_dir / LOG_FILE} says why", file=sys.stderr)
             return code
     except DataDirInUse as error:
         print(f"antler: {error}", file=sys.stderr)
         return CONFIG_ERROR
+    except HttpUnavailable as error:
+        print(f"antler: {error}", file=sys.stderr)
+        return FAILURE
     except StoreError as error:
         print(f"antler: {redact(str(error))}", file=sys.stderr)
-        return FAILURE
+        return CONFIG_ERROR if isinstance(error, SessionsNotKept) else FAILURE
 
 
 def console(settings: Settings, source: SettingsSource) -> int:
@@ -176,17 +182,27 @@ def console(settings: Settings, source: SettingsSource) -> int:
     return serve(settings.model_copy(update={"channels": own, "http": HttpSettings()}), source, watched=False)
 
 
-async def _serve(settings: Settings, redact: Redactor, source: SettingsSource | None) -> int:
+async def _serve(settings: Settings, redact: Redactor, source: SettingsSource | None, role: str) -> int:
     clock, before = SystemClock(), belongings()
     if source is not None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the gateway hears it; what was edited meanwhile it sees
     try:
-        store = await _open_store(settings, clock)
+        if role == GATEWAY:
+            standby = Standby(settings)
+            lead = await standby.wait()
+            if lead is None:
+                return OK
+            store = await Store.open(settings.database_url, clock=clock, lead=lead)
+            if standby.stopping:
+                await store.close()
+                return OK
+        else:
+            store = await _open_store(settings, clock)
     except StoreBusy as error:
         print(f"antler: {error}", file=sys.stderr)
         return CONFIG_ERROR
     try:
-        return await Gateway(settings, store, clock, redact, source).run()
+        return await Gateway(settings, store, clock, redact, source, role=role).run()
     finally:
         await store.close()
         await report(before, settings.data_dir)

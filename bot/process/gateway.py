@@ -52,12 +52,16 @@ OK, FAILURE, TAKEN_OVER, CONFIG_ERROR = 0, 1, 77, 78
 the two would throw each other out endlessly. 78 is EX_CONFIG of sysexits.h: restarting without a change does not
 help."""
 
+RUN, GATEWAY = "run", "gateway"
+"""How the process was started, as the command is called: the second one stands by while another process leads."""
 CLOSING_SECONDS = 1.5
 """Of the grace, kept for closing connections and the store."""
 SANDBOX_SECONDS = 1.0
 """What the sandboxes have at least for their end, grace or not."""
 LAST_SECONDS = 2.0
 """After the grace, until what hangs is ended by force."""
+LEAD_SECONDS = 0.5
+"""Between two looks at whether a lost lead is back."""
 WARM_UP_AFTER = 1.0
 """Seconds that the import of the agent waits for the first account to connect."""
 
@@ -68,7 +72,7 @@ class Unusable(Exception):
 
 class Gateway:
     """source: where the settings came from, to be read again; None: they hold as they are. embedded: it is a part of
-    another program, to which signals, the terminal, systemd and the garbage collector belong."""
+    another program, to which signals, the terminal, systemd and the garbage collector belong. role: RUN or GATEWAY."""
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class Gateway:
         source: SettingsSource | None = None,
         *,
         embedded: bool = False,
+        role: str = RUN,
     ) -> None:
         self._settings = settings
         self._embedded = embedded
@@ -96,6 +101,7 @@ class Gateway:
         self._supervisor = Supervisor.of({} if embedded else os.environ)
 
         self._parts = Wiring(settings, store, clock, redact, source=source, on_dead_letter=self._dead_letter)
+        self._parts.status.role = role
         self._tasks = self._parts.tasks
         self._http = HttpService(self._parts, self._is_ready)
 
@@ -184,7 +190,7 @@ class Gateway:
         self._tasks.spawn("knowledge", parts.knowledge.serve())
         self._tasks.spawn("outages", parts.outages.serve())
         self._tasks.spawn("admins", parts.outages.know_admins())
-        self._tasks.spawn("fence", self._watch_fence())
+        self._tasks.spawn("lead", self._watch_lead())
         self._serving = True
 
     def _is_ready(self) -> bool:
@@ -193,7 +199,8 @@ class Gateway:
         # The gateway's own accounts are always connected: they count where there is nothing else.
         told = [each for each in found if each.account not in OWN_ACCOUNTS] or found
         arrives = any(each.state is ConnectionState.CONNECTED for each in told)
-        return self._serving and arrives and self._parts.agent.is_built and self._parts.health.store_works
+        works = self._parts.agent.is_built and self._parts.health.store_works and self._store.lease_valid()
+        return self._serving and arrives and works
 
     @property
     def _consoles(self) -> list[ConsoleChannel]:
@@ -263,9 +270,20 @@ class Gateway:
         connected, at_work = states.count(ConnectionState.CONNECTED), len(self._parts.runs.active)
         return f"{connected} of {len(states)} accounts connected, {at_work} answers at work"
 
-    async def _watch_fence(self) -> None:
-        await upkeep.until_fenced(self._store, self._clock)
-        self._fail("another process has taken over the database")
+    async def _watch_lead(self) -> None:
+        """Who may not act outside receives nothing either: another process may be doing it any moment."""
+        while True:
+            await self._store.lease_lost()
+            began = self._clock.monotonic()
+            await self._parts.accounts.pause()
+            if not self._store.fenced:
+                log.warning("nothing is received while this process does not lead")
+            while not self._store.lease_valid():
+                if self._store.fenced:
+                    return self._fail("another process has taken over the database")
+                await self._clock.sleep(LEAD_SECONDS)
+            log.info("receiving again, after %.0f s", self._clock.monotonic() - began)
+            self._parts.accounts.resume()
 
     def _dead_letter(self, row: RunRow) -> None:
         log.error("dead letter: run %s in %s brought the process down three times", row.run_id, row.conversation)

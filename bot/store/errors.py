@@ -2,7 +2,8 @@
 
 StoreError
   StoreUnavailable      the database cannot be used now (full, read-only, locked, gone): later writes may work again
-    StoreBusy           another process holds the lease; owner names it
+    StoreBusy           another process leads; owner names it
+  SessionsNotKept       a pooler before PostgreSQL gives sessions away between transactions
   StoreNewer            the database was written by a newer version of the program: nothing was touched
   StoreTooOld           the database was written by a version of before the first release: nothing was touched
   Fenced                another process took over: this one must stop, none of its writes will ever be accepted
@@ -50,11 +51,23 @@ class StoreUnavailable(StoreError):
 
 
 class StoreBusy(StoreUnavailable):
-    """owner: the process that holds the lease, as `host:pid`."""
+    """owner: the process that leads, as `host:pid`; "" where that is not known."""
 
     def __init__(self, owner: str) -> None:
-        super().__init__(f"the database is in use by {owner}; stop that process, or wait until its lease runs out")
+        who = owner or "another process"
+        super().__init__(f"the database is in use by {who}; stop that process, or wait until its lease runs out")
         self.owner = owner
+
+
+class SessionsNotKept(StoreError):
+    """A lock that belongs to a session does not hold where the next transaction is in another one."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "database.url: the pooler before the database gives sessions away after each transaction (PgBouncer's "
+            "pool_mode = transaction), so that nobody could hold the lead: use pool_mode = session, or the server's own"
+            " address"
+        )
 
 
 class StoreNewer(StoreError):

@@ -55,6 +55,14 @@ class RetryingStore:
     async def read(self, query: Callable[[Connection], T]) -> T:
         return await self.until_available(lambda: self._store.read(query))
 
+    async def processes(self) -> tuple[str, list[str]] | None:
+        """See Store.processes."""
+        return await self.until_available(self._store.processes)
+
+    def lease_valid(self) -> bool:
+        """See Store.lease_valid."""
+        return self._store.lease_valid()
+
     async def scrub(self) -> bool:
         """See Store.scrub."""
         return await self.until_available(self._store.scrub)

@@ -43,8 +43,10 @@ TABLES = (knowledge_tables.knowledge_documents, memory_tables.memories)
 STEPS = Steps(migrations.REVISIONS, Path(migrations.__file__).parent)
 
 
-def prepare(tx: Connection, steps: Steps = STEPS) -> None:
+def prepare(tx: Connection, steps: Steps = STEPS, *, leads: bool = False) -> None:
     """Create or upgrade within the transaction `tx`; foreign keys must be off on SQLite.
+
+    leads: this process has the lead, so that nobody's lease is to be heeded.
 
     Raises StoreNewer, StoreTooOld, StoreBusy (before anything is changed), StoreUnavailable when the tables are not
     ours.
@@ -52,7 +54,7 @@ def prepare(tx: Connection, steps: Steps = STEPS) -> None:
     if tx.dialect.name == "postgresql":
         tx.execute(text(f"SELECT pg_advisory_xact_lock({OPEN_LOCK})"))
     tables = set(inspect(tx).get_table_names())
-    if "instance" in tables and tx.dialect.name == "postgresql":
+    if "instance" in tables and tx.dialect.name == "postgresql" and not leads:
         refuse_while_leased(tx)
     revision = known_revision(tx, steps)
     if revision is None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    import psycopg
     from pydantic import TypeAdapter
     from sqlalchemy import Column, Connection, Dialect, Engine, Table
     from sqlalchemy.sql.dml import ReturningInsert
@@ -210,9 +211,14 @@ POSTGRES_OPTIONS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,
 }
-SESSION_OPTIONS = "-c idle_in_transaction_session_timeout=20s -c lock_timeout=10s"
+SESSION_LIMITS = """
+    SELECT set_config(name, value, false)
+    FROM (VALUES ('idle_in_transaction_session_timeout', '20s'), ('lock_timeout', '10s')) AS wanted(name, value)
+    WHERE current_setting(name) = '0'
+"""
 """The server ends the transaction of a process that froze (stopped, a paused machine) before its lease runs out: else
-its lock on the instance row would keep the next process waiting."""
+its lock on the instance row would keep the next process waiting. What the URL or the role says otherwise holds. Set by
+a statement, since PgBouncer refuses a connection that begins with such options."""
 
 
 def parse(url: str) -> URL:
@@ -237,7 +243,8 @@ def libpq_url(database: str) -> str:
         return database
     url = make_url(database).set(drivername="postgresql")
     given = {name: str(value) for name, value in POSTGRES_OPTIONS.items() if name not in url.query}
-    return url.update_query_dict(given).render_as_string(hide_password=False)
+    place, mark, query = url.update_query_dict(given).render_as_string(hide_password=False).partition("?")
+    return place + mark + query.replace("+", "%20")  # libpq takes a plus for a plus
 
 
 def prepare_file(url: URL) -> None:
@@ -257,7 +264,7 @@ def writer_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
     foreign_keys: off only for migrations, which on SQLite rebuild a table by copying and dropping it.
     """
     if url.get_backend_name() != "sqlite":
-        return _engine(url, poolclass=NullPool, connect_args=_postgres_options(url))
+        return _postgres_engine(url, poolclass=NullPool)
     # Made in the writer's thread, but closed by the one who closes the store.
     engine = _engine(url, poolclass=NullPool, connect_args={"check_same_thread": False})
     # What is deleted is overwritten: it shall not be found in the file any more (docs/privacy.md).
@@ -272,9 +279,7 @@ def reader_engine(url: URL) -> Engine:
     """The engine of queries: each sees one moment of the database, none can change it."""
     pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": READERS, "max_overflow": 0}
     if url.get_backend_name() != "sqlite":
-        engine = _engine(
-            url, connect_args=_postgres_options(url), isolation_level="REPEATABLE READ", pool_pre_ping=True, **pool
-        )
+        engine = _postgres_engine(url, isolation_level="REPEATABLE READ", pool_pre_ping=True, **pool)
         return engine.execution_options(postgresql_readonly=True)
     engine = _engine(url, connect_args={"check_same_thread": False}, **pool)
     _on_sqlite_connect(engine, "PRAGMA query_only=ON")
@@ -287,9 +292,15 @@ def _engine(url: URL, **options: Any) -> Engine:
     return create_engine(url, hide_parameters=True, **options)
 
 
-def _postgres_options(url: URL) -> dict[str, Any]:
-    own = url.query.get("options", "")  # the later one wins, so that the URL can say otherwise
-    return POSTGRES_OPTIONS | {"options": f"{SESSION_OPTIONS} {own if isinstance(own, str) else ' '.join(own)}"}
+def _postgres_engine(url: URL, **options: Any) -> Engine:
+    engine = _engine(url, connect_args=POSTGRES_OPTIONS, **options)
+
+    @event.listens_for(engine, "connect")
+    def _limit(connection: psycopg.Connection[Any], _record: object) -> None:
+        connection.execute(SESSION_LIMITS)
+        connection.commit()
+
+    return engine
 
 
 def _on_sqlite_connect(engine: Engine, *pragmas: str) -> None:

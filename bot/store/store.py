@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from bot.store import schema, sql, writer
-from bot.store.errors import Fenced, StoreClosed, StoreUnavailable, unavailable
+from bot.store.errors import Fenced, SessionsNotKept, StoreClosed, StoreUnavailable, unavailable
 from bot.store.writer import UNIT, WriteQueue, Writer
 
 if TYPE_CHECKING:
@@ -20,10 +21,15 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
     from sqlalchemy.engine import URL
 
+    from bot.store.leadership import Lead
     from bot.store.sql import Bulk
     from channels.base import Clock
 
 log = logging.getLogger(__name__)
+
+FENCE_SECONDS = 2.0
+"""Between two looks at whether another process took over, where nothing says so earlier."""
+SHORTEST_LOOK = 0.05
 
 T = TypeVar("T")
 Row = TypeVar("Row")
@@ -33,7 +39,15 @@ Result = TypeVar("Result")
 class Store:
     """One process's hold on the database. Made by `open`; every method belongs to the event loop that opened it."""
 
-    def __init__(self, url: URL, epoch: int, thread: ThreadPoolExecutor, clock: Clock, leased_at: float) -> None:
+    def __init__(
+        self,
+        url: URL,
+        epoch: int,
+        thread: ThreadPoolExecutor,
+        clock: Clock,
+        leased_at: float,
+        lead: Lead | None = None,
+    ) -> None:
         self.epoch = epoch
         self.clock = clock
         self._url = url
@@ -46,26 +60,36 @@ class Store:
         self._closed = False
         self._under_way = 0
         self._lease_until = leased_at + writer.LEASE_SECONDS
-        self._lease: asyncio.Task[None] | None = None
-        if url.get_backend_name() == "postgresql":
-            self._lease = asyncio.create_task(self._keep_lease(), name="store-lease")
+        self._lead = lead
+        self._keeping: list[asyncio.Task[None]] = []
+        if lead is not None:
+            lead.taken()
+            self._keeping.append(asyncio.create_task(self._keep_lease(), name="store-lease"))
+            self._keeping.append(asyncio.create_task(self._keep_lead(), name="store-regain"))
 
     @classmethod
-    async def open(cls, url: str, *, clock: Clock) -> Store:
+    async def open(cls, url: str, *, clock: Clock, lead: Lead | None = None) -> Store:
         """Migrate the database and become its writing process.
 
-        url: "sqlite:////absolute/path/antler.db" or "postgresql://...". Raises StoreUnavailable, StoreNewer,
-        StoreTooOld, and StoreBusy while another process holds PostgreSQL's lease.
+        url: "sqlite:////absolute/path/antler.db" or "postgresql://...". lead: PostgreSQL's, which the store closes;
+        without one it is taken. Raises StoreUnavailable, StoreNewer, StoreTooOld, SessionsNotKept, and StoreBusy while
+        another process leads.
         """
         parsed = sql.parse(url)
+        if lead is None and parsed.get_backend_name() == "postgresql":
+            from bot.store.leadership import Lead  # with psycopg, which SQLite does without
+
+            lead = await Lead.take(parsed)
         thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         asked = clock.monotonic()
         try:
             epoch = await asyncio.get_running_loop().run_in_executor(thread, _take, parsed)
         except BaseException:  # a stop in mid-start among them: the thread would outlive it
             thread.shutdown(wait=False)
+            if lead is not None:
+                await lead.close()
             raise
-        return cls(parsed, epoch, thread, clock, asked)
+        return cls(parsed, epoch, thread, clock, asked, lead)
 
     async def write(self, unit: Callable[[Connection], T]) -> T:
         """Run `unit` in the writing thread as one atomic unit; returns its result once that is committed.
@@ -123,21 +147,53 @@ class Store:
         """Whether this process may act outside (send, run tools): nobody else can have taken over by now."""
         if self._writer.fenced:
             return False
-        return self._lease is None or self.clock.monotonic() < self._lease_until
+        return self._lead is None or (self.clock.monotonic() < self._lease_until and self._lead.held)
+
+    async def lease_lost(self) -> None:
+        """Returns when `lease_valid` is False: at once when the connection that holds PostgreSQL's lead is gone, when
+        the lease has run out, and soon after another process has taken over."""
+        while self.lease_valid():
+            left = self._lease_until - self.clock.monotonic() if self._lead is not None else FENCE_SECONDS
+            waiting = asyncio.ensure_future(self.clock.sleep(max(SHORTEST_LOOK, min(left, FENCE_SECONDS))))
+            gone = [] if self._lead is None else [asyncio.ensure_future(self._lead.lost())]
+            try:
+                await asyncio.wait({waiting, *gone}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (waiting, *gone):
+                    task.cancel()
+
+    @property
+    def lead_lost_because(self) -> str:
+        """Why the connection that holds the lead broke, "" while it did not."""
+        return "" if self._lead is None else self._lead.why
+
+    async def processes(self) -> tuple[str, list[str]] | None:
+        """Who leads, and who stands by, as `host:pid`; None on SQLite. Raises StoreUnavailable."""
+        if self._lead is None:
+            return None
+        from bot.store.leadership import STANDING_BY
+
+        def found(tx: Connection) -> tuple[str, list[str]]:
+            owner = tx.exec_driver_sql("SELECT owner FROM instance WHERE id = 1").scalar() or ""
+            return writer.short_name(owner), [row[0] for row in tx.execute(text(STANDING_BY))]
+
+        return await self.read(found)
 
     async def close(self) -> None:
         """Write what waits, give the lease back, close the connections. Idempotent; never raises StoreError."""
         if self._closed:
             return
         self._closed = True
-        if self._lease is not None:
-            self._lease.cancel()
-            await asyncio.gather(self._lease, return_exceptions=True)
+        for task in self._keeping:
+            task.cancel()
+        await asyncio.gather(*self._keeping, return_exceptions=True)
         try:
             await self._queue.submit(UNIT, (writer.release_lease,))
         except (StoreUnavailable, Fenced) as error:
             log.warning("the store was not released: %s", error)
         await self._queue.close()
+        if self._lead is not None:
+            await self._lead.close()
         await asyncio.get_running_loop().run_in_executor(None, self._shut_down)
 
     @contextmanager
@@ -179,6 +235,29 @@ class Store:
             else:
                 self._lease_until = asked + writer.LEASE_SECONDS
 
+    async def _keep_lead(self) -> None:
+        """Have the lead again after its connection broke, unless another process came first."""
+        from bot.store.leadership import REGAIN_SECONDS, Lead
+
+        while self._lead is not None:
+            await self._lead.lost()
+            log.warning("the lead is lost, as its connection broke (%s): nothing is sent", self._lead.why or "closed")
+            await self._lead.close()
+            again: Lead | None = None
+            while again is None:
+                await asyncio.sleep(REGAIN_SECONDS)
+                asked = self.clock.monotonic()
+                try:
+                    again = await Lead.regain(self._url, self.epoch)
+                except Fenced as error:
+                    self._writer.fenced = True
+                    log.error("%s", error)
+                    return
+                except (StoreUnavailable, SessionsNotKept) as error:
+                    log.debug("the lead was not regained: %s", error)
+            self._lead, self._lease_until = again, asked + writer.LEASE_SECONDS
+            log.info("the lead is this process's again")
+
 
 def _take(url: URL) -> int:
     """Prepare the schema and take the epoch, in one transaction."""
@@ -187,8 +266,9 @@ def _take(url: URL) -> int:
     engine = sql.writer_engine(url, foreign_keys=False)
     try:
         with engine.connect() as tx, tx.begin():
-            schema.prepare(tx)
-            return writer.take_over(tx, writer.process_name())
+            leads = tx.dialect.name == "postgresql"
+            schema.prepare(tx, leads=leads)
+            return writer.take_over(tx, writer.process_name(locks=leads))
     except DBAPIError as error:
         typed = unavailable(error, url)
         if typed is None:

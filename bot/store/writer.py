@@ -13,6 +13,7 @@ import sqlite3
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,20 +57,38 @@ CHECK_SQLITE = "SELECT epoch FROM instance WHERE id = 1"
 CHECK_POSTGRES = "SELECT epoch FROM instance WHERE id = 1 FOR SHARE"
 
 
-def process_name() -> str:
-    """`host:pid namespace`: the first word is for people, the second tells who can see that pid (see `_is_gone`)."""
-    return f"{socket.gethostname()}:{os.getpid()} {_pid_namespace()}"
+LOCKS = "locks"
 
 
+def process_name(*, locks: bool = False) -> str:
+    """`host:pid namespace`: the first word is for people, the second tells who can see that pid (see `is_gone`).
+
+    locks: a third word says that it holds the lead's lock as well as the lease.
+    """
+    name = f"{socket.gethostname()}:{os.getpid()} {_pid_namespace()}"
+    return f"{name} {LOCKS}" if locks else name
+
+
+def short_name(owner: str) -> str:
+    """What people are told of a process: `host:pid`."""
+    return owner.partition(" ")[0]
+
+
+def locks(owner: str) -> bool:
+    """Whether that process leads by the lock; one of an older version has a lease alone."""
+    return owner.endswith(f" {LOCKS}")
+
+
+@cache
 def _pid_namespace() -> str:
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
 
 
-def _is_gone(owner: str) -> bool:
+def is_gone(owner: str) -> bool:
     """Whether the holder certainly does not run any more: it was started where this process would see it."""
-    name, _, namespace = owner.partition(" ")
-    return namespace == _pid_namespace() and not Path("/proc", name.rpartition(":")[2]).exists()
+    name, _, rest = owner.partition(" ")
+    return rest.partition(" ")[0] == _pid_namespace() and not Path("/proc", name.rpartition(":")[2]).exists()
 
 
 def refuse_while_leased(tx: Connection) -> None:
@@ -92,11 +111,11 @@ def refuse_while_leased(tx: Connection) -> None:
 
 
 def _is_held(holder: Row[Any]) -> bool:
-    return bool(holder.leased) and not _is_gone(holder.owner)
+    return bool(holder.leased) and not is_gone(holder.owner)
 
 
 def _holder_name(holder: Row[Any] | None) -> str:
-    return "" if holder is None else str(holder.owner).partition(" ")[0]
+    return "" if holder is None else short_name(str(holder.owner))
 
 
 def take_over(tx: Connection, owner: str) -> int:

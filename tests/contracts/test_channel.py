@@ -240,7 +240,7 @@ async def test_a_file_that_is_not_there_fails_as_such(bench: Bench) -> None:
         await bench.channel.fetch(Attachment(ref="no-such-file", kind="file"), Bytes())
 
 
-async def test_it_says_hello_publishes_what_people_write_and_stops_when_cancelled(bench: Bench) -> None:
+async def test_it_says_hello_publishes_what_people_write_stops_when_cancelled_and_runs_again(bench: Bench) -> None:
     running = asyncio.create_task(bench.channel.run(bench.listener.hello))
     await bench.listener.until(lambda: bool(bench.listener.greeted))
     assert bench.channel.identity == bench.listener.greeted[0]
@@ -257,6 +257,13 @@ async def test_it_says_hello_publishes_what_people_write_and_stops_when_cancelle
         await running
     await bench.channel.send(bench.dm, only(bench, "Still here"), "k1")
     assert (await bench.seen())[-1].text == "Still here"
+
+    again = asyncio.create_task(bench.channel.run(bench.listener.hello))
+    await bench.listener.until(lambda: len(bench.listener.greeted) == 2)
+    await bench.says("Here again")
+    await bench.listener.until(lambda: any(event.text == "Here again" for event in bench.listener.messages))
+    again.cancel()
+    await asyncio.gather(again, return_exceptions=True)
 
 
 async def test_closing_twice_is_fine(bench: Bench) -> None:

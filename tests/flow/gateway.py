@@ -30,7 +30,7 @@ class World:
     """One gateway between one Telegram and one model server.
 
     `settings` is merged over the config below, `environment` over the process's variables. program: the module that is
-    run. prefix: a program, with its arguments, that becomes the gateway.
+    run, role: its command. prefix: a program, with its arguments, that becomes the gateway.
     """
 
     telegram: TelegramSimulator
@@ -39,6 +39,7 @@ class World:
     settings: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     program: str = "bot"
+    role: str = "run"
     prefix: tuple[str, ...] = ()
     process: asyncio.subprocess.Process | None = None
     _logging: asyncio.Task[None] | None = None
@@ -132,7 +133,7 @@ class World:
         self.found = tidiness.logs_of(self.data_dir)
         self.process = await asyncio.create_subprocess_exec(
             *(*self.prefix, sys.executable),
-            *("-W", "error::DeprecationWarning:bot", "-m", self.program, "run", "--config", str(self.config_file)),
+            *("-W", "error::DeprecationWarning:bot", "-m", self.program, self.role, "--config", str(self.config_file)),
             cwd=REPO_ROOT,
             env=self.variables | environment,
             stdin=asyncio.subprocess.DEVNULL,

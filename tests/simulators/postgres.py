@@ -70,6 +70,11 @@ class PostgresServer:
             connection.execute(f'CREATE DATABASE "{name}"'.encode())
         return f"postgresql+psycopg://{ROLE}@/{name}?host={self._root}"
 
+    @property
+    def socket(self) -> Path:
+        """Where it listens."""
+        return self._root / ".s.PGSQL.5432"
+
     def connect(self, database: str) -> psycopg.Connection[tuple[object, ...]]:
         """A connection beside the store's, with autocommit."""
         return psycopg.connect(host=str(self._root), user=ROLE, dbname=database, autocommit=True)

@@ -139,6 +139,8 @@ class UpdateQueue:
         if self._ticket is ticket:
             self._ticket = None
         if done and ticket.result() == "replaced":
+            if not alive():  # so that each 409 in the journal is of two pollers at once
+                raise PollDroppedError("client went away")
             raise ApiError(409, CONFLICT)
 
     def _tell(self, what: Literal["news", "replaced", "dead"]) -> None:

@@ -1,0 +1,194 @@
+"""A gateway that stands by: ready to lead, connected to nothing but the database, and answering how it is."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import time
+from contextlib import AsyncExitStack, suppress
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from bot.control.server import ControlServer
+from bot.http.listener import listening
+from bot.process import gc_tuning, terminal
+from bot.process.systemd import Supervisor
+from bot.store import sql
+from bot.store.errors import StoreBusy, StoreUnavailable
+from channels.registry import channel_class
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping
+
+    from bot.http.server import HttpServer
+    from bot.settings import Settings
+    from bot.settings.http import HttpSettings
+    from bot.store.leadership import Lead
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+"""Between two tries to reach a database that is away."""
+PATIENCE_SECONDS = 30.0
+"""For one try of a database that may have fallen silent."""
+CLOSING_SECONDS = 0.1
+"""For a question about the health that is being answered when this process begins to lead."""
+NOT_HERE = ("access", "action", "console", "forget", "knowledge", "memory", "reload", "send", "signin", "why")
+"""Operations of the control socket that only the leader can do."""
+
+
+class Standby:
+    """settings: what it will lead by, checked already."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._began = time.monotonic()
+        self._stop = asyncio.Event()
+        self._leader = ""
+        self._trouble = ""
+        self._told = False
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was told to stop, perhaps after it had the lead."""
+        return self._stop.is_set()
+
+    async def wait(self) -> Lead | None:
+        """The lead, once this process has it; None when it was told to stop before. Raises SessionsNotKept,
+        HttpUnavailable."""
+        address = listening(self._settings.http) if self._settings.http.listen is not None else None
+        terminal.on_stop(self._stop.set, terminal.LastResort(), hangs_up=False)
+        waiting = asyncio.create_task(self._wait(), name="lead")
+        stopping = asyncio.create_task(self._stop.wait(), name="stop")
+        async with AsyncExitStack() as stack:
+            for task in (waiting, stopping):
+                stack.push_async_callback(_ended, task)
+            await stack.enter_async_context(ControlServer(self._settings.data_dir, self._status, operations=self._no()))
+            stack.push_async_callback(_ended, asyncio.create_task(self._tell_systemd(), name="systemd"))
+            if address is not None:
+                stack.push_async_callback(_ended, asyncio.create_task(self._serve_health(address), name="health"))
+            await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                log.info("told to stop while standing by")
+                return None
+            return waiting.result()
+
+    async def _wait(self) -> Lead:
+        # What takes long is loaded while another one leads; where nobody does, it is loaded while this one begins to.
+        loading = asyncio.create_task(self._load(), name="loading")
+        try:
+            while True:
+                if (lead := await self._seek()) is not None:
+                    log.info("this process leads")
+                    return lead
+                await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            await _ended(loading)
+
+    async def _seek(self) -> Lead | None:
+        """The lead, as long as the database can be reached; else None."""
+        from bot.store.leadership import Lead
+
+        lead: Lead | None = None
+        try:
+            lead = await Lead.connect(sql.parse(self._settings.database_url))
+            while not await _attempted(lead):
+                self._tell(lead.leader, "")
+                await lead.pause()
+        except StoreUnavailable as error:
+            self._tell(self._leader, str(error))
+            if lead is not None:
+                await lead.close()
+            return None
+        except BaseException:
+            if lead is not None:
+                await lead.close()
+            raise
+        return lead
+
+    def _tell(self, leader: str, trouble: str) -> None:
+        if trouble and trouble != self._trouble:
+            log.warning("standing by, and the database cannot be reached: %s", trouble)
+        elif not trouble and (self._trouble or leader != self._leader or not self._told):
+            log.info("standing by: %s leads", leader or "nobody yet")
+        self._leader, self._trouble, self._told = leader, trouble, True
+
+    async def _load(self) -> None:
+        """Import what a leader needs. What cannot be loaded it says itself, when it comes to it."""
+        wanted = {channel.type for channel in self._settings.channels.values()}
+        await asyncio.to_thread(_import, wanted)
+        gc_tuning.settle()
+
+    # How it is.
+
+    async def _status(self) -> dict[str, Any]:
+        """What `antler status` shows."""
+        return {
+            "version": version("antler"),
+            "uptime": round(time.monotonic() - self._began, 1),
+            "running": 0,
+            "waiting": 0,
+            "connections": [],
+            "healthy": not self._trouble,
+            "errors": [self._trouble] if self._trouble else [],
+            "lead": {"role": "gateway", "state": "stands by", "leader": self._leader, "standing_by": []},
+        }
+
+    def _no(self) -> dict[str, Any]:
+        async def refuse(_request: Mapping[str, Any]) -> dict[str, Any]:
+            leader = self._leader or "another process"
+            return {"ok": False, "done": False, "text": f"this gateway stands by: give the command where {leader} runs"}
+
+        return dict.fromkeys(NOT_HERE, refuse)
+
+    async def _serve_health(self, address: socket.socket) -> None:
+        """/healthz and /readyz, until cancelled."""
+        try:
+            server = await asyncio.to_thread(_health_server, self._settings.http, address)
+            server.start()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                server.release()
+                await server.close(CLOSING_SECONDS)
+        finally:
+            address.close()
+
+    async def _tell_systemd(self) -> None:
+        # Of a copy: the leader tells it, too.
+        await Supervisor.of(dict(os.environ)).serve(lambda: f"standing by: {self._leader or 'nobody'} leads")
+
+
+def _health_server(http: HttpSettings, address: socket.socket) -> HttpServer:
+    """Called in a thread, for the sake of FastAPI's import."""
+    from bot.http.health import health_router
+    from bot.http.server import HttpServer
+
+    return HttpServer(http, address, [health_router(lambda: False, "standby")])
+
+
+async def _attempted(lead: Lead) -> bool:
+    """Raises StoreUnavailable, also where nothing is heard of the database."""
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await lead.attempt()
+    except StoreBusy as error:
+        lead.leader = error.owner
+        return False
+    except TimeoutError as error:
+        raise StoreUnavailable(f"the database does not answer within {PATIENCE_SECONDS:.0f} s") from error
+
+
+def _import(platforms: set[str]) -> None:
+    for platform in platforms:
+        with suppress(Exception):  # an SDK of others, in which anything may happen
+            channel_class(platform)
+    importlib.import_module("harness.run.runner")
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    await asyncio.wait({task})

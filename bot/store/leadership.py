@@ -1,0 +1,374 @@
+"""Which process leads on PostgreSQL: who holds a session-level advisory lock, on a connection of its own.
+
+The server frees the lock when that connection ends, however its process ended. The epoch (writer.py) fences the writes
+of who has lost it, and the lease tells the others how long a leader that cannot be heard may still believe in itself.
+docs/scaling.md goes through the orders of events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import select
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+
+import psycopg
+from psycopg import errors
+
+from bot.store import sql, writer
+from bot.store.errors import Fenced, SessionsNotKept, StoreBusy, StoreUnavailable
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""Between two tries of a standby; a leader that stops wakes it at once."""
+REACTION_SECONDS = 2.0
+"""What a leader has to notice that it lost the lock and to stop, before its successor begins: twice what it needs."""
+REGAIN_SECONDS = 2.0
+"""After which a leader that lost its connection tries to have the lock again: standbys look sooner, and come first."""
+CLAIM_SECONDS = 0.2
+"""Who has just got the lock has so long to say so in the row, before what it says there is believed."""
+FREED_SECONDS = 3.0
+"""In which the server has ended a session that it was told to end."""
+POOL_SECONDS = 3.0
+POOL_TRIES = 3
+LEADER, STANDBY = "antler leader", "antler standby"
+"""How the connection calls itself in pg_stat_activity, with the process's name behind it."""
+
+CHANNEL = "antler_lead"
+# One lock for each schema that Antler's tables may be in: 0x616E746C is "antl".
+KEY = "1634628716, hashtext(coalesce(current_schema(), ''))"
+LOCK = f"SELECT pg_try_advisory_lock({KEY}), pg_backend_pid()"
+UNLOCK = f"SELECT pg_advisory_unlock_all(), pg_notify('{CHANNEL}', '')"
+HOLDERS = """
+    SELECT pid FROM pg_locks
+    WHERE locktype = 'advisory' AND objsubid = 2 AND granted AND pid <> pg_backend_pid()
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND (classid::bigint, objid::bigint)
+        = (1634628716, hashtext(coalesce(current_schema(), ''))::bigint & 4294967295)
+"""
+EXPIRED = f"lease_until < {writer.SERVER_NOW} - {round(REACTION_SECONDS * 1_000_000)}"
+END_HOLDERS = f"""
+    SELECT pg_terminate_backend(pid) FROM ({HOLDERS}) AS holders
+    WHERE EXISTS (SELECT FROM instance WHERE id = 1 AND {EXPIRED})
+"""
+LOOK = f"SELECT owner, coalesce({EXPIRED}, false) FROM instance WHERE id = 1"
+SEEN = f"SELECT owner, coalesce(lease_until > {writer.SERVER_NOW}, false) FROM instance WHERE id = 1 FOR UPDATE"
+LENGTHEN = f"UPDATE instance SET lease_until = {writer.LEASE} WHERE id = 1".encode()
+STANDING_BY = f"""
+    SELECT substr(application_name, {len(STANDBY) + 2}) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name LIKE '{STANDBY} %' ORDER BY backend_start
+"""
+"""The names of the processes that stand by."""
+
+
+def _session(lease: int) -> dict[str, str]:
+    """What the lock's session asks of the server. It must not take a leader for gone that it merely cannot hear before
+    that leader's lease has run out; and the connection has a right to be idle."""
+    return {
+        "tcp_user_timeout": f"{lease * 1500}",
+        "tcp_keepalives_idle": f"{max(1, lease // 2)}",
+        "tcp_keepalives_interval": f"{max(1, lease // 6)}",
+        "tcp_keepalives_count": "6",
+        "idle_session_timeout": "0",
+        "statement_timeout": "0",
+        "lock_timeout": "1s",
+        "idle_in_transaction_session_timeout": "5s",
+    }
+
+
+class Lead:
+    """A connection that asks for the lead, and has it after `attempt`.
+
+    leader: who led when this one last looked, as `host:pid`; "" when nobody did. why: the connection was lost, "" while
+    it was not.
+    """
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any], url: URL) -> None:
+        self.leader = ""
+        self.why = ""
+        self._url = url
+        self._connection = connection
+        self._socket = connection.fileno()
+        self._backend = 0
+        self._renews = True
+        self._lost = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
+        self._hung_up = select.poll()
+        # What was sent before the end need not be read to see the end.
+        self._hung_up.register(self._socket, select.POLLRDHUP)
+
+    @classmethod
+    async def connect(cls, url: URL) -> Self:
+        """A connection that asks for nothing yet. Raises StoreUnavailable, SessionsNotKept."""
+        try:
+            connection = await _connected(url, STANDBY)
+            lead = cls(connection, url)
+            try:
+                await lead._prepare()
+            except BaseException:
+                await lead.close()
+                raise
+        except psycopg.Error as error:
+            raise _unavailable(url, error) from error
+        return lead
+
+    @classmethod
+    async def take(cls, url: URL) -> Self:
+        """The lead, at once. Raises StoreBusy while another process has it, StoreUnavailable, SessionsNotKept."""
+        lead = await cls.connect(url)
+        try:
+            if not await lead.attempt():
+                raise StoreBusy(lead.leader)
+        except BaseException:
+            await lead.close()
+            raise
+        return lead
+
+    @classmethod
+    async def regain(cls, url: URL, epoch: int) -> Self | None:
+        """The lead once more, for a process that lost its connection; None while another one holds the lock. Raises
+        Fenced when another one has led meanwhile, StoreUnavailable, SessionsNotKept."""
+        lead = await cls.connect(url)
+        try:
+            has_it = await lead._again(epoch)
+        except BaseException as error:
+            await lead.close()
+            if isinstance(error, psycopg.Error):
+                raise _unavailable(url, error) from error
+            raise
+        if not has_it:
+            await lead.close()
+            return None
+        return lead
+
+    @property
+    def held(self) -> bool:
+        """Whether the lock is this process's, as far as its own kernel knows. Asked before everything that is done
+        outside, so it asks the socket and not a task that may not have had its turn since the process woke up."""
+        return self._watching is not None and not self._lost.is_set() and not self._hung_up.poll(0)
+
+    async def lost(self) -> None:
+        """Returns when the connection is gone."""
+        await self._lost.wait()
+
+    def taken(self) -> None:
+        """The process has its epoch and renews the lease with its writes."""
+        self._renews = False
+
+    async def attempt(self) -> bool:
+        """Try to have the lead; True when it is this process's, and who had it before has stopped. To be called again
+        after `pause`. Raises StoreUnavailable, StoreBusy."""
+        try:
+            try:
+                return await self._attempt()
+            except errors.LockNotAvailable as error:  # a process that froze between its check and its commit
+                await self._unlock()
+                raise StoreBusy(self.leader) from error
+        except psycopg.Error as error:
+            raise _unavailable(self._url, error) from error
+
+    async def pause(self, seconds: float = LOOK_SECONDS) -> None:
+        """Wait before the next try, or until the leader says that it has stopped."""
+        await self._readable(seconds)
+
+    async def close(self) -> None:
+        """Give the lead back, and close the connection. Idempotent; raises nothing of the database's."""
+        gone = self._lost.is_set() or bool(self._hung_up.poll(0))
+        self._lost.set()
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+        if self._connection.closed:
+            return
+        if not gone:
+            with suppress(psycopg.Error):
+                await self._unlock()
+        await self._connection.close()
+
+    # How the lock is come by.
+
+    async def _prepare(self) -> None:
+        wanted = _session(writer.LEASE_SECONDS)
+        values = ", ".join(f"('{name}', '{value}')" for name, value in wanted.items())
+        # Older servers do not know all of them.
+        known = f"SELECT set_config(name, value, false) FROM (VALUES {values}) AS wanted(name, value)"
+        await self._connection.execute(f"{known} WHERE name IN (SELECT name FROM pg_settings)".encode())
+        await _check_pool(self._connection, self._url)
+        await self._connection.execute(f"LISTEN {CHANNEL}".encode())
+
+    async def _attempt(self) -> bool:
+        if not await self._lock():
+            if not await self._sees_expired():
+                return False
+            await asyncio.sleep(CLAIM_SECONDS)
+            if not await self._sees_expired():
+                return False
+            log.warning("the lease of %s has run out: its lock is ended", self.leader or "the leader")
+            await self._rows(END_HOLDERS)
+            if not await self._freed():
+                return False
+        waits = await self._claim()
+        self._begin()
+        await self._rename(LEADER)
+        if waits:
+            await asyncio.sleep(REACTION_SECONDS)
+            if not self.held:
+                raise psycopg.OperationalError(self.why or "the connection broke")
+        return True
+
+    async def _again(self, epoch: int) -> bool:
+        """See regain."""
+        await self._check(epoch)
+        if not await self._lock():
+            return False
+        await self._check(epoch)
+        owner = writer.process_name(locks=True)
+        statement = f"UPDATE instance SET owner = %s, lease_until = {writer.LEASE} WHERE id = 1"
+        await self._connection.execute(statement.encode(), (owner,))
+        self._begin()
+        self.taken()
+        await self._rename(LEADER)
+        return True
+
+    async def _check(self, epoch: int) -> None:
+        rows = await self._rows("SELECT epoch FROM instance WHERE id = 1")
+        if not rows or rows[0][0] != epoch:
+            raise Fenced
+
+    async def _lock(self) -> bool:
+        ((got, self._backend),) = await self._rows(LOCK)
+        return bool(got)
+
+    async def _freed(self) -> bool:
+        for _ in range(round(FREED_SECONDS / 0.1)):
+            if await self._lock():
+                return True
+            await asyncio.sleep(0.1)
+        return False
+
+    async def _unlock(self) -> None:
+        if self._watching is None or self._watching.done():
+            await self._connection.execute(UNLOCK.encode())
+
+    async def _sees_expired(self) -> bool:
+        """Whether the lease of the leader has run out. Learns who that is."""
+        try:
+            rows = await self._rows(LOOK)
+        except errors.UndefinedTable:  # the first process of all is making the tables
+            rows = []
+        self.leader = writer.short_name(rows[0][0]) if rows else ""
+        return bool(rows) and bool(rows[0][1])
+
+    async def _claim(self) -> bool:
+        """Lengthen the lease, so that nobody takes this process's lock for that of the former leader. Its name stays in
+        the row until the epoch is counted up: should this process end before, the next one has to know of it.
+
+        Returns whether it may be alive and has to be given time. Raises StoreBusy for one of an older version, which
+        holds a lease and no lock.
+        """
+        try:
+            async with self._connection.transaction():
+                rows = await self._rows(SEEN)
+                owner, leased = rows[0] if rows else ("", False)
+                alive = bool(leased and owner) and not writer.is_gone(owner)
+                if alive and not writer.locks(owner):
+                    raise StoreBusy(writer.short_name(owner))
+                await self._connection.execute(LENGTHEN)
+        except errors.UndefinedTable:
+            return False
+        except StoreBusy:
+            await self._unlock()
+            raise
+        return alive
+
+    # While it is held.
+
+    def _begin(self) -> None:
+        self._watching = asyncio.create_task(self._watch(), name="store-lead")
+
+    async def _watch(self) -> None:
+        """Ends when the connection does. What comes on it is read by the next statement."""
+        try:
+            while True:
+                await self._readable(writer.RENEW_SECONDS)
+                ((backend,),) = await self._rows("SELECT pg_backend_pid()")
+                if backend != self._backend:
+                    self.why = str(SessionsNotKept())
+                    return
+                if self._renews:
+                    await self._renew()
+        except (psycopg.Error, OSError) as error:
+            self.why = _first_line(error)
+        finally:
+            self._lost.set()
+
+    async def _renew(self) -> None:
+        with suppress(errors.UndefinedTable, errors.LockNotAvailable):  # tables that are just being made or changed
+            await self._connection.execute(LENGTHEN)
+
+    async def _readable(self, seconds: float) -> None:
+        """Wait until the server says something, or this time."""
+        loop, said = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._socket, said.set)
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(said.wait(), seconds)
+        finally:
+            loop.remove_reader(self._socket)
+
+    async def _rename(self, role: str) -> None:
+        await self._connection.execute(b"SELECT set_config('application_name', %s, false)", (_called(role),))
+
+    async def _rows(self, statement: str) -> list[Any]:
+        cursor = await self._connection.execute(statement.encode())
+        return await cursor.fetchall()
+
+
+async def _connected(url: URL, role: str) -> psycopg.AsyncConnection[Any]:
+    place = sql.libpq_url(url.render_as_string(hide_password=False))
+    # Statements that are prepared would be the session's, and there is none to keep them where a pooler goes astray.
+    return await psycopg.AsyncConnection.connect(
+        place, autocommit=True, prepare_threshold=None, application_name=_called(role)
+    )
+
+
+def _called(role: str) -> str:
+    return f"{role} {writer.short_name(writer.process_name())}"[:63]
+
+
+async def _check_pool(connection: psycopg.AsyncConnection[Any], url: URL) -> None:
+    """Raise SessionsNotKept where a pooler gives two living connections the same session.
+
+    A pooler answers with a number of its own for the session; where it is the server's there is none in between.
+    """
+    if (own := await _session_of(connection)) == connection.info.backend_pid:
+        return
+    other = await _connected(url, STANDBY)
+    try:
+        async with asyncio.timeout(POOL_SECONDS):
+            for _ in range(POOL_TRIES):
+                async with other.transaction():
+                    if await _session_of(other) == own or await _session_of(connection) != own:
+                        raise SessionsNotKept
+    except TimeoutError:  # it has no second session to give, so that the first one is kept
+        log.info("the pooler before the database could not be examined: it gives one session at a time")
+    finally:
+        await other.close()
+
+
+async def _session_of(connection: psycopg.AsyncConnection[Any]) -> int:
+    row = await (await connection.execute(b"SELECT pg_backend_pid()")).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _unavailable(url: URL, error: psycopg.Error) -> StoreUnavailable:
+    return StoreUnavailable(f"database {url.render_as_string(hide_password=True)}: {_first_line(error)}")
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

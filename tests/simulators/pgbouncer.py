@@ -1,0 +1,57 @@
+"""A real PgBouncer before a test's PostgreSQL server: its program, a Unix socket in a folder of its own, no TCP."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy.engine import make_url
+
+from tests.parts import missing
+from tests.simulators.postgres import SYSTEM_USER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STARTED_SECONDS = 10.0
+PORT = 6432
+
+
+@contextmanager
+def pgbouncer(database: str, pool_mode: str) -> Iterator[str]:
+    """The URL of that database by way of a pooler. Skips, or fails in CI, where the program is missing."""
+    program = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
+    if program is None:
+        missing("no pgbouncer (apt-get install pgbouncer)")
+    url = make_url(database)
+    folder = Path(tempfile.mkdtemp(prefix="antler-pgb-"))
+    try:
+        # Anybody is let in: the socket is in a folder of this test's own.
+        (folder / "ini").write_text(
+            f"[databases]\n{url.database} = host={url.query['host']} dbname={url.database} user={url.username}\n"
+            f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_port = {PORT}\nauth_type = any\npool_mode = {pool_mode}\n"
+            f"default_pool_size = 12\nlogfile = {folder}/log\n"
+        )
+        command = [program, str(folder / "ini")]
+        if os.geteuid() == 0:  # which it refuses to run as
+            folder.chmod(0o755)
+            shutil.chown(folder, SYSTEM_USER)
+            command = ["runuser", "-u", SYSTEM_USER, "--", *command]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            try:
+                deadline = time.monotonic() + STARTED_SECONDS
+                while not (folder / f".s.PGSQL.{PORT}").exists():
+                    assert process.poll() is None, (folder / "log").read_text()
+                    assert time.monotonic() < deadline
+                    time.sleep(0.02)
+                yield url.set(query={"host": str(folder), "port": str(PORT)}).render_as_string(hide_password=False)
+            finally:
+                process.terminate()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
