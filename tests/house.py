@@ -35,8 +35,8 @@ class Aim(NamedTuple):
 
 
 LIMITS: dict[str, Aim] = {
-    "files": Aim(642, 450),
-    "lines": Aim(115_500, 70_000),
+    "files": Aim(649, 450),
+    "lines": Aim(116_700, 70_000),
     "longest file": Aim(500, 450),
     "modules at the root of bot": Aim(4, 8),
     "modules at the root of harness": Aim(7, 8),

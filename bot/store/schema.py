@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Column, MetaData, PrimaryKeyConstraint, String, Table, inspect, select, text
 
-from bot.store import knowledge_tables, migrations
+from bot.store import knowledge_tables, migrations, worker_runs
 from bot.store.errors import StoreNewer, StoreTooOld, StoreUnavailable
 from bot.store.tables import metadata
 from bot.store.writer import refuse_while_leased
@@ -38,7 +38,12 @@ class Steps:
     scripts: Path
 
 
-TABLES = (knowledge_tables.knowledge_documents, knowledge_tables.knowledge_passages)
+TABLES = (
+    knowledge_tables.knowledge_documents,
+    knowledge_tables.knowledge_passages,
+    worker_runs.worker_runs,
+    worker_runs.worker_events,
+)
 """Named here so that whoever opens a database has loaded them: the others stand in tables.py."""
 STEPS = Steps(migrations.REVISIONS, Path(migrations.__file__).parent)
 

@@ -210,7 +210,8 @@ POSTGRES_OPTIONS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,
 }
-SESSION_OPTIONS = "-c idle_in_transaction_session_timeout=20s -c lock_timeout=10s"
+IDLE_OPTION = "-cidle_in_transaction_session_timeout=20s"
+SESSION_OPTIONS = f"{IDLE_OPTION} -c lock_timeout=10s"
 """The server ends the transaction of a process that froze (stopped, a paused machine) before its lease runs out: else
 its lock on the instance row would keep the next process waiting."""
 
@@ -236,7 +237,8 @@ def libpq_url(database: str) -> str:
     if "://" not in database:
         return database
     url = make_url(database).set(drivername="postgresql")
-    given = {name: str(value) for name, value in POSTGRES_OPTIONS.items() if name not in url.query}
+    options = POSTGRES_OPTIONS | {"options": IDLE_OPTION}
+    given = {name: str(value) for name, value in options.items() if name not in url.query}
     return url.update_query_dict(given).render_as_string(hide_password=False)
 
 

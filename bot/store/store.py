@@ -6,6 +6,7 @@ import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sqlalchemy.exc import DBAPIError
@@ -31,15 +32,24 @@ Result = TypeVar("Result")
 
 
 class Store:
-    """One process's hold on the database. Made by `open`; every method belongs to the event loop that opened it."""
+    """One process's hold on the database. Made by `open`, for a worker by `join`; every method belongs to the event
+    loop that opened it."""
 
-    def __init__(self, url: URL, epoch: int, thread: ThreadPoolExecutor, clock: Clock, leased_at: float) -> None:
+    def __init__(
+        self,
+        url: URL,
+        epoch: int,
+        thread: ThreadPoolExecutor,
+        clock: Clock,
+        leased_at: float,
+        check: Callable[[Connection], None] | None = None,
+    ) -> None:
         self.epoch = epoch
         self.clock = clock
         self._url = url
         self._thread = thread
         self._writer_engine = sql.writer_engine(url)
-        self._writer = Writer(self._writer_engine, epoch)
+        self._writer = Writer(self._writer_engine, check or partial(writer.check_epoch, epoch=epoch))
         self._queue = WriteQueue(self._writer, thread, clock)
         self._reader_engine = sql.reader_engine(url)
         self._readers = ThreadPoolExecutor(sql.READERS, thread_name_prefix="store-reader")
@@ -47,7 +57,8 @@ class Store:
         self._under_way = 0
         self._lease_until = leased_at + writer.LEASE_SECONDS
         self._lease: asyncio.Task[None] | None = None
-        if url.get_backend_name() == "postgresql":
+        self._leads = check is None
+        if self._leads and url.get_backend_name() == "postgresql":
             self._lease = asyncio.create_task(self._keep_lease(), name="store-lease")
 
     @classmethod
@@ -66,6 +77,18 @@ class Store:
             thread.shutdown(wait=False)
             raise
         return cls(parsed, epoch, thread, clock, asked)
+
+    @classmethod
+    async def join(cls, url: str, *, clock: Clock, check: Callable[[Connection], None]) -> Store:
+        """Write beside the process that leads, into a database of this program's revision.
+
+        check: the first statement of every batch; raises Fenced when this process may not write any more. Raises
+        StoreUnavailable, also while the database is not prepared, StoreNewer, StoreTooOld.
+        """
+        parsed = sql.parse(url)
+        await asyncio.to_thread(_look, parsed)
+        thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
+        return cls(parsed, 0, thread, clock, clock.monotonic(), check)
 
     async def write(self, unit: Callable[[Connection], T]) -> T:
         """Run `unit` in the writing thread as one atomic unit; returns its result once that is committed.
@@ -133,10 +156,11 @@ class Store:
         if self._lease is not None:
             self._lease.cancel()
             await asyncio.gather(self._lease, return_exceptions=True)
-        try:
-            await self._queue.submit(UNIT, (writer.release_lease,))
-        except (StoreUnavailable, Fenced) as error:
-            log.warning("the store was not released: %s", error)
+        if self._leads:
+            try:
+                await self._queue.submit(UNIT, (writer.release_lease,))
+            except (StoreUnavailable, Fenced) as error:
+                log.warning("the store was not released: %s", error)
         await self._queue.close()
         await asyncio.get_running_loop().run_in_executor(None, self._shut_down)
 
@@ -178,6 +202,23 @@ class Store:
                 return
             else:
                 self._lease_until = asked + writer.LEASE_SECONDS
+
+
+def _look(url: URL) -> None:
+    """Be sure that the database is as this program left it."""
+    engine = sql.reader_engine(url)
+    try:
+        with engine.connect() as tx:
+            revision = schema.known_revision(tx)
+    except DBAPIError as error:
+        typed = unavailable(error, url)
+        if typed is None:
+            raise
+        raise typed from error
+    finally:
+        engine.dispose()
+    if revision != schema.STEPS.revisions[-1]:
+        raise StoreUnavailable("the database is not prepared yet: a gateway of this version does that at its start")
 
 
 def _take(url: URL) -> int:
