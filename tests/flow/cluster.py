@@ -13,6 +13,7 @@ from tests.simulators.process import REPO_ROOT
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
+    from typing import LiteralString
 
     from tests.flow.gateway import World
     from tests.simulators.postgres import PostgresServer
@@ -46,8 +47,13 @@ class WorkerProcess:
     async def ended(self, timeout: float = STOP_SECONDS) -> int:
         """Its exit code, once it has ended."""
         assert self.process is not None
-        async with asyncio.timeout(timeout):
-            return await self.process.wait()
+        try:
+            async with asyncio.timeout(timeout):
+                return await self.process.wait()
+        except TimeoutError:
+            self.process.kill()
+            await self.process.wait()
+            raise
 
     async def kill(self) -> None:
         """kill -9."""
@@ -94,14 +100,16 @@ class Cluster:
         await worker.wait_for_log(READY)
         return worker
 
+    def rows(self, query: LiteralString) -> list[tuple[object, ...]]:
+        """What the database has."""
+        with self.postgres.connect(self.database.partition("@/")[2].partition("?")[0]) as connection:
+            return connection.execute(query).fetchall()
+
     async def at_work(self) -> WorkerProcess:
         """The worker that has the only open order."""
-        name = self.database.partition("@/")[2].partition("?")[0]
         async with asyncio.timeout(READY_SECONDS):
             while True:
-                with self.postgres.connect(name) as connection:
-                    query = "SELECT run_id FROM worker_runs WHERE state = 'open' AND worker IS NOT NULL"
-                    found = connection.execute(query).fetchall()
+                found = self.rows("SELECT run_id FROM worker_runs WHERE state = 'open' AND worker IS NOT NULL")
                 for worker in self.workers.values():
                     if found and f"run {found[0][0]} is worked on here" in worker.log:
                         return worker
@@ -109,7 +117,11 @@ class Cluster:
 
     async def __aenter__(self) -> Cluster:
         await self.world.start()
-        await asyncio.gather(*(self.start_worker(f"w{number}") for number in range(1, self.count + 1)))
+        try:
+            await asyncio.gather(*(self.start_worker(f"w{number}") for number in range(1, self.count + 1)))
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
         return self
 
     async def __aexit__(

@@ -67,6 +67,8 @@ async def test_what_is_said_meanwhile_is_heard_by_the_run(cluster: Cluster) -> N
         await world.model.release("half")
         await world.model.wait_for_request(lambda record: "and this as well" in json.dumps(record.body))
         await world.telegram.wait_idle(ALICE, quiet=2.0)
+        (joined,) = cluster.rows("SELECT count(*) FROM runs WHERE detail = 'joined'")
+        assert joined == (1,), "it was heard by the run that worked and got no turn of its own"
 
 
 async def test_a_call_is_made_once_a_person_allowed_it(cluster: Cluster) -> None:
