@@ -123,6 +123,21 @@ async def test_after_the_death_of_the_gateway_the_worker_goes_on_and_the_answer_
         assert len(await world.model.requests()) == asked, "the model was asked once"
 
 
+async def test_a_planned_restart_of_the_gateway_leaves_the_worker_at_work(cluster: Cluster) -> None:
+    world = cluster.world
+    async with cluster:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        asked = len(await world.model.requests())
+        assert await world.end() == 0
+        await world.model.release("half")
+        await world.start()
+        await world.telegram.wait_for_text(ALICE, WHOLE)
+        await world.telegram.wait_idle(ALICE, quiet=2.0)
+        assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
+        assert len(await world.model.requests()) == asked, "the model was asked once"
+
+
 async def test_a_planned_stop_of_a_worker_gives_its_run_to_the_other_at_once(cluster: Cluster) -> None:
     world = cluster.world
     async with cluster:

@@ -33,7 +33,7 @@ from tests.bot.scripted_harness import ScriptedHarness
 from tests.bot.store.samples import run_row
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
     from bot.store.rows import RunRow
     from harness.context import RunContext, RunInput
@@ -230,7 +230,7 @@ async def test_a_cancelled_run_has_let_go_before_its_thread_is_settled(harness: 
 async def test_an_agent_that_breaks_ends_with_a_failure_or_raises(harness: Both, gateway: Gateway) -> None:
     port, agent = harness
 
-    async def breaks(tell: Teller) -> Any:
+    async def breaks(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
         yield tell(TextDelta, message_id="a", text="so far")
         raise RuntimeError("a defect")
 
@@ -253,7 +253,7 @@ async def test_what_is_said_meanwhile_is_heard(harness: Both, gateway: Gateway) 
     gateway.steering.waiting.append(replace(row.input, text="and this"))
     gateway.local.steering = gateway.steering
 
-    async def listens(tell: Teller) -> Any:
+    async def listens(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
         assert agent.steering is not None
         heard = await agent.steering.said(tell.ctx)
         yield tell.answer(" ".join(each.text for each in heard))
@@ -281,7 +281,7 @@ async def test_a_gateway_that_comes_back_follows_the_same_work(gateway: Gateway)
     async with working(gateway.url) as worker:
         gate = asyncio.Event()
 
-        async def works(tell: Teller) -> Any:
+        async def works(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
             yield tell(TextDelta, message_id="a", text="The first ")
             yield tell(ToolStarted, **called, summary="")
             yield tell(ToolEnded, **called, ok=True)
