@@ -64,7 +64,7 @@ def change(old: Settings, new: Settings) -> Change:
     restart = [key for key in RESTART if _value(old, key) != _value(new, key)]
     if old.network != new.network:
         # They found their way out at the start.
-        restart += [key for key in ("sandbox", "tracing", "workers") if key not in restart and _goes_out(old, new, key)]
+        restart += [key for key in ("sandbox", "tracing") if key not in restart and _goes_out(old, new, key)]
     kept = {key: getattr(old, key) for key in RESTART if "." not in key}
     memory = new.memory.model_copy(update={"storage": old.memory.storage})
     # What Antler's own accounts are made by has the folder of the start.

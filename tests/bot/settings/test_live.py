@@ -54,6 +54,7 @@ RESTARTED: dict[str, Any] = {
     "memory": {"storage": "database", "max_facts": 7},
     "sandbox": {"use": "off"},
     "tracing": {"content": True},
+    "workers": {"enabled": True},
 }
 
 

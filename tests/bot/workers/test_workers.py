@@ -450,7 +450,7 @@ async def test_checkpoints_of_a_worker_that_was_taken_for_dead_are_refused(gatew
     worker = await gateway.store.write(lambda tx: tx.scalar(text("SELECT * FROM procrastinate_register_worker_v1()")))
     fence = Fence(worker_runs.CHECK_WORKER, lambda: (worker,))
     checkpoints = await open_checkpoints(libpq_url(gateway.url), fence)
-    config = {**thread_config("t"), "configurable": {**thread_config("t")["configurable"], "checkpoint_id": "1"}}
+    config = thread_config("t", checkpoint_id="1")
     await checkpoints.saver.aput_writes(config, [("messages", "kept")], "task")
     await gateway.store.write(lambda tx: tx.execute(text("DELETE FROM procrastinate_workers")))
     with pytest.raises(Superseded):
