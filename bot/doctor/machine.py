@@ -45,7 +45,7 @@ _SQLITE_STEPS = 100_000
 """Steps of SQLite's machine between two looks at the clock."""
 _OPEN = 0o077
 """Rights of others than the owner."""
-SECTIONS = {"acp_agents": "acp"}
+SECTIONS = {"acp_agents": "acp", "workers": "scale"}
 """Extras of the package by the section of the config that needs them, where they are not called alike."""
 ZONE_LINK = Path("/etc/localtime")
 

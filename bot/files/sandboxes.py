@@ -100,7 +100,7 @@ class ThreadOwners:
 
 class Sandboxes:
     """folder: the data folder, which the threads' files are in. route: (proxy, CA file) for a URL. skills: the folders
-    of the skills that a thread has."""
+    of the skills that a thread has. name: tells processes apart that share the folder."""
 
     def __init__(
         self,
@@ -109,13 +109,14 @@ class Sandboxes:
         route: Callable[[str], Route] = _direct,
         *,
         skills: SkillsOf = no_skills,
+        name: str = "",
     ) -> None:
         self._settings = settings
         self._packages = settings.runtime or policy.DEFAULT_FOLDER
         proxy, ca_file = route(settings.remote.url)
         self._site = Site(
             folder_of=partial(thread_folder, folder),
-            instance=hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12],
+            instance=hashlib.sha256(f"{folder.resolve()}{name}".encode()).hexdigest()[:12],
             runtime=self._packages,
             skills=skills,
             proxy=proxy,

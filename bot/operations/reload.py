@@ -45,7 +45,7 @@ NOT_THE_AGENT = frozenset(
 )
 """Keys that are not the agent's; when anything else changes, another one is made."""
 
-RESTART = ("data_dir", "database", "memory.storage", "sandbox", "tracing")
+RESTART = ("data_dir", "database", "memory.storage", "sandbox", "tracing", "workers")
 """All that a running process does not take over: where everything is kept, what holds the agent's commands, and
 libraries that are set up once."""
 

@@ -166,6 +166,8 @@ class Gateway:
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
         self._tasks.spawn("http opening", self._open_http())
+        if parts.staff is not None:
+            parts.staff.begin(self._tasks)
         await parts.recover()
         parts.accounts.serve(Serving(self._said_hello, self._source_ended, self._none_left))
         self._tasks.spawn("schedules", parts.timer.serve())
@@ -320,6 +322,8 @@ class Gateway:
         left = grace - CLOSING_SECONDS - (self._clock.monotonic() - began)
         await parts.delivery.close(max(0.1, left))
         await self._parts.conversation_tasks.cancel()
+        if parts.staff is not None:
+            await parts.staff.close()
         await parts.hearing.close()
         await parts.speaking.close()
         await parts.connections.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -14,18 +14,15 @@ from bot.access.service import AccessService
 from bot.access.signin import SignIns
 from bot.access.store import AccessStore
 from bot.access.tool import AccessTool
-from bot.agents.profiles import AgentChoices
 from bot.commands import make_commands
 from bot.control import logs
-from bot.control.logs import NAME as AUDIT_LOG
-from bot.control.logs import AuditFile, recent_errors
+from bot.control.logs import recent_errors
 from bot.conversations.branching import Branching
 from bot.conversations.services import ConversationPorts
 from bot.delivery import Delivery
 from bot.delivery.presented import Presented
 from bot.delivery.respond import Responder
 from bot.files.conversion import Converter
-from bot.files.sandboxes import Sandboxes, ThreadOwners, sources_in
 from bot.files.uploads import UploadLimits, Uploads
 from bot.forgetting.service import make_forgetting
 from bot.forgetting.tool import ForgettingTool
@@ -33,48 +30,33 @@ from bot.inbound.accounts import Accounts
 from bot.inbound.bus import MessageBus
 from bot.inbound.connections import Connections
 from bot.inbound.manager import ChannelManager
-from bot.knowledge.keeper import Knowledge
-from bot.memory.keeper import make_kept
-from bot.memory.service import MemoryParts
 from bot.operations.health import HealthService
 from bot.operations.outages import Outages
 from bot.operations.reload import Adoption, Reloader
 from bot.operations.status import Asked, StatusPage
 from bot.operations.why import why_page
-from bot.process.agent import Agent, abilities, load_harness, make_tracing, research_parts
+from bot.process.agent import abilities
+from bot.process.equipment import OUTSIDE, Equipment, Outside
 from bot.runs.active import RunLimits
-from bot.runs.approvals import StoreApprovals
 from bot.runs.endings import NO_AFTERMATH, Aftermath
 from bot.runs.manager import RunManager
 from bot.runs.research import unavailable
 from bot.runs.speaking import SpokenAnswers
 from bot.runs.titles import Titles
-from bot.schedule.service import ScheduleService, scheduling
 from bot.schedule.timer import Timer
-from bot.skills.folders import editing_of
-from bot.skills.service import SkillService
 from bot.store import access, personal
 from bot.store.forgetting import DeletionKind
 from bot.store.retrying import RetryingStore
-from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
 from bot.usage.budgets import NOBODY, Scope
-from bot.usage.report import make_spending
-from bot.voice.speech_to_text import CurrentSpeechToText, make_speech_to_text
-from channels.registry import channel_class
-from harness.agents.parts import ExtraSettings, Parts
-from harness.files.spool import FOLDER, Spool, SpoolSettings
-from harness.guardrails.rules import load_guardrails
-from harness.mcp.pool import McpPool
-from harness.models.health import ModelHealth
+from bot.voice.speech_to_text import CurrentSpeechToText
+from bot.workers.dispatch import Staff
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from bot.conversations.actor import Conversation
-    from bot.inbound.connections import Load
-    from bot.process.agent import MakeHarness
     from bot.process.tracing import OtlpTracing
     from bot.redaction import Redactor
     from bot.runs.endings import Ending
@@ -84,40 +66,15 @@ if TYPE_CHECKING:
     from bot.store.forgetting import DeletionRow
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
-    from bot.voice.speech_to_text import SpeechToText
     from channels.base import Clock
-    from harness.memory.store import MemoryStore
-    from sandbox.files.skills import SkillsOf
 
 
 async def _read_again(actor: Conversation) -> None:
     actor.forget_row()
 
 
-def _make_sandboxes(settings: Settings, skills: SkillsOf) -> Sandboxes:
-    return Sandboxes(settings.sandbox, settings.data_dir, settings.network_route, skills=skills)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
-    """What a gateway meets outside of itself, as it is made from the settings; who embeds one may bring their own.
-
-    channel: gives the class of a platform's channels, by the platform's name.
-    harness: gives what makes agents.
-    memories: makes the place where memories are kept.
-    """
-
-    channel: Load = channel_class
-    harness: Callable[[], Awaitable[MakeHarness]] = load_harness
-    sandboxes: Callable[[Settings, SkillsOf], Sandboxes] = _make_sandboxes
-    skills: Callable[[Settings, AgentChoices, Callable[[str], str | None], Callable[[], bool]], SkillService] = (
-        SkillService.of
-    )
-    hearing: Callable[[Settings, Sandboxes, Clock], SpeechToText] = make_speech_to_text
-    memories: Callable[[Settings, RetryingStore], MemoryStore] = make_kept
-
-
-OUTSIDE = Outside()
+MOST_FOLLOWED = 100_000
+"""Runs of workers that a gateway follows at once."""
 
 
 class Wiring:
@@ -146,13 +103,8 @@ class Wiring:
         self._clock = clock
         self.tasks, self.conversation_tasks = Tasks("gateway"), Tasks("conversation")
         self._on_dead_letter = on_dead_letter
-        self.tracing: OtlpTracing | None = None
-
+        self.staff: Staff | None = None
         patient = self.patient = RetryingStore(store, clock)
-        self.models = ModelHealth(clock.monotonic)
-        self.owners = ThreadOwners()
-        self.agents = AgentChoices.of(settings)
-        self._spool = settings.data_dir / FOLDER
         self._make_agent(patient, outside)
         self.connections = Connections(settings, patient, clock, self.tasks, load=outside.channel)
         self.delivery = Delivery(
@@ -237,80 +189,41 @@ class Wiring:
     # The steps of making it, in their order.
 
     def _make_agent(self, store: RetryingStore, outside: Outside) -> None:
-        """The agent, and what it has: skills, sandboxes, budgets, schedules, memory."""
-        settings = self._settings
-        self.skills = outside.skills(settings, self.agents, self.owners.of, lambda: self.sandboxes.has_files)
-        self.sandboxes = outside.sandboxes(settings, self.skills.folders)
-        self.spending = make_spending(store, self._clock, settings.budgets, settings.prices, settings.zone)
-        self.schedules = ScheduleService(store, settings.schedules, lambda: self.timer.wake())
-        self.memory = MemoryParts(
+        """The agent, and what it has; workers work on its runs where the settings say so."""
+        settings, elsewhere = self._settings, self._settings.workers.enabled
+        if elsewhere:
+            self.staff = Staff(
+                settings,
+                store,
+                steering=lambda: self.runs.active,
+                leaving=lambda: self.runs.suspending,
+                due=lambda: self.timer.wake(),
+            )
+            outside = replace(outside, harness=self.staff.load(outside.harness))
+        self.equipment = has = Equipment(
             settings,
-            outside.memories(settings, store),
             store,
-            self.spending,
+            self.redact,
             self.tasks,
-            lambda: self.agent.harness(),
-            self.agents,
+            steering=lambda: self.runs.active,
+            due=lambda: self.timer.wake(),
+            has_servers=not elsewhere,
+            outside=outside,
         )
-        self.knowledge = Knowledge(settings, store, self.sandboxes, self.spending)
-        audit = AuditFile(settings.data_dir / AUDIT_LOG, self.redact)
-        self.agent = Agent(
-            settings,
-            self.sandboxes,
-            self._mcp_servers,
-            lambda settings: self._agent_parts(settings, store, audit, Spool(SpoolSettings(folder=self._spool))),
-            self.agents.definitions,
-            outside.harness,
+        has.spending.meter.elsewhere = elsewhere
+        self.models, self.owners, self.agents, self._spool = has.models, has.owners, has.agents, has.spool
+        self.skills, self.sandboxes, self.spending, self.schedules = (
+            has.skills,
+            has.sandboxes,
+            has.spending,
+            has.schedules,
         )
+        self.memory, self.knowledge, self.agent = has.memory, has.knowledge, has.agent
 
-    def _mcp_servers(self, settings: Settings) -> McpPool:
-        return McpPool(
-            settings.mcp_servers,
-            folder=settings.data_dir,
-            route=settings.network_route,
-            clock=self._clock,
-            learn=self.redact.add,
-        )
-
-    def _agent_parts(self, settings: Settings, store: RetryingStore, audit: AuditFile, spool: Spool) -> Parts:
-        """What agents are made of by these settings, which may be newer than the ones of the start."""
-        budgets, skills = self.spending.budgets, self.skills.source()
-        self.tracing = self.tracing or make_tracing(settings, self.redact)
-        return Parts(
-            models=settings.models,
-            summarization=settings.summarization,
-            llm=settings.llm,
-            loop=settings.loop,
-            model_call_limit=settings.limits.model_calls,
-            tool_search=settings.tool_search,
-            subagents=settings.subagents,
-            extras=ExtraSettings(
-                web=settings.web,
-                images=settings.images,
-                speech=settings.speech,
-                acp_agents=settings.acp_agents,
-                tools=settings.tools,
-                groups=settings.tool_groups,
-                route=settings.network_route,
-            ),
-            effects=StoreEffectLog(store),
-            ledger=StoreRunLedger(store, self.spending.meter),
-            clock=self._clock,
-            route=settings.model_route,
-            budget=None if budgets.none else budgets,
-            guarding=load_guardrails(settings.guardrails, StoreApprovals(store)),
-            audit=audit,
-            spool=spool,
-            scheduling=scheduling(settings, self.schedules),
-            skills=replace(skills, editing=editing_of(settings)),
-            remembering=self.memory.remembering(settings.memory),
-            steering=self.runs.active,
-            health=self.models,
-            tracing=self.tracing,
-            sources=sources_in(settings.data_dir),
-            research=research_parts(settings),
-            knowledge=self.knowledge if settings.knowledge.enabled else None,
-        )
+    @property
+    def tracing(self) -> OtlpTracing | None:
+        """Who traces; None where nobody does, and before there is an agent."""
+        return self.equipment.tracing
 
     def _make_access(self, store: RetryingStore, responder: Responder) -> None:
         clock = self._clock
@@ -354,7 +267,7 @@ class Wiring:
             store=store,
             delivery=self.delivery,
             harness=harness,
-            limits=RunLimits.of(settings.limits),
+            limits=self._run_limits(settings),
             presented=self.presented,
             spending=spending,
             hearing=self.hearing,
@@ -363,6 +276,11 @@ class Wiring:
             on_end=(self.memory.after, self.titles.after, self._traced),
             on_dead_letter=self._on_dead_letter,
         )
+
+    def _run_limits(self, settings: Settings) -> RunLimits:
+        """How many runs work at once is each worker's own affair, where there are any."""
+        limits = RunLimits.of(settings.limits)
+        return limits if self.staff is None else replace(limits, concurrent=MOST_FOLLOWED)
 
     def _make_status(self, store: RetryingStore) -> StatusPage:
         return StatusPage(
@@ -485,7 +403,7 @@ class Wiring:
         self.manager.review_access()
         self.manager.flood.allow(settings.limits.messages_per_minute, settings.limits.message_burst)
         self.titles.settings = settings.title
-        self.runs.limit(RunLimits.of(settings.limits))
+        self.runs.limit(self._run_limits(settings))
         self.memory.adopt(settings.memory)
         self.tasks.spawn("knowledge settings", self.knowledge.adopt(settings))
         self.schedules.limits = settings.schedules

@@ -41,6 +41,7 @@ from bot.settings.sections import (
     TracingSettings,
     TranscriptionSettings,
     UploadSettings,
+    WorkerSettings,
     with_account,
 )
 from channels.http.config import HttpConfig
@@ -152,6 +153,7 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(default=Path("data"), validate_default=True)
     database: DatabaseSettings = DatabaseSettings()
+    workers: WorkerSettings = WorkerSettings()
     log: LogSettings = LogSettings()
     http: HttpSettings = HttpSettings()
     tracing: TracingSettings = TracingSettings()
@@ -222,6 +224,14 @@ class Settings(BaseSettings):
         if self.http.listen is not None:
             folder = HttpConfig(uploads=self.data_dir / "users")
             self.channels.update({name: ChannelSettings(type=name, adapter=folder) for name in sorted(OWN)})
+        return self
+
+    @model_validator(mode="after")
+    def _workers_meet_in_a_server(self) -> Self:
+        """Gateways and workers share nothing but PostgreSQL."""
+        if self.workers.enabled and self.database.url is None:
+            fault = _fault(("workers", "enabled"), "needs PostgreSQL; set database.url")
+            raise ValidationError.from_exception_data("Settings", [fault], hide_input=True)
         return self
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Column, MetaData, PrimaryKeyConstraint, String, Table, inspect, select, text
 
-from bot.store import knowledge_tables, memory_tables, migrations
+from bot.store import knowledge_tables, memory_tables, migrations, worker_runs
 from bot.store.errors import StoreNewer, StoreTooOld, StoreUnavailable
 from bot.store.tables import metadata
 from bot.store.writer import refuse_while_leased
@@ -38,7 +38,7 @@ class Steps:
     scripts: Path
 
 
-TABLES = (knowledge_tables.knowledge_documents, memory_tables.memories)
+TABLES = (knowledge_tables.knowledge_documents, memory_tables.memories, worker_runs.worker_runs)
 """Named here so that whoever opens a database has loaded them: the others stand in tables.py."""
 STEPS = Steps(migrations.REVISIONS, Path(migrations.__file__).parent)
 

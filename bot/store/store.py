@@ -6,6 +6,7 @@ import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from sqlalchemy import text
@@ -37,7 +38,8 @@ Result = TypeVar("Result")
 
 
 class Store:
-    """One process's hold on the database. Made by `open`; every method belongs to the event loop that opened it."""
+    """One process's hold on the database. Made by `open`, for a worker by `join`; every method belongs to the event
+    loop that opened it."""
 
     def __init__(
         self,
@@ -46,20 +48,23 @@ class Store:
         thread: ThreadPoolExecutor,
         clock: Clock,
         leased_at: float,
+        *,
         lead: Lead | None = None,
+        check: Callable[[Connection], None] | None = None,
     ) -> None:
         self.epoch = epoch
         self.clock = clock
         self._url = url
         self._thread = thread
         self._writer_engine = sql.writer_engine(url)
-        self._writer = Writer(self._writer_engine, epoch)
+        self._writer = Writer(self._writer_engine, check or partial(writer.check_epoch, epoch=epoch))
         self._queue = WriteQueue(self._writer, thread, clock)
         self._reader_engine = sql.reader_engine(url)
         self._readers = ThreadPoolExecutor(sql.READERS, thread_name_prefix="store-reader")
         self._closed = False
         self._under_way = 0
         self._lease_until = leased_at + writer.LEASE_SECONDS
+        self._leads = check is None
         self._lead = lead
         self._keeping: list[asyncio.Task[None]] = []
         if lead is not None:
@@ -89,7 +94,19 @@ class Store:
             if lead is not None:
                 await lead.close()
             raise
-        return cls(parsed, epoch, thread, clock, asked, lead)
+        return cls(parsed, epoch, thread, clock, asked, lead=lead)
+
+    @classmethod
+    async def join(cls, url: str, *, clock: Clock, check: Callable[[Connection], None]) -> Store:
+        """Write beside the process that leads, into a database of this program's revision.
+
+        check: the first statement of every batch; raises Fenced when this process may not write any more. Raises
+        StoreUnavailable, also while the database is not prepared, StoreNewer, StoreTooOld.
+        """
+        parsed = sql.parse(url)
+        await asyncio.to_thread(_look, parsed)
+        thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
+        return cls(parsed, 0, thread, clock, clock.monotonic(), check=check)
 
     async def write(self, unit: Callable[[Connection], T]) -> T:
         """Run `unit` in the writing thread as one atomic unit; returns its result once that is committed.
@@ -187,10 +204,11 @@ class Store:
         for task in self._keeping:
             task.cancel()
         await asyncio.gather(*self._keeping, return_exceptions=True)
-        try:
-            await self._queue.submit(UNIT, (writer.release_lease,))
-        except (StoreUnavailable, Fenced) as error:
-            log.warning("the store was not released: %s", error)
+        if self._leads:
+            try:
+                await self._queue.submit(UNIT, (writer.release_lease,))
+            except (StoreUnavailable, Fenced) as error:
+                log.warning("the store was not released: %s", error)
         await self._queue.close()
         if self._lead is not None:
             await self._lead.close()
@@ -257,6 +275,23 @@ class Store:
                     log.debug("the lead was not regained: %s", error)
             self._lead, self._lease_until = again, asked + writer.LEASE_SECONDS
             log.info("the lead is this process's again")
+
+
+def _look(url: URL) -> None:
+    """Be sure that the database is as this program left it."""
+    engine = sql.reader_engine(url)
+    try:
+        with engine.connect() as tx:
+            revision = schema.known_revision(tx)
+    except DBAPIError as error:
+        typed = unavailable(error, url)
+        if typed is None:
+            raise
+        raise typed from error
+    finally:
+        engine.dispose()
+    if revision != schema.STEPS.revisions[-1]:
+        raise StoreUnavailable("the database is not prepared yet: a gateway of this version does that at its start")
 
 
 def _take(url: URL) -> int:

@@ -127,7 +127,7 @@ def take_over(tx: Connection, owner: str) -> int:
 
 
 def check_epoch(tx: Connection, epoch: int) -> None:
-    """Raise Fenced unless `epoch` is the current one. First statement of every batch."""
+    """Raise Fenced unless `epoch` is the current one."""
     statement = CHECK_SQLITE if tx.dialect.name == "sqlite" else CHECK_POSTGRES
     if tx.exec_driver_sql(statement).scalar() != epoch:
         raise Fenced
@@ -160,11 +160,14 @@ class Outcome:
 
 
 class Writer:
-    """Runs batches. Every method is called in the one writing thread."""
+    """Runs batches. Every method is called in the one writing thread.
 
-    def __init__(self, engine: Engine, epoch: int) -> None:
+    check: raises Fenced unless this process may still write; the first statement of every batch.
+    """
+
+    def __init__(self, engine: Engine, check: Callable[[Connection], None]) -> None:
         self._engine = engine
-        self._epoch = epoch
+        self._check = check
         self._connection: Connection | None = None
         self.fenced = False
 
@@ -235,7 +238,7 @@ class Writer:
             raise Fenced
         if self._connection is not None:
             try:
-                check_epoch(self._connection, self._epoch)
+                self._check(self._connection)
             except DBAPIError as error:
                 if not error.connection_invalidated:
                     raise
@@ -243,7 +246,7 @@ class Writer:
             else:
                 return self._connection
         self._connection = self._engine.connect()
-        check_epoch(self._connection, self._epoch)
+        self._check(self._connection)
         return self._connection
 
     def _undo(self) -> None:

@@ -54,12 +54,14 @@ class Totals:
 @dataclass(slots=True)
 class EventRecord:
     """What of a run's events is kept: deltas folded to one row per message. prices: of models, by name. totals: its
-    part is added there. usage: with a name for each call, so that it counts once however often it is written."""
+    part is added there. usage: with a name for each call, so that it counts once however often it is written.
+    elsewhere: another process writes what calls cost."""
 
     prices: Mapping[str, PriceSettings] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
     rows: list[tuple[int, str, str]] = field(default_factory=list)
     usage: list[tuple[str, Usage]] = field(default_factory=list)
+    elsewhere: bool = False
     _folding: TextDelta | None = None
 
     def add(self, event: AnyRunEvent) -> None:
@@ -77,7 +79,8 @@ class EventRecord:
             return
         self.flush()
         if isinstance(event, Usage):
-            self.usage.append((uuid4().hex, event))
+            if not self.elsewhere:
+                self.usage.append((uuid4().hex, event))
             self.totals.add(event, self.prices.get(event.model))
         self._keep(event)
 
@@ -140,7 +143,7 @@ def cost(usage: Usage, price: PriceSettings) -> int:
 
 
 class Meter:
-    """prices: of the models that have one, by name."""
+    """prices: of the models that have one, by name. elsewhere: of runs another process writes what their calls cost."""
 
     def __init__(self, store: RetryingStore, clock: Clock, prices: Mapping[str, PriceSettings]) -> None:
         self._store = store
@@ -148,10 +151,11 @@ class Meter:
         self._prices = prices
         self._records: dict[str, tuple[RunRow, EventRecord]] = {}
         self.totals = Totals()
+        self.elsewhere = False
 
     def open(self, row: RunRow) -> EventRecord:
         """The record of a run that is about to be worked on; until `close`."""
-        record = EventRecord(self._prices, self.totals)
+        record = EventRecord(self._prices, self.totals, elsewhere=self.elsewhere)
         self._records[row.run_id] = (row, record)
         return record
 

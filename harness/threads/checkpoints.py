@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
     from harness.context import RunContext
+    from harness.threads.postgres_saver import Fence
 
 if not _msgpack.STRICT_MSGPACK_ENABLED:
     raise RuntimeError("langgraph was imported before harness, so its checkpoints would load any type they name")
@@ -112,13 +113,13 @@ class Checkpoints:
         return found | known
 
 
-async def open_checkpoints(database: str) -> Checkpoints:
+async def open_checkpoints(database: str, fence: Fence | None = None) -> Checkpoints:
     """Open a SQLite file (made with mode 0600) or a PostgreSQL URL, SQLAlchemy's spelling of the driver included.
 
-    Raises what the database driver raises.
+    fence: who may write, where several processes do (PostgreSQL). Raises what the database driver raises.
     """
     if "://" in database:
-        opened = await _open_postgres(database.replace("+psycopg://", "://", 1))
+        opened = await _open_postgres(database.replace("+psycopg://", "://", 1), fence)
     else:
         opened = await _open_sqlite(Path(database))
     await _never_go_back_in_time(opened)
@@ -131,11 +132,11 @@ async def _open_sqlite(path: Path) -> Checkpoints:
     return Checkpoints(saver, ("writes", "checkpoints"), "", saver.run, saver.close, is_file=True)
 
 
-async def _open_postgres(url: str) -> Checkpoints:
+async def _open_postgres(url: str, fence: Fence | None) -> Checkpoints:
     # Here, not at the top: psycopg and its pool are loaded only where PostgreSQL is used.
     from harness.threads.postgres_saver import RetryingPostgresSaver
 
-    saver = await RetryingPostgresSaver.open(url)
+    saver = await RetryingPostgresSaver.open(url, _go_on_from, fence)
     return Checkpoints(saver, ("checkpoint_writes", "checkpoints"), UNNAMED_BLOBS, saver.run, saver.close)
 
 
@@ -144,8 +145,13 @@ async def _never_go_back_in_time(checkpoints: Checkpoints) -> None:
     clock set back new ones would sort below the old and never be read. So ids go on from the greatest one stored."""
     ((newest,),) = await checkpoints.run("SELECT max(checkpoint_id) FROM checkpoints", ())
     if newest is not None:
-        clock: Any = checkpoint_ids  # the module's own memory of the last id it gave
-        clock._last_v6_timestamp = max(clock._last_v6_timestamp or 0, _uuid6_time(newest))
+        _go_on_from(newest)
+
+
+def _go_on_from(checkpoint_id: str) -> None:
+    """Give later checkpoints greater ids than this one."""
+    clock: Any = checkpoint_ids  # the module's own memory of the last id it gave
+    clock._last_v6_timestamp = max(clock._last_v6_timestamp or 0, _uuid6_time(checkpoint_id))
 
 
 def _uuid6_time(text: str) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +18,7 @@ from harness.threads.outage import Outage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from typing import LiteralString
 
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import (
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
         CheckpointTuple,
         DeltaChannelHistory,
     )
+    from psycopg import AsyncConnection, AsyncCursor
+    from psycopg.rows import DictRow
 
 log = logging.getLogger(__name__)
 
@@ -40,29 +45,57 @@ LASTING = (PoolClosed, ProgramLimitExceeded)
 """Those of them that no waiting ends: the saver was closed, or the row is larger than PostgreSQL can hold (54000)."""
 
 
-class RetryingPostgresSaver(AsyncPostgresSaver):
-    """Make it with `open`. Every call is tried again until the server answers; all of them may be repeated safely."""
+class Superseded(Exception):
+    """Another process took over the work of this one: nothing more is written from here."""
 
-    def __init__(self, pool: AsyncConnectionPool[Any]) -> None:
+    def __init__(self) -> None:
+        super().__init__("another process took over; no checkpoint is written from here any more")
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Who may write checkpoints. statement: gives a row while this process may, and locks what says so until the end of
+    the transaction. parameters: of the statement, as of now."""
+
+    statement: LiteralString
+    parameters: Callable[[], tuple[Any, ...]]
+
+
+async def _bounded(connection: AsyncConnection[Any]) -> None:
+    """A process that froze in a write must not hold what says who may write."""
+    await connection.execute("SET idle_in_transaction_session_timeout = '20s'")
+
+
+class RetryingPostgresSaver(AsyncPostgresSaver):
+    """Make it with `open`. Every call is tried again until the server answers; all of them may be repeated safely.
+
+    saw: told the id of every checkpoint that is read: another process may have made it, whose clock is ahead.
+    fence: asked in the transaction of every write, which raises Superseded where it says no. None: nobody else writes.
+    """
+
+    def __init__(self, pool: AsyncConnectionPool[Any], saw: Callable[[str], None], fence: Fence | None = None) -> None:
         super().__init__(pool)
         self._pool = pool
+        self._saw = saw
+        self._fence = fence
         self._outage = Outage(log.warning, "checkpoints cannot be reached", "checkpoints can be reached again")
 
     @classmethod
-    async def open(cls, url: str) -> RetryingPostgresSaver:
+    async def open(cls, url: str, saw: Callable[[str], None], fence: Fence | None = None) -> RetryingPostgresSaver:
         """Connect to a libpq URL and create the tables. Raises psycopg.Error."""
         pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
             url,
             kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
             max_size=CONNECTIONS,
             timeout=POOL_SECONDS,
+            configure=None if fence is None else _bounded,
             # Connections that a restart of the server has cut are replaced before anybody is given one.
             check=AsyncConnectionPool.check_connection,
             open=False,
         )
         try:
             await pool.open(wait=True)
-            saver = cls(pool)
+            saver = cls(pool, saw, fence)
             await saver.setup()
         except BaseException:  # a stop in mid-start among them: no connection may stay behind
             await pool.close()
@@ -82,8 +115,24 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
             cursor = await connection.execute(statement.replace("?", "%s"), parameters)
             return [tuple(row.values()) for row in await cursor.fetchall()] if cursor.description else []
 
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
+        """A cursor; with pipeline: for a write. Overrides the one through which the saver does all of its work."""
+        if not pipeline or self._fence is None:
+            async with super()._cursor(pipeline=pipeline) as cursor:
+                yield cursor
+            return
+        async with super()._cursor() as cursor, cursor.connection.transaction():
+            await cursor.execute(self._fence.statement, self._fence.parameters())
+            if await cursor.fetchone() is None:
+                raise Superseded
+            yield cursor
+
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await self._answered(partial(super().aget_tuple, config))
+        saved = await self._answered(partial(super().aget_tuple, config))
+        if saved is not None:
+            self._saw(saved.checkpoint["id"])
+        return saved
 
     async def alist(
         self,

@@ -16,7 +16,8 @@ from bot.access.admission import AccessRules, AccountPolicy
 from bot.agents.profiles import AgentChoices, ModelChoice
 from bot.files.sandboxes import Sandboxes, SandboxFacts
 from bot.files.uploads import MEGABYTE, UploadLimits
-from bot.process.wiring import Outside, Wiring
+from bot.process.equipment import Outside
+from bot.process.wiring import Wiring
 from bot.redaction import Redactor
 from bot.runs.active import RunLimits
 from bot.settings import Settings

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.image
 BASE, IMAGE = "antler-test-base:1", "antler-test-image:1"
 SUITE = "bookworm"
 PACKAGES = "ca-certificates,python3,python3-venv,tini,bubblewrap"
-EXTRAS = "[tracing]"
+EXTRAS = "[scale,tracing]"
 """What the Dockerfile installs besides."""
 WHEELS = "/wheels"
 KEPT = Path(tempfile.gettempdir()) / f"antler-image-{os.getuid()}"

@@ -24,7 +24,7 @@ SYSTEM_USER = "postgres"
 ROLE = "antler"
 # Durability is not what is tested here, and without it the server starts and works several times faster.
 SERVER_OPTIONS = (
-    "-c listen_addresses='' -c fsync=off -c full_page_writes=off -c max_connections=30 -c shared_buffers=16MB"
+    "-c listen_addresses='' -c fsync=off -c full_page_writes=off -c max_connections=80 -c shared_buffers=16MB"
 )
 
 

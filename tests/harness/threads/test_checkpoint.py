@@ -245,7 +245,8 @@ async def test_a_server_that_restarts_in_mid_turn_costs_no_run(
 
 @pytest.mark.postgres
 async def test_what_no_waiting_changes_on_postgresql_is_raised(postgres: PostgresServer) -> None:
-    saver = await RetryingPostgresSaver.open(libpq_url(postgres.database()))
+    read: list[str] = []
+    saver = await RetryingPostgresSaver.open(libpq_url(postgres.database()), read.append)
     async with asyncio.timeout(30):
         await saver.run("CREATE TABLE long (text text PRIMARY KEY)", ())
         with pytest.raises(psycopg.errors.ProgramLimitExceeded):

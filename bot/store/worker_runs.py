@@ -1,0 +1,309 @@
+"""What gateways and workers tell each other about runs: who works on one, what it has told so far. PostgreSQL alone.
+
+The gateway orders the work on a run: one row, and a job of procrastinate's in the same transaction. The worker that
+takes the job writes what the run tells, many events a row, and ends the order together with the job. Between the two
+only ids go through NOTIFY; both read rows. procrastinate's own functions are called in SQL, so that neither its package
+nor a connection of its own is needed to order work.
+
+A worker may write as long as its registration stands (`check_worker`): who takes it for dead deletes that first, which
+waits for what the worker is just committing, and lets nothing more of it in.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from sqlalchemy import BigInteger, Column, Index, Integer, PrimaryKeyConstraint, Table, delete, select, text, update
+
+from bot.store.errors import Fenced, StoreUnavailable
+from bot.store.rows import RunState
+from bot.store.runs import OPEN_STATES
+from bot.store.sql import SafeText, insert_new
+from bot.store.tables import metadata, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection, Row
+
+CHANNEL = "antler_gateway"
+"""Of NOTIFY: a run's id whenever it has told something, SCHEDULES when a reminder was made."""
+SCHEDULES = "schedules"
+QUEUE, TASK = "antler", "antler.run"
+STALLED_SECONDS = 30.0
+"""Without a sign of life, after which a worker is taken for dead. It gives one every ten seconds."""
+
+worker_runs = Table(
+    "worker_runs",
+    metadata,
+    Column("run_id", SafeText, primary_key=True, doc="the run that is to be worked on"),
+    Column("thread_id", SafeText, nullable=False, doc="its thread; two jobs of one thread never work together"),
+    Column("job", BigInteger, nullable=False, doc="procrastinate's id of the newest job"),
+    Column("attempt", Integer, nullable=False, doc="as the gateway counts the run's starts"),
+    Column("since", Integer, nullable=False, doc="the number of the run's first event of this order"),
+    Column("state", SafeText, nullable=False, doc="open, done or stopped"),
+    Column("worker", BigInteger, nullable=True, doc="who took it; null before, and when a worker put it back"),
+    Column("deaths", Integer, nullable=False, doc="workers that died at it since it last came further"),
+    Column("asked", Integer, nullable=False, doc="how often the worker asked what was said meanwhile"),
+    Column("heard", Integer, nullable=False, doc="the newest of these questions that was answered"),
+    Index(None, "thread_id"),
+    Index(None, "state"),
+)
+
+worker_events = Table(
+    "worker_events",
+    metadata,
+    Column("run_id", SafeText, nullable=False, doc="whose events they are"),
+    Column("part", Integer, nullable=False, doc="its place in the order, from 1"),
+    Column("body", SafeText, nullable=False, doc="harness.events as a JSON list, deltas of a message joined"),
+    PrimaryKeyConstraint("run_id", "part"),
+)
+
+
+class OrderState(StrEnum):
+    """open: it waits for a worker, or one works on it. done: the run told all, its last event is the end or a question.
+    stopped: the gateway wanted no more of it."""
+
+    OPEN = "open"
+    DONE = "done"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One row of worker_runs."""
+
+    run_id: str
+    thread_id: str
+    job: int
+    attempt: int
+    since: int
+    state: OrderState
+    worker: int | None
+    deaths: int
+    asked: int
+    heard: int
+
+
+DEFER = text(
+    "SELECT (procrastinate_defer_jobs_v1(ARRAY[ROW(:queue, :task, 0, :lock, :once, CAST(:args AS jsonb), NULL)]"
+    "::procrastinate_job_to_defer_v1[]))[1]"
+)
+CANCEL = text("SELECT procrastinate_cancel_job_v1(:job, true, true)")
+JOB_THERE = text("SELECT 1 FROM procrastinate_jobs WHERE id = :job AND status IN ('todo', 'doing')")
+JOB_LEFT = text("SELECT 1 FROM procrastinate_jobs WHERE id = :job AND status = 'doing'")
+END_JOB = text("DELETE FROM procrastinate_jobs WHERE id = :job")
+# What procrastinate_retry_job_v2 does, without an error for a job that was put back already: units may run twice.
+PUT_BACK = text(
+    "UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL, attempts = attempts + 1 "
+    "WHERE id = :job AND status = 'doing' AND NOT abort_requested"
+)
+NOTIFY = text("SELECT pg_notify(:channel, :payload)")
+NEW_JOB = text(
+    "SELECT pg_notify('procrastinate_queue_v1#' || :queue, json_build_object('type', 'job_inserted', 'job_id', "
+    "CAST(:job AS bigint))::text)"
+)
+# FOR KEY SHARE lets the heartbeat's UPDATE through and holds off the DELETE of who takes the worker for dead.
+CHECK_WORKER = "SELECT id FROM procrastinate_workers WHERE id = %s FOR KEY SHARE"
+PRUNE = text("SELECT worker_id FROM procrastinate_prune_stalled_workers_v1(:seconds)")
+LEFT_BEHIND = text(
+    "SELECT id, abort_requested, args->>'run_id' AS run_id FROM procrastinate_jobs "
+    "WHERE status = 'doing' AND worker_id IS NULL AND queue_name = :queue FOR UPDATE SKIP LOCKED"
+)
+
+
+def check_worker(tx: Connection, worker: int | None) -> None:
+    """Raise Fenced when the worker was taken for dead. First statement of every batch of its. worker: None before it is
+    registered: then nothing may be written yet (StoreUnavailable)."""
+    if worker is None:
+        raise StoreUnavailable("the worker is not registered yet")
+    if tx.exec_driver_sql(CHECK_WORKER, (worker,)).first() is None:
+        raise Fenced
+
+
+# The gateway's part.
+
+
+def order(tx: Connection, run_id: str, thread_id: str, *, attempt: int, since: int) -> Order:
+    """Order the work on a run. Nothing happens where it is ordered already; returns the order that stands."""
+    known = load(tx, run_id)
+    if known is not None and known.state is OrderState.OPEN and _has_job(tx, known):
+        return known
+    discard(tx, (run_id,))
+    args = json.dumps({"run_id": run_id})
+    deferred = {"queue": QUEUE, "task": TASK, "lock": thread_id, "once": run_id, "args": args}
+    job = int(tx.execute(DEFER, deferred).scalar_one())
+    made = Order(
+        run_id=run_id,
+        thread_id=thread_id,
+        job=job,
+        attempt=attempt,
+        since=since,
+        state=OrderState.OPEN,
+        worker=None,
+        deaths=0,
+        asked=0,
+        heard=0,
+    )
+    values = {name: getattr(made, name) for name in Order.__slots__}
+    tx.execute(worker_runs.insert(), values)
+    return made
+
+
+def load(tx: Connection, run_id: str) -> Order | None:
+    """The newest order of a run."""
+    row = tx.execute(select(worker_runs).where(worker_runs.c.run_id == run_id)).first()
+    return None if row is None else _order(row)
+
+
+def told(tx: Connection, run_id: str, after: int) -> tuple[Order | None, list[tuple[int, str]]]:
+    """The order, and what its run told behind that part, oldest first."""
+    query = select(worker_events.c.part, worker_events.c.body).order_by(worker_events.c.part)
+    parts = tx.execute(query.where(worker_events.c.run_id == run_id, worker_events.c.part > after))
+    return load(tx, run_id), [(row.part, row.body) for row in parts]
+
+
+def stop(tx: Connection, run_id: str) -> bool:
+    """Want no more of it. False: a worker is at it and has been told; the order stays open until it has let go."""
+    known = load(tx, run_id)
+    if known is None or known.state is not OrderState.OPEN:
+        return True
+    tx.execute(CANCEL, {"job": known.job})
+    if tx.execute(JOB_LEFT, {"job": known.job}).first() is not None:
+        return False
+    _end(tx, known, OrderState.STOPPED)
+    return True
+
+
+def at_work(tx: Connection, thread_id: str) -> list[str]:
+    """The runs of a thread whose orders are open."""
+    mine = (worker_runs.c.thread_id == thread_id) & (worker_runs.c.state == OrderState.OPEN)
+    return list(tx.scalars(select(worker_runs.c.run_id).where(mine)))
+
+
+def unwanted(tx: Connection) -> tuple[list[str], list[str]]:
+    """Runs that have ended or are gone: those whose order is open, and the others that have one."""
+    query = (
+        select(worker_runs.c.run_id, worker_runs.c.state)
+        .join(runs, runs.c.run_id == worker_runs.c.run_id, isouter=True)
+        .where(runs.c.run_id.is_(None) | runs.c.state.not_in(OPEN_STATES))
+    )
+    found = [(row.run_id, OrderState(row.state)) for row in tx.execute(query)]
+    still = [run_id for run_id, state in found if state is OrderState.OPEN]
+    return still, [run_id for run_id, state in found if state is not OrderState.OPEN]
+
+
+def discard(tx: Connection, run_ids: Sequence[str]) -> None:
+    """Forget orders, and what was told in them."""
+    for table in (worker_events, worker_runs):
+        tx.execute(delete(table).where(table.c.run_id.in_(run_ids)))
+
+
+def discard_thread(tx: Connection, thread_id: str) -> None:
+    """`discard` all of a thread."""
+    discard(tx, list(tx.scalars(select(worker_runs.c.run_id).where(worker_runs.c.thread_id == thread_id))))
+
+
+def answer(tx: Connection, run_id: str, asked: int) -> None:
+    """Tell the worker that what was said meanwhile stands in the run's row."""
+    tx.execute(update(worker_runs).where(worker_runs.c.run_id == run_id).values(heard=asked))
+
+
+# The worker's part.
+
+
+def take(tx: Connection, run_id: str, job: int, worker: int) -> Order | None:
+    """Begin to work on it; None where nobody wants that any more, or another job does it. The order is as it was found:
+    `worker` names who had it before and died."""
+    known = load(tx, run_id)
+    if known is None or known.job != job or known.state is not OrderState.OPEN:
+        tx.execute(END_JOB, {"job": job})
+        return None
+    died = known.worker is not None and known.worker != worker
+    changes = {"worker": worker, "deaths": known.deaths + died}
+    tx.execute(update(worker_runs).where(worker_runs.c.run_id == run_id).values(changes))
+    return known
+
+
+def append(tx: Connection, run_id: str, part: int, body: str, *, further: bool) -> None:
+    """Tell events. further: the run has come so far that earlier deaths do not count against it."""
+    tx.execute(insert_new(tx.dialect.name, worker_events), {"run_id": run_id, "part": part, "body": body})
+    if further:
+        tx.execute(update(worker_runs).where(worker_runs.c.run_id == run_id).values(deaths=0))
+    notify(tx, run_id)
+
+
+def end(tx: Connection, run_id: str, job: int, state: OrderState) -> None:
+    """Nothing more is told; the job has ended with it, so that a next one of the thread begins at once."""
+    known = load(tx, run_id)
+    if known is not None and known.job == job:
+        _end(tx, known, state)
+
+
+def put_back(tx: Connection, run_id: str, job: int) -> None:
+    """Let another worker go on, which is no death of this one; ends it where it is to be stopped anyway."""
+    known = load(tx, run_id)
+    if known is None or known.job != job or known.state is not OrderState.OPEN:
+        return
+    if tx.execute(PUT_BACK, {"job": job}).rowcount == 0:
+        return _end(tx, known, OrderState.STOPPED)
+    tx.execute(update(worker_runs).where(worker_runs.c.run_id == run_id).values(worker=None))
+    tx.execute(NEW_JOB, {"queue": QUEUE, "job": job})
+
+
+def ask(tx: Connection, run_id: str) -> int:
+    """Ask the gateway what was said meanwhile; returns the question's number."""
+    mine = update(worker_runs).where(worker_runs.c.run_id == run_id).values(asked=worker_runs.c.asked + 1)
+    number = int(tx.execute(mine.returning(worker_runs.c.asked)).scalar_one())
+    notify(tx, run_id)
+    return number
+
+
+def somebody_waits(tx: Connection, conversation: str) -> bool:
+    """Whether anything said there waits for its turn, and may be for the run that works."""
+    query = select(runs.c.run_id).where(runs.c.conversation == conversation, runs.c.state == RunState.PENDING)
+    return tx.execute(query.limit(1)).first() is not None
+
+
+def notify(tx: Connection, payload: str) -> None:
+    """Wake the gateway once this is committed."""
+    tx.execute(NOTIFY, {"channel": CHANNEL, "payload": payload})
+
+
+# Everybody's.
+
+
+def recover(tx: Connection) -> int:
+    """Take workers without a sign of life for dead and give their jobs to others; returns how many jobs."""
+    tx.execute(PRUNE, {"seconds": STALLED_SECONDS})
+    left = tx.execute(LEFT_BEHIND, {"queue": QUEUE}).all()
+    for row in left:
+        known = load(tx, row.run_id)
+        if row.abort_requested or known is None or known.job != row.id:
+            tx.execute(END_JOB, {"job": row.id})
+            if known is not None and known.job == row.id:
+                _end(tx, known, OrderState.STOPPED)
+            continue
+        tx.execute(PUT_BACK, {"job": row.id})
+        tx.execute(NEW_JOB, {"queue": QUEUE, "job": row.id})
+    return len(left)
+
+
+def _has_job(tx: Connection, known: Order) -> bool:
+    """Whether anybody is going to work on it: a database that was brought back from a backup has none of its jobs."""
+    return tx.execute(JOB_THERE, {"job": known.job}).first() is not None
+
+
+def _end(tx: Connection, known: Order, state: OrderState) -> None:
+    mine = (worker_runs.c.run_id == known.run_id) & (worker_runs.c.state == OrderState.OPEN)
+    tx.execute(update(worker_runs).where(mine).values(state=state))
+    tx.execute(END_JOB, {"job": known.job})
+    notify(tx, known.run_id)
+
+
+def _order(row: Row[*tuple[object, ...]]) -> Order:
+    values = dict(row._mapping)
+    return Order(**{**values, "state": OrderState(values["state"])})

@@ -1,0 +1,268 @@
+"""Dispatch: orders runs and follows what workers tell of them. Staff: what a gateway has for its workers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+
+from bot.store import run_events, worker_runs
+from bot.store.retrying import every
+from bot.store.sql import libpq_url
+from bot.store.worker_runs import OrderState
+from bot.workers.harness import WorkersHarness
+from bot.workers.listening import Listener
+from harness.errors import SetupError
+from harness.events import ApprovalRequested, Failed, FailureKind, Finished, RunEvent, TextDelta, TextReset, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+
+    from sqlalchemy import Connection
+
+    from bot.settings import Settings
+    from bot.store.retrying import RetryingStore
+    from bot.store.worker_runs import Order
+    from bot.tasks import Tasks
+    from harness.agents.parts import Parts
+    from harness.context import RunContext
+    from harness.ports import AnyRunEvent, Harness, Steering
+
+    MakeHarness = Callable[[Parts, str, Harness | None], Awaitable[Harness]]
+
+log = logging.getLogger(__name__)
+
+EVENTS: TypeAdapter[list[RunEvent]] = TypeAdapter(list[RunEvent])
+LAST = (ApprovalRequested, Finished, Failed)
+"""With one of these an order has told all."""
+LAST_TYPES = ("approval_requested", "finished", "failed")
+LOOK_SECONDS = 3.0
+"""After which a run's rows are read again although no word of them came: a lost connection may have lost it."""
+TIDY_SECONDS = 10.0
+
+
+class DeadWorkers:
+    """Gives the jobs of workers without a sign of life to others. Every gateway and every worker looks after that."""
+
+    def __init__(self, store: RetryingStore) -> None:
+        self._store = store
+        self._steady_since = store.clock.monotonic()
+
+    async def serve(self) -> None:
+        """Look again and again, until cancelled."""
+        await every(TIDY_SECONDS, self._store.clock, "looking after workers", self.look)
+
+    async def look(self) -> None:
+        """Only once this process has itself reached the database for as long as a worker may be silent: after an outage
+        the others are as alive as this one."""
+        now, written = self._store.clock.monotonic(), await self._store.tried(lambda tx: None)
+        if not written:
+            self._steady_since = now
+        elif now - self._steady_since > worker_runs.STALLED_SECONDS:
+            moved = await self._store.write(worker_runs.recover)
+            if moved:
+                log.warning("%d run(s) of dead workers go on at others", moved)
+
+
+class Dispatch:
+    """Orders runs, follows them, stops them. One in a gateway.
+
+    steering: what is said to runs at work. leaving: this process stops, and the runs go on without it.
+    """
+
+    def __init__(
+        self, store: RetryingStore, listener: Listener, steering: Callable[[], Steering], leaving: Callable[[], bool]
+    ) -> None:
+        self._store = store
+        self._listener = listener
+        self._steering = steering
+        self._leaving = leaving
+        self._stopping: dict[str, asyncio.Task[None]] = {}
+        self._dead = DeadWorkers(store)
+
+    async def run(self, ctx: RunContext, attempt: int, next_seq: int) -> AsyncGenerator[AnyRunEvent, None]:
+        """Order the work on a run, or follow it where it is ordered already; see `Harness.run`. Leaving the iteration
+        stops the work, except when this process stops."""
+        order = await self._store.write(partial(_ordered, ctx=ctx, attempt=attempt, since=next_seq))
+        over = False
+        try:
+            async with aclosing(self._follow(ctx, order, next_seq)) as events:
+                async for event in events:
+                    yield event
+            over = True
+        finally:
+            if not over and not self._leaving():
+                await self._let_go(ctx.run_id)
+
+    async def quiet(self, thread_id: str) -> None:
+        """Stop what a worker still does in a thread in which nothing is to run, and wait until it has let go."""
+        for run_id in await self._store.read(partial(worker_runs.at_work, thread_id=thread_id)):
+            await self._let_go(run_id)
+
+    async def forget(self, thread_id: str) -> None:
+        """Nothing that was told in the thread is kept here."""
+        await self._store.write(partial(worker_runs.discard_thread, thread_id=thread_id))
+
+    async def tidy(self) -> None:
+        """Give the jobs of dead workers to others; stop and forget what no run needs any more; until cancelled."""
+        await every(TIDY_SECONDS, self._store.clock, "looking after workers", self._tidy)
+
+    async def _tidy(self) -> None:
+        await self._dead.look()
+        still, rest = await self._store.read(worker_runs.unwanted)
+        for run_id in still:
+            await self._store.write(partial(worker_runs.stop, run_id=run_id))
+        if rest:
+            await self._store.write(partial(worker_runs.discard, run_ids=rest))
+
+    async def _follow(self, ctx: RunContext, order: Order, next_seq: int) -> AsyncGenerator[AnyRunEvent, None]:
+        known = Known()
+        if next_seq > order.since:  # an earlier process followed it, as far as its events were written
+            rows = await self._store.read(partial(run_events.read, run_id=ctx.run_id, after_seq=order.since - 1))
+            known = Known.of(rows)
+        part, seq, last = 0, next_seq, None
+        with self._listener.listening(ctx.run_id) as word:
+            while True:
+                word.clear()
+                found, parts = await self._store.read(partial(worker_runs.told, run_id=ctx.run_id, after=part))
+                if found is not None and found.asked > found.heard:
+                    await self._steering().said(ctx)
+                    await self._store.write(partial(worker_runs.answer, run_id=ctx.run_id, asked=found.asked))
+                for number, body in parts:
+                    part = number
+                    for event in known.new(EVENTS.validate_json(body)):
+                        last = replace(event, seq=seq)
+                        seq += 1
+                        yield last
+                if found is None or found.state is not OrderState.OPEN:
+                    break
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(word.wait(), LOOK_SECONDS)
+        if not isinstance(last, LAST):
+            detail = "its worker was told to stop, but not by this process"
+            yield Failed(run_id=ctx.run_id, seq=seq, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=detail)
+
+    async def _let_go(self, run_id: str) -> None:
+        """Stop the work on a run; returns when no worker is at it. Goes on when the caller is cancelled."""
+        task = self._stopping.get(run_id)
+        if task is None:
+            task = self._stopping[run_id] = asyncio.create_task(self._stop(run_id), name=f"stop:{run_id}")
+            task.add_done_callback(lambda _: self._stopping.pop(run_id, None))
+        await asyncio.shield(task)
+
+    async def _stop(self, run_id: str) -> None:
+        with self._listener.listening(run_id) as word:
+            while not await self._store.write(partial(worker_runs.stop, run_id=run_id)):
+                word.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(word.wait(), LOOK_SECONDS)
+
+    async def close(self) -> None:
+        """Wait for no worker any more."""
+        for task in list(self._stopping.values()):
+            task.cancel()
+        await asyncio.gather(*self._stopping.values(), return_exceptions=True)
+
+
+@dataclass(slots=True)
+class Known:
+    """What of an order's events an earlier process of the gateway has written down: calls by type and id, and how many
+    calls of models. Texts are told once more."""
+
+    calls: set[tuple[str, str]] = field(default_factory=set)
+    usage: int = 0
+    again: bool = False
+    begun: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, rows: Sequence[run_events.Event]) -> Known:
+        events = EVENTS.validate_json(f"[{','.join(body for _, _, body in rows)}]")
+        calls = {(str(event.type), str(event.call_id)) for event in events if hasattr(event, "call_id")}
+        return cls(calls, sum(isinstance(event, Usage) for event in events), again=True)
+
+    def new(self, events: Sequence[AnyRunEvent]) -> Iterator[AnyRunEvent]:
+        """Those that are to be told, with word that a text is told from its beginning."""
+        for event in events:
+            if isinstance(event, Usage) and self.usage:
+                self.usage -= 1
+            elif isinstance(event, LAST) or (event.type, getattr(event, "call_id", "")) not in self.calls:
+                if self.again and isinstance(event, TextDelta) and event.message_id not in self.begun:
+                    self.begun.add(event.message_id)
+                    yield TextReset(run_id=event.run_id, seq=event.seq, message_id=event.message_id)
+                yield event
+
+
+def _ordered(tx: Connection, *, ctx: RunContext, attempt: int, since: int) -> Order:
+    """The order that is to be followed. One that has told all is followed once more where its last event was not
+    written down before the gateway died."""
+    known = worker_runs.load(tx, ctx.run_id)
+    if known is not None and known.state is OrderState.DONE:
+        rows = run_events.read(tx, ctx.run_id, known.since - 1)
+        if not any(kind in LAST_TYPES for _, kind, _ in rows):
+            return known
+    return worker_runs.order(tx, ctx.run_id, ctx.thread_id, attempt=attempt, since=since)
+
+
+class Staff:
+    """What a gateway has for its workers. due: told when one of them made a reminder; for the others see `Dispatch`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: RetryingStore,
+        *,
+        steering: Callable[[], Steering],
+        leaving: Callable[[], bool],
+        due: Callable[[], None],
+    ) -> None:
+        self._url = libpq_url(settings.checkpoints)
+        self._listener = Listener(self._url, store.clock, due)
+        self._dispatch = Dispatch(store, self._listener, steering, leaving)
+        self._prepared = asyncio.Event()
+
+    def load(self, own: Callable[[], Awaitable[MakeHarness]]) -> Callable[[], Awaitable[MakeHarness]]:
+        """What loads, in the place of `own`, what makes the harness of this gateway. Raises SetupError where the
+        package is missing, psycopg.Error."""
+
+        async def load() -> MakeHarness:
+            await prepare(self._url)
+            self._prepared.set()
+            make = await own()
+
+            async def made(parts: Parts, database: str, former: Harness | None) -> Harness:
+                before = former.local if isinstance(former, WorkersHarness) else former
+                return WorkersHarness(await make(parts, database, before), self._dispatch)
+
+            return made
+
+        return load
+
+    def begin(self, tasks: Tasks) -> None:
+        """Listen to workers, and look after them, until the tasks are cancelled."""
+        tasks.spawn("word of workers", self._listener.serve())
+        tasks.spawn("workers", self._look_after())
+
+    async def _look_after(self) -> None:
+        await self._prepared.wait()
+        await self._dispatch.tidy()
+
+    async def close(self) -> None:
+        """Wait for no worker any more."""
+        await self._dispatch.close()
+
+
+async def prepare(url: str) -> None:
+    """Make procrastinate's tables where they are missing. url: as libpq takes it. Raises SetupError, psycopg.Error."""
+    try:
+        from bot.workers import queue
+    except ImportError as error:
+        raise SetupError(MISSING.format(error.name)) from error
+    await queue.prepare(url)
+
+
+MISSING = "workers: {} is not installed; pip install 'antler[scale]'"

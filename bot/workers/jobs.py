@@ -1,0 +1,271 @@
+"""Jobs: works on the runs that gateways ordered, with the harness of this process, and tells what happens in them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from bot.store import runs, usage, worker_runs
+from bot.store.errors import Fenced
+from bot.store.worker_runs import OrderState
+from bot.workers.dispatch import EVENTS
+from harness.events import (
+    Failed,
+    FailureKind,
+    ReasoningDelta,
+    StepsEnded,
+    SubagentProgress,
+    TextDelta,
+    TextReset,
+    ToolProgress,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from sqlalchemy import Connection
+
+    from bot.files.sandboxes import ThreadOwners
+    from bot.store.retrying import RetryingStore
+    from bot.store.rows import RunRow
+    from bot.store.worker_runs import Order
+    from bot.usage.meter import EventRecord, Meter
+    from harness.context import RunContext, RunInput
+    from harness.ports import AnyRunEvent, Harness
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+MOST_DEATHS = 3
+"""Of workers, at one run that came no further between them: it is not tried once more."""
+TOLD_EVERY = 0.15
+"""Seconds in which what a run tells is collected, to be written at once."""
+ANSWER_SECONDS, LOOK_EVERY = 5.0, 0.05
+"""How long a run waits for a gateway to say what was said meanwhile, and how often it looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A run as this worker found it. told: how many parts were told before. unfinished: the message that was told
+    last, "" where there is none."""
+
+    order: Order
+    row: RunRow
+    told: int
+    unfinished: str
+
+
+class Jobs:
+    """worker: this worker's registration, as of now. fenced: called when another worker has taken over."""
+
+    def __init__(
+        self,
+        store: RetryingStore,
+        harness: Harness,
+        meter: Meter,
+        owners: ThreadOwners,
+        worker: Callable[[], int | None],
+        fenced: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._harness = harness
+        self._meter = meter
+        self._owners = owners
+        self._worker = worker
+        self._fenced = fenced
+        self._leaving = False
+        self._at_work: set[asyncio.Task[None]] = set()
+
+    async def work(self, run_id: str, job: int) -> None:
+        """Work on a run until it ended, waits for a person, is stopped, or this process stops. Raises nothing that a
+        run can cause; a cancellation is the gateway's wish that the run be stopped."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._at_work.add(task)
+        try:
+            await self._work(run_id, job, task)
+        except Fenced:
+            log.error("this worker was taken for dead, and others go on with its runs")
+            self._fenced()
+            raise
+        except Exception:  # any defect: the gateway must not wait for a run that nobody works on
+            log.exception("the job of run %s broke", run_id)
+            await self._store.write(partial(worker_runs.end, run_id=run_id, job=job, state=OrderState.STOPPED))
+        finally:
+            self._at_work.discard(task)
+
+    def leave(self) -> None:
+        """Put all runs back, for other workers to go on with."""
+        self._leaving = True
+        for task in self._at_work:
+            task.cancel()
+
+    async def _work(self, run_id: str, job: int, task: asyncio.Task[None]) -> None:
+        taking = partial(_take, run_id=run_id, job=job, worker=self._worker() or 0)
+        taken = await _to_its_end(self._store.write(taking))
+        if taken is None:
+            return
+        row = taken.row
+        log.info("run %s is worked on here", run_id)
+        outlet, record = Outlet(self._store, run_id, taken.told), self._meter.open(row)
+        self._owners.learn(row.thread_id, row.context.owner)
+        try:
+            state: OrderState | None = OrderState.STOPPED
+            if not task.cancelling():
+                with suppress(asyncio.CancelledError):
+                    await self._tell(taken, outlet, record)
+                    state = OrderState.DONE
+            if self._leaving and state is OrderState.STOPPED:
+                state = None
+            calls = record.calls(row, self._store.clock.now())
+            await _to_its_end(outlet.end(partial(_ended, run_id=run_id, job=job, state=state, calls=calls)))
+        finally:
+            self._meter.close(run_id)
+
+    async def _tell(self, taken: Taken, outlet: Outlet, record: EventRecord) -> None:
+        row, order = taken.row, taken.order
+        deaths = order.deaths + (order.worker is not None)
+        if deaths >= MOST_DEATHS:
+            log.error("run %s is given up: %d workers died at it", row.run_id, deaths)
+            return outlet.add(_failed(row, f"{deaths} workers died at it"))
+        if taken.unfinished:  # the agent may tell the same message once more
+            outlet.add(TextReset(run_id=row.run_id, seq=0, message_id=taken.unfinished))
+        events = self._harness.run(row.context, row.input, attempt=order.attempt + deaths)
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    if isinstance(event, Usage):
+                        record.add(event)
+                    outlet.add(event)
+        except Fenced:
+            raise
+        except Exception as error:  # any defect: the gateway must not follow a run that tells nothing any more
+            log.exception("run %s broke", row.run_id)
+            outlet.add(_failed(row, type(error).__name__))
+
+
+class Outlet:
+    """Writes what a run tells, what comes soon after one another in one row. told: parts that were written before."""
+
+    def __init__(self, store: RetryingStore, run_id: str, told: int) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._part = told
+        self._waiting: list[AnyRunEvent] = []
+        self._some, self._over = asyncio.Event(), asyncio.Event()
+        self._task = asyncio.create_task(self._serve(), name=f"outlet:{run_id}")
+
+    def add(self, event: AnyRunEvent) -> None:
+        if (joined := _joined(self._waiting[-1] if self._waiting else None, event)) is not None:
+            self._waiting[-1] = joined
+        else:
+            self._waiting.append(event)
+        self._some.set()
+
+    async def end(self, unit: Callable[[Connection], None]) -> None:
+        """Write the rest, and what `unit` does, in one transaction."""
+        self._over.set()
+        self._some.set()
+        await self._task
+        await self._write(unit)
+
+    async def _serve(self) -> None:
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), TOLD_EVERY)
+            if self._over.is_set():
+                return
+            await self._write()
+
+    async def _write(self, last: Callable[[Connection], None] | None = None) -> None:
+        events, self._waiting = self._waiting, []
+        self._part += bool(events)
+        part, body = self._part, EVENTS.dump_json(events).decode()
+        further = any(isinstance(event, StepsEnded) for event in events)
+
+        def unit(tx: Connection) -> None:
+            if events:
+                worker_runs.append(tx, self._run_id, part, body, further=further)
+            if last is not None:
+                last(tx)
+
+        if events or last is not None:
+            await self._store.write(unit)
+
+
+def _joined(before: AnyRunEvent | None, event: AnyRunEvent) -> AnyRunEvent | None:
+    """One event that says the same as both; None where there is none."""
+    if isinstance(event, TextDelta | ReasoningDelta):
+        if type(before) is type(event) and before.message_id == event.message_id:
+            return replace(event, text=before.text + event.text)
+    elif isinstance(event, ToolProgress | SubagentProgress):
+        return event if type(before) is type(event) and before.call_id == event.call_id else None
+    return None
+
+
+def _take(tx: Connection, *, run_id: str, job: int, worker: int) -> Taken | None:
+    order = worker_runs.take(tx, run_id, job, worker)
+    row = runs.load(tx, run_id)
+    if order is None:
+        return None
+    if row is None or row.state.ended or not row.is_readable:
+        worker_runs.end(tx, run_id, job, OrderState.STOPPED)
+        return None
+    _, parts = worker_runs.told(tx, run_id, 0)
+    texts = [event for _, body in parts for event in EVENTS.validate_json(body) if isinstance(event, TextDelta)]
+    return Taken(order, row, len(parts), texts[-1].message_id if texts else "")
+
+
+def _ended(tx: Connection, *, run_id: str, job: int, state: OrderState | None, calls: Sequence[usage.UsageRow]) -> None:
+    """What is written with the last events. state: None where the run is put back. calls: that were not written yet."""
+    usage.add(tx, calls)
+    if state is None:
+        worker_runs.put_back(tx, run_id, job)
+    else:
+        worker_runs.end(tx, run_id, job, state)
+
+
+def _failed(row: RunRow, detail: str) -> Failed:
+    model = row.context.model
+    return Failed(run_id=row.run_id, seq=0, kind=FailureKind.INTERNAL, model=model, detail_for_log=detail)
+
+
+async def _to_its_end(work: Coroutine[None, None, T]) -> T:
+    """The result of work that no cancellation ends."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({task})
+    return task.result()
+
+
+class StoreSteering:
+    """harness.ports.Steering of a worker: the gateway makes what was said a part of the run's row when it is asked."""
+
+    def __init__(self, store: RetryingStore) -> None:
+        self._store = store
+
+    async def said(self, ctx: RunContext) -> Sequence[RunInput]:
+        """Asks only where something waits; without an answer, as while no gateway runs, it goes on as it is."""
+        waits = partial(worker_runs.somebody_waits, conversation=ctx.conversation)
+        if await self._store.read(waits):
+            await self._asked(ctx.run_id)
+        row = await self._store.read(partial(runs.load, run_id=ctx.run_id))
+        return row.input.steered if row is not None else ()
+
+    async def _asked(self, run_id: str) -> None:
+        number = await self._store.write(partial(worker_runs.ask, run_id=run_id))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                while True:
+                    order = await self._store.read(partial(worker_runs.load, run_id=run_id))
+                    if order is None or order.heard >= number:
+                        return
+                    await asyncio.sleep(LOOK_EVERY)

@@ -1,0 +1,74 @@
+"""Listener: the one connection of a gateway on which PostgreSQL says that something was written. It carries ids alone.
+
+A word that is lost costs a few seconds: who waits for it also looks by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from bot.store.worker_runs import CHANNEL, SCHEDULES
+from harness.threads.outage import Outage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from channels.base import Clock
+
+log = logging.getLogger(__name__)
+AGAIN_SECONDS = 1.0
+
+
+class Listener:
+    """url: as libpq takes it. due: told when a worker made a reminder."""
+
+    def __init__(self, url: str, clock: Clock, due: Callable[[], None]) -> None:
+        self._url = url
+        self._clock = clock
+        self._due = due
+        self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
+        self._outage = Outage(log.warning, "no word comes from workers", "word comes from workers again")
+
+    @contextmanager
+    def listening(self, run_id: str) -> Iterator[asyncio.Event]:
+        """An event that is set whenever something was written about the run."""
+        word = asyncio.Event()
+        self._waiting[run_id].add(word)
+        try:
+            yield word
+        finally:
+            self._waiting[run_id].discard(word)
+            if not self._waiting[run_id]:
+                del self._waiting[run_id]
+
+    async def serve(self) -> None:
+        """Listen until cancelled; a lost connection is replaced, and then everybody looks what was missed."""
+        while True:
+            try:
+                await self._serve()
+            except psycopg.Error as error:
+                self._outage.failed(self, error)
+            await self._clock.sleep(AGAIN_SECONDS)
+
+    async def _serve(self) -> None:
+        async with await psycopg.AsyncConnection.connect(self._url, autocommit=True) as connection:
+            await connection.execute(f"LISTEN {CHANNEL}")
+            self._outage.succeeded(self)
+            self._due()
+            for run_id in list(self._waiting):
+                self._wake(run_id)
+            async for notice in connection.notifies():
+                if notice.payload == SCHEDULES:
+                    self._due()
+                else:
+                    self._wake(notice.payload)
+
+    def _wake(self, run_id: str) -> None:
+        for word in self._waiting.get(run_id, ()):
+            word.set()

@@ -1,0 +1,116 @@
+"""procrastinate, as far as Antler meets it: its tables, and the worker that takes jobs. Imported only where runs are
+worked on by workers; the package comes with the extra `scale`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from procrastinate import App, PsycopgConnector, exceptions, manager, worker
+from procrastinate.schema import SchemaManager
+
+from bot.store.worker_runs import QUEUE, STALLED_SECONDS, TASK
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from procrastinate.job_context import JobContext
+    from procrastinate.jobs import Job, Status
+
+log = logging.getLogger(__name__)
+
+PREPARE_LOCK = 7_043_105_116
+"""Two gateways that start at once make procrastinate's tables one after the other."""
+HEARTBEAT_SECONDS = STALLED_SECONDS / 3
+LOOK_SECONDS = 5.0
+AGAIN_SECONDS = 1.0
+CONNECTIONS = 2
+
+
+async def prepare(url: str) -> None:
+    """Make procrastinate's tables where they are not there yet. url: as libpq takes it. Raises psycopg.Error."""
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        await connection.execute("SELECT pg_advisory_xact_lock(%s)", (PREPARE_LOCK,))
+        found = await connection.execute("SELECT to_regclass('procrastinate_jobs')")
+        if (await found.fetchone()) == (None,):
+            await connection.execute(SchemaManager.get_schema())
+
+
+class OutlivingJobs(manager.JobManager):
+    """procrastinate's jobs, for a worker that outlives outages of the server.
+
+    How a job ends is written together with the run's last events (bot/store/worker_runs.py), and stalled workers are
+    cleared away where it is known whether the server was there at all (Dispatch): so both happen there alone.
+    """
+
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
+        """Nothing: the job has ended, or was put back, with its run."""
+
+    async def prune_stalled_workers(self, seconds_since_heartbeat: float) -> list[int]:
+        return []
+
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        try:
+            return await super().fetch_job(queues, worker_id)
+        except exceptions.ConnectorException as error:
+            log.warning("no job can be taken now: %s", _first_line(error))
+            return None
+
+    async def update_heartbeat(self, worker_id: int) -> None:
+        try:
+            await super().update_heartbeat(worker_id)
+        except exceptions.ConnectorException as error:
+            log.warning("no sign of life can be given now: %s", _first_line(error))
+
+    async def listen_for_jobs(self, **options: Any) -> None:
+        while True:
+            try:
+                await super().listen_for_jobs(**options)
+            except exceptions.ConnectorException as error:
+                log.warning("no word of new jobs comes now: %s", _first_line(error))
+            await asyncio.sleep(AGAIN_SECONDS)
+
+
+class Queue:
+    """The jobs, and the worker that takes them. url: as libpq takes it. concurrent: jobs that are worked on at once."""
+
+    def __init__(self, url: str, concurrent: int) -> None:
+        self._connector = PsycopgConnector(conninfo=url, min_size=1, max_size=CONNECTIONS)
+        self._app = App(connector=self._connector)
+        self._app.job_manager = OutlivingJobs(self._connector)
+        self._worker: Any = worker.Worker(
+            self._app,
+            queues=[QUEUE],
+            concurrency=concurrent,
+            fetch_job_polling_interval=LOOK_SECONDS,
+            abort_job_polling_interval=LOOK_SECONDS,
+            install_signal_handlers=False,
+            update_heartbeat_interval=HEARTBEAT_SECONDS,
+            stalled_worker_timeout=STALLED_SECONDS,
+        )
+
+    def registration(self) -> int | None:
+        """The worker's id in procrastinate's tables; None before it is there, and when it has stopped."""
+        number: int | None = self._worker.worker_id
+        return number
+
+    async def work(self, do: Callable[[str, int], Awaitable[None]]) -> None:
+        """Take jobs until `stop`, then wait for those that are being worked on. do: is given a run's id and the job's.
+        Raises psycopg.Error and ConnectorException while there is no server at the start."""
+
+        @self._app.task(name=TASK, queue=QUEUE, pass_context=True)
+        async def run(context: JobContext, run_id: str) -> None:
+            await do(run_id, context.job.id or 0)
+
+        async with self._app.open_async():
+            await self._worker.run()
+
+    def stop(self) -> None:
+        self._worker.stop()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error.__cause__ or error).partition("\n")[0]

@@ -1,0 +1,461 @@
+"""The port of the whole agent, by the harness of this process and by workers: what runs tell is the same. And what only
+workers can meet with: deaths on either side, fences, words that are lost."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import text
+
+from bot.clock import SystemClock
+from bot.files.sandboxes import ThreadOwners
+from bot.store import Fenced, Store, StoreUnavailable, run_events, runs, usage, worker_runs
+from bot.store.retrying import RetryingStore
+from bot.store.rows import RunState
+from bot.store.sql import libpq_url
+from bot.store.worker_runs import OrderState
+from bot.tasks import Tasks
+from bot.usage.meter import EventRecord, Meter
+from bot.workers import queue
+from bot.workers.dispatch import Dispatch
+from bot.workers.harness import WorkersHarness
+from bot.workers.jobs import Jobs, StoreSteering
+from bot.workers.listening import Listener
+from harness.events import Failed, Finished, Resumed, TextDelta, TextReset, ToolEnded, ToolStarted, Usage
+from harness.threads.checkpoints import open_checkpoints, thread_config
+from harness.threads.postgres_saver import Fence, Superseded
+from tests.bot.scripted_harness import ScriptedHarness
+from tests.bot.store.samples import run_row
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+
+    from bot.store.rows import RunRow
+    from harness.context import RunContext, RunInput
+    from harness.ports import AnyRunEvent, Harness
+    from tests.bot.scripted_harness import Teller
+    from tests.simulators.postgres import PostgresServer
+
+pytestmark = pytest.mark.postgres
+
+SAID = "hello"
+CLOCK = SystemClock()
+
+
+async def until(holds: Callable[[], bool | Awaitable[bool]]) -> None:
+    """Wait for what another connection brings about."""
+    async with asyncio.timeout(20):
+        while True:
+            held = holds()
+            if held is True or (held is not False and await held):
+                return
+            await asyncio.sleep(0.02)
+
+
+@dataclass
+class TakenIn:
+    """Steering of a gateway: what is said is made a part of the row when it is asked for."""
+
+    store: RetryingStore
+    waiting: list[RunInput] = field(default_factory=list)
+    asked: int = 0
+
+    async def said(self, ctx: RunContext) -> tuple[RunInput, ...]:
+        self.asked += 1
+        row = await self.store.read(partial(runs.load, run_id=ctx.run_id))
+        assert row is not None
+        steered = (*row.input.steered, *self.waiting)
+        self.waiting.clear()
+        heard = replace(row.input, steered=steered)
+        await self.store.write(partial(runs.set_input, run_id=ctx.run_id, run_input=heard))
+        return steered
+
+
+@dataclass
+class Gateway:
+    """The gateway's side, on one database. local: the harness of its own process."""
+
+    url: str
+    store: RetryingStore
+    tasks: Tasks
+    local: ScriptedHarness = field(default_factory=ScriptedHarness)
+    leaves: bool = False
+
+    def __post_init__(self) -> None:
+        self.steering = TakenIn(self.store)
+        self.listener = Listener(libpq_url(self.url), CLOCK, lambda: None)
+        self.dispatch = self.another()
+
+    def another(self) -> Dispatch:
+        """As the next process of the gateway has it."""
+        return Dispatch(self.store, self.listener, lambda: self.steering, lambda: self.leaves)
+
+    async def opened(self) -> RunRow:
+        """A run that was started."""
+        row = run_row()
+        await self.store.write(partial(runs.open, row=row))
+        return await self.store.write(
+            partial(runs.start, run_id=row.run_id, head=None, now=CLOCK.now(), epoch=self.store.epoch)
+        )
+
+    async def end(self, row: RunRow) -> None:
+        await self.store.write(partial(runs.end, run_id=row.run_id, state=RunState.SUCCESS, now=CLOCK.now()))
+
+    async def order(self, row: RunRow) -> worker_runs.Order:
+        order = await self.store.read(partial(worker_runs.load, run_id=row.run_id))
+        assert order is not None
+        return order
+
+    async def until(self, row: RunRow, state: OrderState) -> None:
+        async def reached() -> bool:
+            return (await self.order(row)).state is state
+
+        await until(reached)
+
+    async def has_order(self, row: RunRow, *, wanted: bool = True) -> bool:
+        return (await self.store.read(partial(worker_runs.load, run_id=row.run_id)) is not None) is wanted
+
+
+@dataclass
+class WorkerSide:
+    """One worker in this process."""
+
+    queue: queue.Queue
+    store: RetryingStore
+    agent: ScriptedHarness
+    jobs: Jobs
+    working: asyncio.Task[None]
+    fenced: asyncio.Event
+
+    async def stop(self) -> None:
+        self.queue.stop()
+        self.jobs.leave()
+        await self.working
+
+
+@asynccontextmanager
+async def working(url: str) -> AsyncIterator[WorkerSide]:
+    """A worker that takes jobs."""
+    async with AsyncExitStack() as stack:
+        jobs_queue = queue.Queue(libpq_url(url), 4)
+        check = partial(_check, jobs_queue)
+        opened = await Store.join(url, clock=CLOCK, check=check)
+        stack.push_async_callback(opened.close)
+        store, agent, fenced = RetryingStore(opened, CLOCK), ScriptedHarness(), asyncio.Event()
+        agent.steering = StoreSteering(store)
+        meter = Meter(store, CLOCK, {})
+        jobs = Jobs(store, agent, meter, ThreadOwners(), jobs_queue.registration, fenced.set)
+        side = WorkerSide(jobs_queue, store, agent, jobs, asyncio.create_task(jobs_queue.work(jobs.work)), fenced)
+        await until(lambda: jobs_queue.registration() is not None)
+        try:
+            yield side
+        finally:
+            if not side.working.done():
+                await side.stop()
+
+
+def _check(jobs: queue.Queue, tx: Any) -> None:
+    worker_runs.check_worker(tx, jobs.registration())
+
+
+@pytest.fixture
+async def gateway(postgres: PostgresServer) -> AsyncIterator[Gateway]:
+    url = postgres.database()
+    opened = await Store.open(url, clock=CLOCK)
+    await queue.prepare(libpq_url(url))
+    made = Gateway(url, RetryingStore(opened, CLOCK), Tasks("test"))
+    made.tasks.spawn("listener", made.listener.serve())
+    yield made
+    await made.dispatch.close()
+    await made.tasks.cancel()
+    await opened.close()
+
+
+async def all_of(harness: Harness, row: RunRow, next_seq: int = 1) -> list[AnyRunEvent]:
+    async with asyncio.timeout(30), aclosing(harness.run(row.context, row.input, next_seq=next_seq)) as events:
+        return [event async for event in events]
+
+
+# The contract: in this process, and by workers.
+
+
+@pytest.fixture(params=["here", "workers"])
+async def harness(request: pytest.FixtureRequest, gateway: Gateway) -> AsyncIterator[tuple[Harness, ScriptedHarness]]:
+    """A harness, and the agent that works behind it."""
+    if request.param == "here":
+        yield gateway.local, gateway.local
+        return
+    async with working(gateway.url) as worker:
+        yield WorkersHarness(gateway.local, gateway.dispatch), worker.agent
+
+
+Both = tuple["Harness", ScriptedHarness]
+
+
+async def test_a_run_tells_its_words_what_it_used_and_its_end(harness: Both, gateway: Gateway) -> None:
+    row = await gateway.opened()
+    events = await all_of(harness[0], row)
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == f"echo: {SAID}"
+    assert [type(event) for event in events][-2:] == [Usage, Finished]
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert {event.run_id for event in events} == {row.run_id}
+
+
+async def test_leaving_the_iteration_stops_the_work(harness: Both, gateway: Gateway) -> None:
+    port, agent = harness
+    row, _ = await gateway.opened(), agent.hold(SAID)
+    async with asyncio.timeout(20), aclosing(port.run(row.context, row.input)) as events:
+        async for event in events:
+            assert isinstance(event, TextDelta)
+            break
+    assert (agent.working, agent.closed) == (0, 1)
+
+
+async def test_a_cancelled_run_has_let_go_before_its_thread_is_settled(harness: Both, gateway: Gateway) -> None:
+    port, agent = harness
+    row, _ = await gateway.opened(), agent.hold(SAID)
+    task = asyncio.create_task(all_of(port, row))
+    await until(lambda: agent.working > 0)
+    task.cancel()
+    await asyncio.wait({task}, timeout=20)
+    await port.settle(row.thread_id)
+    assert agent.working == 0
+
+
+async def test_an_agent_that_breaks_ends_with_a_failure_or_raises(harness: Both, gateway: Gateway) -> None:
+    port, agent = harness
+
+    async def breaks(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+        yield tell(TextDelta, message_id="a", text="so far")
+        raise RuntimeError("a defect")
+
+    agent.scripts[SAID] = breaks
+    row = await gateway.opened()
+    if port is agent:
+        with pytest.raises(RuntimeError):
+            await all_of(port, row)
+        return
+    words, last = await all_of(port, row)
+    assert isinstance(words, TextDelta)
+    assert isinstance(last, Failed)
+    assert last.detail_for_log == "RuntimeError"
+
+
+async def test_what_is_said_meanwhile_is_heard(harness: Both, gateway: Gateway) -> None:
+    port, agent = harness
+    row = await gateway.opened()
+    await gateway.store.write(partial(runs.open, row=run_row()))  # somebody waits for their turn
+    gateway.steering.waiting.append(replace(row.input, text="and this"))
+    gateway.local.steering = gateway.steering
+
+    async def listens(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+        assert agent.steering is not None
+        heard = await agent.steering.said(tell.ctx)
+        yield tell.answer(" ".join(each.text for each in heard))
+
+    agent.scripts[SAID] = listens
+    (last,) = await all_of(port, row)
+    assert isinstance(last, Finished)
+    assert last.text == "and this"
+
+
+# What only workers can meet with.
+
+
+async def test_nobody_is_asked_where_nothing_waits(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+        row = await gateway.opened()
+        assert worker.agent.steering is not None
+        assert await worker.agent.steering.said(row.context) == ()
+        assert gateway.steering.asked == 0
+
+
+async def test_a_gateway_that_comes_back_follows_the_same_work(gateway: Gateway) -> None:
+    """Texts are told once more from their beginning, calls that were written down are not."""
+    called = replace_ids("call-1")
+    async with working(gateway.url) as worker:
+        gate = asyncio.Event()
+
+        async def works(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+            yield tell(TextDelta, message_id="a", text="The first ")
+            yield tell(ToolStarted, **called, summary="")
+            yield tell(ToolEnded, **called, ok=True)
+            yield tell(Usage, model="sim", input_tokens=1, output_tokens=1)
+            yield tell(TextDelta, message_id="b", text="The second ")
+            await gate.wait()
+            yield tell(TextDelta, message_id="b", text="half")
+            yield tell.answer("The second half")
+
+        worker.agent.scripts[SAID] = works
+        row, record = await gateway.opened(), EventRecord(elsewhere=True)
+        async with aclosing(gateway.dispatch.run(row.context, 1, 1)) as events:
+            async for event in events:
+                record.add(event)
+                if isinstance(event, TextDelta) and event.message_id == "b":
+                    break
+            record.flush()
+            await gateway.store.write(partial(run_events.append, run_id=row.run_id, events=tuple(record.rows)))
+            gateway.leaves = True
+        assert worker.agent.working == 1, "the worker goes on"
+        gate.set()
+        gateway.leaves = False
+        seq = 1 + record.rows[-1][0]
+        again = await all_of(WorkersHarness(gateway.local, gateway.another()), row, seq)
+    assert len(worker.agent.starts) == 1
+    assert [type(event) for event in again] == [TextReset, TextDelta, TextReset, TextDelta, TextDelta, Finished]
+    assert [event.seq for event in again] == list(range(seq, seq + 6))
+
+
+def replace_ids(call: str) -> dict[str, Any]:
+    return {"call_id": call, "tool": "bash"}
+
+
+async def test_an_end_that_was_not_written_down_is_told_once_more_and_one_that_was_is_not(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+        row = await gateway.opened()
+        events = await all_of(WorkersHarness(gateway.local, gateway.dispatch), row)
+        again = await all_of(WorkersHarness(gateway.local, gateway.another()), row)
+        assert [type(event) for event in again] == [type(event) for event in events]
+        assert len(worker.agent.starts) == 1
+        record = EventRecord()
+        for event in events:
+            record.add(event)
+        await gateway.store.write(partial(run_events.append, run_id=row.run_id, events=record.rows))
+        await all_of(WorkersHarness(gateway.local, gateway.dispatch), row, 1 + len(events))
+        assert len(worker.agent.starts) == 2, "a run that goes on after a question is ordered anew"
+
+
+async def test_a_worker_that_was_taken_for_dead_writes_nothing_and_another_goes_on(gateway: Gateway) -> None:
+    async with working(gateway.url) as first, working(gateway.url) as second:
+        gates = {side.agent.hold(SAID): side for side in (first, second)}
+        row = await gateway.opened()
+        port = WorkersHarness(gateway.local, gateway.dispatch)
+        told = asyncio.create_task(all_of(port, row))
+        await until(lambda: first.agent.working + second.agent.working > 0)
+        dead, other = (first, second) if first.agent.working else (second, first)
+        silent = text("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '31 s' WHERE id = :id")
+        await gateway.store.write(lambda tx: tx.execute(silent, {"id": dead.queue.registration()}))
+        assert await gateway.store.write(worker_runs.recover) == 1
+        await until(lambda: other.agent.working > 0)
+        for gate in gates:
+            gate.set()
+        events = await told
+        await asyncio.wait_for(dead.fenced.wait(), 10)
+        with pytest.raises(Fenced):
+            await dead.store.write(lambda tx: None)
+    assert [start.attempt for start in other.agent.starts] == [2]
+    assert [type(event) for event in events].count(Finished) == 1
+    assert any(isinstance(event, Resumed) for event in events)
+
+
+async def test_a_run_at_which_workers_die_again_and_again_is_given_up(gateway: Gateway) -> None:
+    row = await gateway.opened()
+    events = asyncio.create_task(all_of(WorkersHarness(gateway.local, gateway.dispatch), row))
+    await until(partial(gateway.has_order, row))
+    died = text("UPDATE worker_runs SET worker = 1000000, deaths = 2")
+    await gateway.store.write(lambda tx: tx.execute(died))
+    async with working(gateway.url) as worker:
+        (last,) = await events
+        assert worker.agent.starts == []
+    assert isinstance(last, Failed)
+    assert last.detail_for_log == "3 workers died at it"
+
+
+async def test_a_worker_that_stops_gives_its_runs_to_others(gateway: Gateway) -> None:
+    row = await gateway.opened()
+    async with working(gateway.url) as first:
+        first.agent.hold(SAID)
+        told = asyncio.create_task(all_of(WorkersHarness(gateway.local, gateway.dispatch), row))
+        await until(lambda: first.agent.working > 0)
+        await first.stop()
+    assert (await gateway.order(row)).worker is None
+    async with working(gateway.url) as second:
+        events = await told
+    assert [start.attempt for start in second.agent.starts] == [1], "a planned stop is no death"
+    assert isinstance(events[-1], Finished)
+
+
+async def test_a_word_that_is_lost_costs_seconds_only(gateway: Gateway) -> None:
+    await gateway.tasks.cancel()  # nobody listens
+    async with working(gateway.url):
+        row = await gateway.opened()
+        events = await all_of(WorkersHarness(gateway.local, gateway.dispatch), row)
+    assert isinstance(events[-1], Finished)
+
+
+async def test_what_a_run_used_is_written_by_its_worker_once(gateway: Gateway) -> None:
+    async with working(gateway.url):
+        row = await gateway.opened()
+        await all_of(WorkersHarness(gateway.local, gateway.dispatch), row)
+    spent = await gateway.store.read(partial(usage.spent, run_id=row.run_id, thread_id=row.thread_id))
+    assert spent.tokens == 12
+
+
+async def test_nothing_that_was_told_is_kept_once_the_run_has_ended(gateway: Gateway) -> None:
+    async with working(gateway.url):
+        row = await gateway.opened()
+        await all_of(WorkersHarness(gateway.local, gateway.dispatch), row)
+    await gateway.end(row)
+    tidying = asyncio.create_task(gateway.dispatch.tidy())
+    await until(partial(gateway.has_order, row, wanted=False))
+    tidying.cancel()
+    left = text("SELECT (SELECT count(*) FROM worker_events) + (SELECT count(*) FROM procrastinate_jobs)")
+    assert await gateway.store.read(lambda tx: tx.scalar(left)) == 0
+
+
+async def test_work_on_a_run_that_ended_meanwhile_is_stopped(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+        worker.agent.hold(SAID)
+        row = await gateway.opened()
+        gateway.leaves = True
+        async with aclosing(gateway.dispatch.run(row.context, 1, 1)) as events:
+            async for _ in events:
+                break
+        await gateway.end(row)
+        tidying = asyncio.create_task(gateway.dispatch.tidy())
+        await gateway.until(row, OrderState.STOPPED)
+        tidying.cancel()
+        assert worker.agent.working == 0
+
+
+async def test_an_order_whose_job_was_lost_is_given_anew(gateway: Gateway) -> None:
+    """A database that was brought back from a backup has none of procrastinate's rows."""
+    row = await gateway.opened()
+    order = partial(worker_runs.order, run_id=row.run_id, thread_id=row.thread_id, attempt=1, since=1)
+    first = await gateway.store.write(order)
+    assert await gateway.store.write(order) == first
+    await gateway.store.write(lambda tx: tx.execute(text("DELETE FROM procrastinate_jobs")))
+    assert (await gateway.store.write(order)).job != first.job
+
+
+async def test_before_it_is_registered_a_worker_writes_nothing(gateway: Gateway) -> None:
+    jobs = queue.Queue(libpq_url(gateway.url), 1)
+    store = await Store.join(gateway.url, clock=CLOCK, check=partial(_check, jobs))
+    with pytest.raises(StoreUnavailable, match="not registered"):
+        await store.write(lambda tx: None)
+    await store.close()
+
+
+async def test_a_database_that_no_gateway_prepared_is_refused(postgres: PostgresServer) -> None:
+    with pytest.raises(StoreUnavailable, match="not prepared"):
+        await Store.join(postgres.database(), clock=CLOCK, check=lambda tx: None)
+
+
+async def test_checkpoints_of_a_worker_that_was_taken_for_dead_are_refused(gateway: Gateway) -> None:
+    worker = await gateway.store.write(lambda tx: tx.scalar(text("SELECT * FROM procrastinate_register_worker_v1()")))
+    fence = Fence(worker_runs.CHECK_WORKER, lambda: (worker,))
+    checkpoints = await open_checkpoints(libpq_url(gateway.url), fence)
+    config = thread_config("t", checkpoint_id="1")
+    await checkpoints.saver.aput_writes(config, [("messages", "kept")], "task")
+    await gateway.store.write(lambda tx: tx.execute(text("DELETE FROM procrastinate_workers")))
+    with pytest.raises(Superseded):
+        await checkpoints.saver.aput_writes(config, [("messages", "late")], "other task")
+    with pytest.raises(Superseded):
+        await checkpoints.forget("t")
+    assert len(await checkpoints.run("SELECT task_id FROM checkpoint_writes", ())) == 1
+    await checkpoints.close()

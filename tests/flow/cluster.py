@@ -1,0 +1,140 @@
+"""A gateway and its workers: processes of their own, with one PostgreSQL and one data folder between them."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.simulators.process import REPO_ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+    from typing import LiteralString
+
+    from tests.flow.gateway import World
+    from tests.simulators.postgres import PostgresServer
+
+READY = "ready to work on"
+READY_SECONDS = 60.0
+STOP_SECONDS = 30.0
+
+
+@dataclass
+class WorkerProcess:
+    """One `antler worker`."""
+
+    name: str
+    log_file: Path
+    process: asyncio.subprocess.Process | None = None
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text()
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def send(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    async def ended(self, timeout: float = STOP_SECONDS) -> int:
+        """Its exit code, once it has ended."""
+        assert self.process is not None
+        try:
+            async with asyncio.timeout(timeout):
+                return await self.process.wait()
+        except TimeoutError:
+            self.process.kill()
+            await self.process.wait()
+            raise
+
+    async def kill(self) -> None:
+        """kill -9."""
+        self.send(signal.SIGKILL)
+        await self.ended()
+
+    async def wait_for_log(self, text: str, timeout: float = READY_SECONDS) -> None:
+        """Until it has logged a text; an end before that fails."""
+        assert self.process is not None
+        async with asyncio.timeout(timeout):
+            while text not in self.log:
+                assert self.process.returncode is None, f"worker {self.name} ended:\n{self.log}"
+                await asyncio.sleep(0.1)
+
+
+@dataclass
+class Cluster:
+    """A world whose runs workers work on. Entered, the gateway and `count` workers have started."""
+
+    world: World
+    postgres: PostgresServer
+    count: int = 2
+    workers: dict[str, WorkerProcess] = field(default_factory=dict)
+    database: str = ""
+
+    def __post_init__(self) -> None:
+        self.database = self.postgres.database()
+        url = self.database.replace("+psycopg", "")
+        self.world.settings = {**self.world.settings, "database": {"url": url}, "workers": {"enabled": True}}
+
+    async def start_worker(self, name: str) -> WorkerProcess:
+        """Start one more; returns once it takes jobs."""
+        worker = self.workers[name] = WorkerProcess(name, self.world.folder / f"worker-{name}.txt")
+        with worker.log_file.open("ab") as output:
+            worker.process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-W", "error::DeprecationWarning:bot", "-m", "bot", "worker"),
+                *("--config", str(self.world.config_file), "--name", name),
+                cwd=REPO_ROOT,
+                env=self.world.variables,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=asyncio.subprocess.STDOUT,
+            )
+        await worker.wait_for_log(READY)
+        return worker
+
+    def rows(self, query: LiteralString) -> list[tuple[object, ...]]:
+        """What the database has."""
+        with self.postgres.connect(self.database.partition("@/")[2].partition("?")[0]) as connection:
+            return connection.execute(query).fetchall()
+
+    async def at_work(self) -> WorkerProcess:
+        """The worker that has the only open order."""
+        async with asyncio.timeout(READY_SECONDS):
+            while True:
+                found = self.rows("SELECT run_id FROM worker_runs WHERE state = 'open' AND worker IS NOT NULL")
+                for worker in self.workers.values():
+                    if found and f"run {found[0][0]} is worked on here" in worker.log:
+                        return worker
+                await asyncio.sleep(0.1)
+
+    async def __aenter__(self) -> Cluster:
+        await self.world.start()
+        try:
+            await asyncio.gather(*(self.start_worker(f"w{number}") for number in range(1, self.count + 1)))
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        codes = {}
+        for name, worker in self.workers.items():
+            if worker.process is not None and worker.process.returncode is None:
+                worker.send(signal.SIGCONT)
+                worker.send(signal.SIGTERM)
+                codes[name] = await worker.ended()
+        await self.world.__aexit__(kind, error, traceback)
+        for worker in self.workers.values():
+            if kind is not None or codes.get(worker.name):
+                print(f"--- {worker.name} log ---\n{worker.log}")
+        assert not any(codes.values()), codes

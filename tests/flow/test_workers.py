@@ -1,0 +1,170 @@
+"""A gateway whose runs two workers work on: what people see is the same, whichever of the processes dies meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bot.texts.en import EN
+from tests.flow.cluster import Cluster
+from tests.flow.letters import Letters
+from tests.flow.sandboxed import bash, require_bubblewrap, until_gone, until_running
+from tests.simulators.telegram.seen import ALICE
+
+if TYPE_CHECKING:
+    from tests.flow.gateway import World
+    from tests.simulators.postgres import PostgresServer
+
+pytestmark = pytest.mark.postgres
+
+FIRST_HALF = "The first half of the answer"
+WHOLE = "The first half of the answer, and the second half."
+ONCE = next(iter(EN.approval_buttons.values()))
+
+
+@pytest.fixture
+def cluster(world: World, postgres: PostgresServer) -> Cluster:
+    return Cluster(world, postgres)
+
+
+async def test_an_answer_grows_and_is_delivered(cluster: Cluster) -> None:
+    world = cluster.world
+    async with cluster:
+        await world.telegram.user_says("!pause half")
+        draft = await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        assert "second half" not in draft.text
+        await world.model.release("half")
+        answer = await world.telegram.wait_for_text(ALICE, WHOLE)
+        assert answer.message_id == draft.message_id
+        await world.telegram.wait_idle(ALICE)
+        assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
+        assert "Traceback" not in world.log
+
+
+async def test_a_stop_reaches_the_worker(cluster: Cluster) -> None:
+    world = cluster.world
+    async with cluster:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        await world.telegram.user_says("/stop")
+        await world.telegram.wait_for_text(ALICE, EN.stopped_by["stopped"])
+        await world.telegram.user_says("!say and now this")
+        await world.telegram.wait_for_text(ALICE, "and now this")
+
+
+async def test_what_is_said_meanwhile_is_heard_by_the_run(cluster: Cluster) -> None:
+    world = cluster.world
+    world.settings["conversations"] = {"progress": "off", "busy": "steer"}
+    async with cluster:
+        await world.telegram.user_says('!pause half\n!tool write_todos {"todos": []}\n!say the end')
+        await world.model.wait_for_pause("half")
+        await world.telegram.user_says("and this as well")
+        await asyncio.sleep(1.0)
+        await world.model.release("half")
+        await world.model.wait_for_request(lambda record: "and this as well" in json.dumps(record.body))
+        await world.telegram.wait_idle(ALICE, quiet=2.0)
+        (joined,) = cluster.rows("SELECT count(*) FROM runs WHERE detail = 'joined'")
+        assert joined == (1,), "it was heard by the run that worked and got no turn of its own"
+
+
+async def test_a_call_is_made_once_a_person_allowed_it(cluster: Cluster) -> None:
+    world = cluster.world
+    letters = Letters(world.folder)
+    world.environment |= letters.environment
+    world.settings |= {
+        "tools": [{"use": "tests.flow.letters:send_letter"}],
+        "guardrails": {"rules": [{"tool": "send_letter", "decision": "ask"}]},
+    }
+    async with cluster:
+        await world.telegram.user_says('!tool send_letter {"to": "Ann"}\n!say it is sent')
+        asked = await world.telegram.wait_for_message(ALICE, lambda seen: "to: Ann" in seen.text and bool(seen.buttons))
+        assert letters.sent == []
+        pressed = await world.telegram.press(asked.message_id, ONCE)
+        await world.telegram.wait_answered(pressed.callback_id)
+        await world.telegram.wait_for_text(ALICE, "it is sent")
+        assert len(letters.sent) == 1
+
+
+async def test_after_the_death_of_a_worker_another_goes_on_and_repeats_no_command(cluster: Cluster, mark: str) -> None:
+    require_bubblewrap()
+    world = cluster.world
+    async with cluster:
+        await world.telegram.user_says(bash(f"echo ran >> count; sleep {mark}"))
+        await until_running(mark)
+        await (await cluster.at_work()).kill()
+        await until_gone(mark, 5.0)
+        answer = await world.telegram.wait_for_text(ALICE, "interrupted", timeout=90.0)
+        assert "it may have happened, wholly, in part or not at all" in answer.text
+        await world.telegram.user_says(bash("cat count"))
+        counted = await world.telegram.wait_for_message(
+            ALICE, lambda seen: seen.message_id > answer.message_id and "ran" in seen.text
+        )
+        assert counted.text.count("ran") == 1
+
+
+async def test_after_the_death_of_the_gateway_the_worker_goes_on_and_the_answer_comes_once(cluster: Cluster) -> None:
+    world = cluster.world
+    async with cluster:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        await world.telegram.wait_idle(ALICE)
+        asked = len(await world.model.requests())
+        await world.kill()
+        await world.model.release("half")
+        await world.start()
+        await world.telegram.wait_for_text(ALICE, WHOLE)
+        await world.telegram.wait_idle(ALICE, quiet=2.0)
+        (answer,) = await world.telegram.bot_messages(ALICE)
+        assert answer.text == WHOLE
+        assert len(await world.model.requests()) == asked, "the model was asked once"
+
+
+async def test_a_planned_restart_of_the_gateway_leaves_the_worker_at_work(cluster: Cluster) -> None:
+    world = cluster.world
+    async with cluster:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        asked = len(await world.model.requests())
+        assert await world.end() == 0
+        await world.model.release("half")
+        await world.start()
+        await world.telegram.wait_for_text(ALICE, WHOLE)
+        await world.telegram.wait_idle(ALICE, quiet=2.0)
+        assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
+        assert len(await world.model.requests()) == asked, "the model was asked once"
+
+
+async def test_a_planned_stop_of_a_worker_gives_its_run_to_the_other_at_once(cluster: Cluster) -> None:
+    world = cluster.world
+    async with cluster:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        worker = await cluster.at_work()
+        worker.send(signal.SIGTERM)
+        assert await worker.ended() == 0
+        await world.model.release("half")
+        await world.telegram.wait_for_text(ALICE, WHOLE, timeout=15.0)
+        await world.telegram.wait_idle(ALICE)
+        assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
+
+
+async def test_a_worker_that_froze_writes_nothing_any_more(cluster: Cluster) -> None:
+    world = cluster.world
+    async with cluster:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        frozen = await cluster.at_work()
+        asked = max(record.id for record in await world.model.requests())
+        frozen.send(signal.SIGSTOP)
+        await world.model.wait_for_request(lambda r: r.id > asked and r.paused_at == "half", timeout=90.0)
+        frozen.send(signal.SIGCONT)
+        assert await frozen.ended() != 0
+        assert "taken for dead" in frozen.log
+        await world.model.release("half")
+        await world.telegram.wait_for_text(ALICE, WHOLE)
+        await world.telegram.wait_idle(ALICE)
+        assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
