@@ -27,7 +27,8 @@ from bot.workers.harness import WorkersHarness
 from bot.workers.jobs import Jobs, StoreSteering
 from bot.workers.listening import Listener
 from harness.events import Failed, Finished, Resumed, TextDelta, TextReset, ToolEnded, ToolStarted, Usage
-from harness.threads.checkpoints import open_checkpoints, thread_config
+from harness.graph.state import thread_config
+from harness.threads.checkpoints import open_checkpoints
 from harness.threads.postgres_saver import Fence, Superseded
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.bot.store.samples import run_row
