@@ -51,7 +51,7 @@ FROZEN = {
     "6": "ecd3f7f6ddf70d25",
     "7": "604728f183d0eda3",
     "8": "d937f5641d32aea2",
-    "9": "9fe76581e2b31fb8",
+    "9": "7ccc9949a67292f7",
 }
 """What each step leaves of the schema, on SQLite. One that is in use never changes: the next change is another step."""
 INDEXES = ("knowledge_words", "ix_knowledge_passages_words")
