@@ -392,6 +392,25 @@ async def test_a_word_that_is_lost_costs_seconds_only(gateway: Gateway) -> None:
     assert isinstance(events[-1], Finished)
 
 
+async def test_a_restart_of_the_server_ends_neither_the_worker_nor_its_run(
+    gateway: Gateway, postgres: PostgresServer
+) -> None:
+    async with working(gateway.url) as worker:
+        gate = worker.agent.hold(SAID)
+        first = await gateway.opened()
+        told = asyncio.create_task(all_of(WorkersHarness(gateway.local, gateway.dispatch), first))
+        await until(lambda: worker.agent.working > 0)
+        await asyncio.to_thread(postgres.stop)
+        gate.set()
+        await asyncio.to_thread(postgres.start)
+        assert isinstance((await told)[-1], Finished)
+        await gateway.end(first)
+        assert not worker.working.done()
+        second = await gateway.opened()
+        assert isinstance((await all_of(WorkersHarness(gateway.local, gateway.dispatch), second))[-1], Finished)
+    assert len(worker.agent.starts) == 2
+
+
 async def test_what_a_run_used_is_written_by_its_worker_once(gateway: Gateway) -> None:
     async with working(gateway.url):
         row = await gateway.opened()
