@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 from typing import TYPE_CHECKING
@@ -58,17 +57,19 @@ async def test_a_stop_reaches_the_worker(cluster: Cluster) -> None:
 
 async def test_what_is_said_meanwhile_is_heard_by_the_run(cluster: Cluster) -> None:
     world = cluster.world
-    world.settings["conversations"] = {"progress": "off", "busy": "steer"}
+    world.settings["conversations"] = {"progress": "off", "busy": "steer", "join_seconds": 0}
+    plan = json.dumps({"todos": [{"content": "look", "status": "in_progress"}]})
     async with cluster:
-        await world.telegram.user_says('!pause half\n!tool write_todos {"todos": []}\n!say the end')
-        await world.model.wait_for_pause("half")
-        await world.telegram.user_says("and this as well")
-        await asyncio.sleep(1.0)
+        await world.telegram.user_says(f"!pause half\n!tool write_todos {plan}")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        await world.telegram.user_says("!pause later")
+        await world.telegram.wait_for_text(ALICE, EN.steering)
         await world.model.release("half")
-        await world.model.wait_for_request(lambda record: "and this as well" in json.dumps(record.body))
-        await world.telegram.wait_idle(ALICE, quiet=2.0)
-        (joined,) = cluster.rows("SELECT count(*) FROM runs WHERE detail = 'joined'")
-        assert joined == (1,), "it was heard by the run that worked and got no turn of its own"
+        heard = await world.model.wait_for_pause("later")
+        await world.telegram.wait_for_text(ALICE, EN.steered)
+        assert [m["role"] for m in heard.body["messages"]][-4:] == ["user", "assistant", "tool", "user"]
+        await world.model.release("later")
+        await world.telegram.wait_for_text(ALICE, f"{WHOLE}\n\n{WHOLE}")
 
 
 async def test_a_call_is_made_once_a_person_allowed_it(cluster: Cluster) -> None:

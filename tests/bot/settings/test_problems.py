@@ -66,6 +66,12 @@ def test_a_problem_reads_as_one_line(tmp_path: Path) -> None:
     assert str(ConfigError([problem, problem])).count("\n") == 1
 
 
+def test_workers_need_a_server(tmp_path: Path) -> None:
+    assert found(tmp_path, CHANNELS + "workers: {enabled: true}\n") == {
+        "workers.enabled": "2: needs PostgreSQL; set database.url"
+    }
+
+
 @table(
     ("line", "key", "message"),
     [

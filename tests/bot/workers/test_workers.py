@@ -4,6 +4,8 @@ workers can meet with: deaths on either side, fences, words that are lost."""
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import text
 
+import bot.workers
 from bot.clock import SystemClock
 from bot.files.sandboxes import ThreadOwners
 from bot.store import Fenced, Store, StoreUnavailable, run_events, runs, usage, worker_runs
@@ -22,10 +25,11 @@ from bot.store.worker_runs import OrderState
 from bot.tasks import Tasks
 from bot.usage.meter import EventRecord, Meter
 from bot.workers import queue
-from bot.workers.dispatch import Dispatch
+from bot.workers.dispatch import Dispatch, prepare
 from bot.workers.harness import WorkersHarness
 from bot.workers.jobs import Jobs, StoreSteering
 from bot.workers.listening import Listener
+from harness.errors import SetupError
 from harness.events import Failed, Finished, Resumed, TextDelta, TextReset, ToolEnded, ToolStarted, Usage
 from harness.graph.state import thread_config
 from harness.threads.checkpoints import open_checkpoints
@@ -389,6 +393,25 @@ async def test_a_word_that_is_lost_costs_seconds_only(gateway: Gateway) -> None:
     assert isinstance(events[-1], Finished)
 
 
+async def test_a_restart_of_the_server_ends_neither_the_worker_nor_its_run(
+    gateway: Gateway, postgres: PostgresServer
+) -> None:
+    async with working(gateway.url) as worker:
+        gate = worker.agent.hold(SAID)
+        first = await gateway.opened()
+        told = asyncio.create_task(all_of(WorkersHarness(gateway.local, gateway.dispatch), first))
+        await until(lambda: worker.agent.working > 0)
+        await asyncio.to_thread(postgres.stop)
+        gate.set()
+        await asyncio.to_thread(postgres.start)
+        assert isinstance((await told)[-1], Finished)
+        await gateway.end(first)
+        assert not worker.working.done()
+        second = await gateway.opened()
+        assert isinstance((await all_of(WorkersHarness(gateway.local, gateway.dispatch), second))[-1], Finished)
+    assert len(worker.agent.starts) == 2
+
+
 async def test_what_a_run_used_is_written_by_its_worker_once(gateway: Gateway) -> None:
     async with working(gateway.url):
         row = await gateway.opened()
@@ -445,6 +468,14 @@ async def test_before_it_is_registered_a_worker_writes_nothing(gateway: Gateway)
 async def test_a_database_that_no_gateway_prepared_is_refused(postgres: PostgresServer) -> None:
     with pytest.raises(StoreUnavailable, match="not prepared"):
         await Store.join(postgres.database(), clock=CLOCK, check=lambda tx: None)
+
+
+async def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(bot.workers, "queue")
+    monkeypatch.delitem(sys.modules, "bot.workers.queue")
+    monkeypatch.setitem(sys.modules, "procrastinate", None)
+    with pytest.raises(SetupError, match=re.escape("procrastinate is not installed; pip install 'antler[scale]'")):
+        await prepare("postgresql:///never")
 
 
 async def test_checkpoints_of_a_worker_that_was_taken_for_dead_are_refused(gateway: Gateway) -> None:
