@@ -184,25 +184,25 @@ def console(settings: Settings, source: SettingsSource) -> int:
 
 async def _serve(settings: Settings, redact: Redactor, source: SettingsSource | None, role: str) -> int:
     clock, before = SystemClock(), belongings()
+    standby = Standby(settings) if role == GATEWAY else None
     if source is not None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the gateway hears it; what was edited meanwhile it sees
     try:
-        if role == GATEWAY:
-            standby = Standby(settings)
+        if standby is not None:
             lead = await standby.wait()
             if lead is None:
                 return OK
             store = await Store.open(settings.database_url, clock=clock, lead=lead)
-            if standby.stopping:
-                await store.close()
-                return OK
         else:
             store = await _open_store(settings, clock)
     except StoreBusy as error:
         print(f"antler: {error}", file=sys.stderr)
         return CONFIG_ERROR
     try:
-        return await Gateway(settings, store, clock, redact, source, role=role).run()
+        gateway = Gateway(settings, store, clock, redact, source, role=role)
+        if standby is not None:
+            standby.hand_on(gateway.stop)
+        return await gateway.run()
     finally:
         await store.close()
         await report(before, settings.data_dir)

@@ -146,6 +146,10 @@ class Gateway:
         finally:
             gatekeeper.closing.set()
 
+    def stop(self) -> None:
+        """Let `run` end."""
+        self._stop.set()
+
     def _fail(self, reason: str, code: int = FAILURE) -> None:
         log.error("%s; antler stops", reason)
         self._code, self.failure = code, reason

@@ -21,7 +21,7 @@ from channels.registry import channel_class
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from bot.http.server import HttpServer
     from bot.settings import Settings
@@ -47,20 +47,26 @@ class Standby:
         self._settings = settings
         self._began = time.monotonic()
         self._stop = asyncio.Event()
+        self._next: Callable[[], None] = lambda: None
         self._leader = ""
         self._trouble = ""
         self._told = False
 
-    @property
-    def stopping(self) -> bool:
-        """Whether it was told to stop, perhaps after it had the lead."""
-        return self._stop.is_set()
+    def hand_on(self, stop: Callable[[], None]) -> None:
+        """Tell what comes after it when it is, or was, told to stop: a signal may come in between."""
+        self._next = stop
+        if self._stop.is_set():
+            stop()
+
+    def _told_to_stop(self) -> None:
+        self._stop.set()
+        self._next()
 
     async def wait(self) -> Lead | None:
         """The lead, once this process has it; None when it was told to stop before. Raises SessionsNotKept,
         HttpUnavailable."""
         address = listening(self._settings.http) if self._settings.http.listen is not None else None
-        terminal.on_stop(self._stop.set, terminal.LastResort(), hangs_up=False)
+        terminal.on_stop(self._told_to_stop, terminal.LastResort(), hangs_up=False)
         waiting = asyncio.create_task(self._wait(), name="lead")
         stopping = asyncio.create_task(self._stop.wait(), name="stop")
         async with AsyncExitStack() as stack:
