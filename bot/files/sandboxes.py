@@ -98,6 +98,12 @@ class ThreadOwners:
         return self._owners.get(thread_id)
 
 
+def instance_of(folder: Path, name: str = "") -> str:
+    """What a process's sandboxes have in their names on this machine; the same after a restart. For the parameters see
+    Sandboxes."""
+    return hashlib.sha256(f"{folder.resolve()}{name}".encode()).hexdigest()[:12]
+
+
 class Sandboxes:
     """folder: the data folder, which the threads' files are in. route: (proxy, CA file) for a URL. skills: the folders
     of the skills that a thread has. name: tells processes apart that share the folder."""
@@ -116,7 +122,7 @@ class Sandboxes:
         proxy, ca_file = route(settings.remote.url)
         self._site = Site(
             folder_of=partial(thread_folder, folder),
-            instance=hashlib.sha256(f"{folder.resolve()}{name}".encode()).hexdigest()[:12],
+            instance=instance_of(folder, name),
             runtime=self._packages,
             skills=skills,
             proxy=proxy,

@@ -19,7 +19,7 @@ from sandbox.docker.plan import KEY_VARIABLE, AllInOnePlan, Plan
 from sandbox.docker.shells import Access, Shells
 from sandbox.files.skills import identity
 from sandbox.local.disk import DiskShare
-from sandbox.local.probe import THREAD, packages, probe
+from sandbox.local.probe import packages, probe, probe_thread
 from sandbox.local.sandbox import LocalSandbox
 from sandbox.policy import RUNTIME, Limits, complete, environment
 
@@ -156,11 +156,12 @@ class DockerProvider:
 
     async def _probe(self) -> tuple[list[str], tuple[str, ...]]:
         """Prove that commands run and are held; returns shortfalls, and the Python packages that commands find."""
-        await self._remove_one(sandbox_id(THREAD))
-        await self._workspaces.delete(THREAD)
-        workspace = self._workspaces.layout(THREAD).roots[WORKSPACE].host
+        thread = probe_thread(self._instance)
+        await self._remove_one(sandbox_id(thread))
+        await self._workspaces.delete(thread)
+        workspace = self._workspaces.layout(thread).roots[WORKSPACE].host
         try:
-            held = await self._open(THREAD)
+            held = await self._open(thread)
             try:
                 await probe(held.sandbox.execute_command, workspace, hint)
                 shown, shortfalls = self._runtime, await self._try_runtime(held.sandbox)
@@ -170,8 +171,8 @@ class DockerProvider:
             finally:
                 await held.commands.close(sweep=False)
         finally:
-            await self._started().containers.remove(sandbox_id(THREAD))
-            await self._workspaces.delete(THREAD)
+            await self._started().containers.remove(sandbox_id(thread))
+            await self._workspaces.delete(thread)
 
     async def _try_runtime(self, sandbox: DockerSandbox) -> list[str]:
         if self._runtime is None or await checks.runtime_fits(sandbox.execute_command):

@@ -85,7 +85,7 @@ class Groups:
     """
 
     def __init__(self, name: str, look: Callable[[], Hierarchy | None]) -> None:
-        self._name = name
+        self.name = name
         self._look = look
         self._own: Hierarchy | None = None
 
@@ -100,7 +100,7 @@ class Groups:
             found = self._look()
             if found is None:
                 return
-            own = Hierarchy(found.version, {key: parent / self._name for key, parent in found.parents.items()})
+            own = Hierarchy(found.version, {key: parent / self.name for key, parent in found.parents.items()})
             _prepare(own, limits)
         except OSError:
             return

@@ -19,7 +19,7 @@ from sandbox.files.trees import remove_tree
 from sandbox.files.workspace import LINKS
 from sandbox.launcher.client import Branch, Launcher
 from sandbox.local.disk import DiskShare
-from sandbox.local.probe import THREAD, packages, probe
+from sandbox.local.probe import packages, probe, probe_thread
 from sandbox.local.process import Commands, NotStarted, Outcome, Running, ended, run
 from sandbox.local.sandbox import HeldByThread, LocalSandbox
 from sandbox.policy import TEMPORARY
@@ -270,17 +270,18 @@ class CagedProvider:
 
     async def _probe(self, cage: Cage) -> tuple[str, ...]:
         """Prove that commands run and are held; returns the Python packages that they find."""
-        await self._workspaces.delete(THREAD)
-        workspace = self._workspaces.layout(THREAD).roots[WORKSPACE].host
+        thread = probe_thread(self._groups.name)
+        await self._workspaces.delete(thread)
+        workspace = self._workspaces.layout(thread).roots[WORKSPACE].host
         try:
-            sandbox = await self.acquire(THREAD)
+            sandbox = await self.acquire(thread)
             await self._prove(sandbox, workspace, cage)
             return await packages(sandbox.execute_command)
         except NotStarted as error:
             raise SandboxUnavailable(f"commands cannot be run: {error.problem}", cage.explain(error.problem)) from error
         finally:
-            await self.forget(THREAD)
-            await self._workspaces.delete(THREAD)
+            await self.forget(thread)
+            await self._workspaces.delete(thread)
 
     async def _prove(self, sandbox: CagedSandbox, workspace: Path, cage: Cage) -> None:
         """That commands run and are held. workspace: the sandbox's, on the host. Raises SandboxUnavailable."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from sandbox.base import CommandResult
 
-THREAD = "probe"
-"""Whose sandbox it is made in. A start that is killed leaves its files; the next one removes them."""
 _SECONDS = 30.0
 _ALIVE = 7
 _OWNER = "probe-owner"
@@ -37,6 +35,12 @@ exit {alive}
 _LIST_PACKAGES = 'python=$(command -v python3) && cd "${python%/bin/python3}/lib" && ls -1 python3*/site-packages'
 _PACKAGE = re.compile(r"([A-Za-z0-9][\w.]{0,63})-\w[\w.+!]*\.dist-info", re.ASCII)
 _MOST_PACKAGES = 100
+
+
+def probe_thread(instance: str) -> str:
+    """Whose sandbox it is made in: no other process's, since several may share the threads' folders. A start that is
+    killed leaves its files; the next one removes them."""
+    return f"probe-{instance}"
 
 
 async def probe(

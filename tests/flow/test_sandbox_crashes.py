@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.files.sandboxes import instance_of
 from bot.store.identity import thread_folder
-from sandbox.local.probe import THREAD
+from sandbox.local.probe import probe_thread
 from tests.flow.sandboxed import bash, call, require_bubblewrap, until_gone, until_running
 from tests.simulators.telegram import faults
 from tests.simulators.telegram.seen import ALICE, FileSpec
@@ -65,7 +66,7 @@ async def test_a_file_that_was_not_delivered_is_after_a_restart(world: World) ->
 async def test_what_a_crash_left_is_cleared_away(world: World) -> None:
     """In the spool, and of a start that was killed while it tried the sandbox."""
     lost = world.data_dir / "spool" / "0123456789abcdef"
-    tried = thread_folder(world.data_dir, THREAD) / "workspace"
+    tried = thread_folder(world.data_dir, probe_thread(f"antler-{instance_of(world.data_dir)}")) / "workspace"
     for folder in (lost, tried):
         folder.mkdir(parents=True)
         (folder / "copy").write_bytes(b"nobody waits for it")
