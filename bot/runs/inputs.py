@@ -266,8 +266,9 @@ def _with_text(run_input: RunInput, text: str) -> RunInput:
             research, text = asked(line) or (None, text)
         except BadOption:
             research = None
-        if research is not None and not research.style:  # the conversation's, which was put in when it was asked
-            research = replace(research, style=run_input.research.style)
+        if research is not None:  # the conversation's style, which was put in when it was asked
+            style = research.style or run_input.research.style
+            research = replace(research, style=style, files=run_input.research.files)
         return replace(run_input, text=text, research=research)
     run_input = replace(run_input, choice=choice(text))
     if not run_input.skill or line is None or skill_name(line.name) != run_input.skill:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.runs.research import BadOption, asked, choice, tried_again
+from bot.runs.research import BadOption, asked, choice, missing_files, named_collections, tried_again
 from bot.texts.command_line import parse
 from harness.context import ResearchRequest, ResearchView
 from tests.bot.store.samples import run_row
@@ -66,3 +66,23 @@ def test_trying_again_goes_on_with_a_research_that_was_left_in_the_middle() -> N
 )
 def test_answers_to_a_plan_in_any_language(text: str, meant: str) -> None:
     assert choice(text) == meant
+
+
+def test_collections_that_are_named_are_no_addresses_of_people() -> None:
+    text = "@handbook and @产品手册: what holds, says ann@example.org or @site.example? @handbook!"
+    assert named_collections(text) == ("handbook", "产品手册")
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("Compare Plan.PDF with last year.xlsx", ()),
+        ("Compare plan.pdf, old.pdf and old.pdf.", ("old.pdf",)),
+        ("请阅读报告plan.pdf并总结", ()),
+        ("data.plan.pdf", ("data.plan.pdf",)),
+        ("See https://example.org/a.pdf and /mnt/user-data/outputs/b.md", ()),
+        ("Is node.js better than v1.2, and example.com?", ()),
+    ],
+)
+def test_files_that_are_named_and_did_not_come(text: str, missing: tuple[str, ...]) -> None:
+    assert missing_files(text, ["plan.pdf", "figures of last year.xlsx"]) == missing
