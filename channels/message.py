@@ -65,12 +65,14 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """The message that this one replies to. text is what was quoted (a part of it, or all), possibly empty."""
+    """The message that this one replies to. text is what was quoted (a part of it, or all), possibly empty.
+    attachments: its files, where the platform tells of them and they are not among the message's own."""
 
     message_id: str
     text: str
     author: str
     from_bot: bool
+    attachments: tuple[Attachment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,11 +115,13 @@ class InputFile:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchRequest:
     """A turn that is to be a research of its own. style: "" for that of the settings. auto: its plan waits for nobody.
-    resumes: go on with the newest research of the thread, in the place of a new one."""
+    resumes: go on with the newest research of the thread, in the place of a new one. files: that came to the thread
+    before, the newest first."""
 
     style: str = ""
     auto: bool = False
     resumes: bool = False
+    files: tuple[InputFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +135,7 @@ class RunInput:
     in place of a turn of its own. steered: what was said while this turn's run worked and heard by it, oldest first.
     people: names of others who spoke to the agent there lately, untrusted text. research: the text is a question to be
     researched. choice: "start", "change" or "stop" where the text says just that, for a plan that waits for it.
+    collections: of the knowledge, that the text names (`@handbook`) and that there are for who says it.
     """
 
     message_id: str
@@ -147,6 +150,7 @@ class RunInput:
     steered: tuple[RunInput, ...] = ()
     research: ResearchRequest | None = None
     choice: str = ""
+    collections: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:

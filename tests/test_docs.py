@@ -115,7 +115,8 @@ def check_command(page: Path, words: list[str], rest: str) -> None:
 @table("page", PAGES)
 def test_a_command_of_the_chat_is_one(page: Path) -> None:
     texts = texts_for("en")
-    known = {*texts.command_menu, *texts.admin_menu, *ALIASES, "start", "claim", "web", *NOT_OURS}
+    skills = {folder.name for folder in (ROOT / "skills" / "public").iterdir()}
+    known = {*texts.command_menu, *texts.admin_menu, *ALIASES, "start", "claim", "web", *NOT_OURS, *skills}
     for span in inline(page, "code_inline"):
         if found := re.fullmatch(r"/([a-z]+)(?: [^/]*)?", span.content):
             assert found[1] in known, f"{page.name}: {span.content}"

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 
 from bot.delivery.buttons import take_answer, take_offer, waiting_question
 from bot.runs.inputs import Called, as_steering, belongs, can_join, can_steer, joined_run, place_of, run_of, steered_run
-from bot.runs.research import BadOption, choice
+from bot.runs.research import MOST_FILES, BadOption, choice, missing_files, named_collections
 from bot.runs.research import asked as research_asked
 from bot.settings.busy_policies import Moment, Move, decide
 from bot.store import prompts, runs
 from bot.store.rows import StopReason
 from bot.texts import texts_for
 from bot.texts.command_line import parse
+from bot.texts.markdown import plain
 from channels.message import OutboundMessage
+from harness.knowledge.port import Asker
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -100,8 +102,8 @@ class Openings:
         return hears and can_steer(running, turn)
 
     async def _add(self, turn: Turn, notice: OutboundMessage | None, *, waits: bool, heard: bool = False) -> None:
-        run = await self._run_of(turn, len(self._line) + waits)
-        run = as_steering(run) if heard else run
+        run, told = await self._with_resources(await self._run_of(turn, len(self._line) + waits), turn)
+        run, notice = as_steering(run) if heard else run, _with(notice, told)
         questions = [waiting_question(run, run.created_at)] if waits else []
         answered: list[Answered] = []
 
@@ -132,7 +134,8 @@ class Openings:
 
     async def _replace(self, running: RunRow, turn: Turn, notice: OutboundMessage | None, reason: StopReason) -> None:
         """Stop what runs; the turn is the next."""
-        run = replace(await self._run_of(turn, 1), ahead=self._line.next_ahead)
+        run, told = await self._with_resources(await self._run_of(turn, 1), turn)
+        run, notice = replace(run, ahead=self._line.next_ahead), _with(notice, told)
 
         def unit(tx: Connection) -> None:
             open_once(tx, run)
@@ -176,6 +179,30 @@ class Openings:
         )
         return replace(run, rule=turn.parts[0].rule, place=before)
 
+    async def _with_resources(self, run: RunRow, turn: Turn) -> tuple[RunRow, str]:
+        """The run with the collections that it names, and for a research with the files that the thread has; and what
+        there is to tell of those that it names and that there are not."""
+        ports, run_input, words, told = self._ports, run.input, texts_for(turn.language).research, []
+        research = run_input.research if run_input.research is not None and not run_input.research.resumes else None
+        names = named_collections(run_input.text)
+        if names and ports.knowledge.settings.enabled:
+            asker = Asker(owner=run.context.owner, is_group=run.context.is_group, speaker=run.speaker)
+            known, unknown, there = await ports.knowledge.named(names, asker)
+            run_input = replace(run_input, collections=tuple(known))
+            if unknown and research is not None:
+                key = "unknown_collection" if there else "no_collections"
+                shown = ", ".join(f"@{plain(name)}" for name in there)
+                told.append(words[key].format(names=", ".join(f"@{plain(name)}" for name in unknown), there=shown))
+        if research is not None:
+            files = await ports.store.read(
+                lambda tx: [file for file in runs.files_of(tx, run.thread_id) if file.path.is_file()]
+            )
+            run_input = replace(run_input, research=replace(research, files=tuple(files[:MOST_FILES])))
+            sent = (file.name for file in (*run_input.files, *files))
+            if (missing := missing_files(run_input.text, sent)) and not turn.offer:
+                told.append(words["missing_files"].format(names=", ".join(map(plain, missing))))
+        return replace(run, input=run_input), "\n\n".join(told)
+
     def _called(self, turn: Turn, record: ConversationRow, agent: str) -> Called:
         """What a turn calls by a slash or by one of a plan's answers, and what is asked of it."""
         ports, line = self._ports, parse(turn.text)
@@ -208,6 +235,13 @@ class Openings:
             notice,
             also=lambda tx: responder.answered(tx, turn.ids, reason),
         )
+
+
+def _with(notice: OutboundMessage | None, told: str) -> OutboundMessage | None:
+    """A notice that tells this too."""
+    if not told or notice is None:
+        return OutboundMessage(text=told, final=True) if told else notice
+    return replace(notice, text=f"{notice.text}\n\n{told}")
 
 
 def open_once(tx: Connection, run: RunRow) -> None:

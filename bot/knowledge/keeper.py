@@ -18,7 +18,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.knowledge.reading import AGAIN, Reading, Unreadable, content_of, files_in
-from bot.knowledge.searching import FOLDER, PAGE, Searcher, SpendingBill
+from bot.knowledge.searching import FOLDER, PAGE, Searcher, SpendingBill, named
 from bot.knowledge.vectors import Vectors
 from bot.store import knowledge
 from bot.store.knowledge import EVERYBODYS, DocumentRow, Scope
@@ -440,6 +440,11 @@ class Knowledge:
     async def search(self, query: str, asker: Asker, collections: Sequence[str] = ()) -> Looked:
         """See harness.knowledge.port.KnowledgeBase."""
         return await self._searcher.search(query, asker, collections)
+
+    async def named(self, names: Sequence[str], asker: Asker) -> tuple[list[str], tuple[str, ...], list[str]]:
+        """Which of these collections there are for who asks, which there are not, and all that there are."""
+        there = await self._searcher.names(asker)
+        return *named(names, there), there
 
     async def close(self) -> None:
         """Give back connections and processes."""

@@ -73,11 +73,9 @@ class Searcher:
     async def search(self, query: str, asker: Asker, collections: Sequence[str] = ()) -> Looked:
         """See harness.knowledge.port.KnowledgeBase."""
         await self._open()
-        own = bool(asker.owner) and (self.settings.knowledge.groups or not asker.is_group)
-        owners = (EVERYBODYS, asker.owner) if own else (EVERYBODYS,)
-        there = await self._store.read(lambda tx: knowledge.collections(tx, owners))
-        names = sorted({*there, *(service.name for service in self._services)})
-        asked, unknown = _named(collections, names)
+        owners = self._owners(asker)
+        names = await self._names(owners)
+        asked, unknown = named(collections, names)
         if collections and not asked:
             return Looked(collections=tuple(names), unknown=unknown)
         scope = Scope(owners, tuple(asked) if collections else None)
@@ -92,6 +90,19 @@ class Searcher:
         best = fused([[hit.key for hit in ranking] for ranking in rankings], self.settings.knowledge.results)
         hits = tuple(found[key] for key in best)
         return Looked(hits=hits, collections=tuple(names), unknown=unknown, missing=tuple(missing))
+
+    async def names(self, asker: Asker) -> list[str]:
+        """The collections that there are for who asks."""
+        await self._open()
+        return await self._names(self._owners(asker))
+
+    def _owners(self, asker: Asker) -> tuple[str, ...]:
+        own = bool(asker.owner) and (self.settings.knowledge.groups or not asker.is_group)
+        return (EVERYBODYS, asker.owner) if own else (EVERYBODYS,)
+
+    async def _names(self, owners: tuple[str, ...]) -> list[str]:
+        there = await self._store.read(lambda tx: knowledge.collections(tx, owners))
+        return sorted({*there, *(service.name for service in self._services)})
 
     async def endpoint(self) -> Embeddings | None:
         """What makes vectors by the settings of now; None where nothing does."""
@@ -198,7 +209,7 @@ def _used_up(failure: KnowledgeFailed) -> str:
     return f"the budget {failure.budget} is used up" if failure.budget else ""
 
 
-def _named(asked: Sequence[str], names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+def named(asked: Sequence[str], names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Which of the names are meant, whatever their case, and which that were asked for there are not."""
     known = {name.casefold(): name for name in names}
     folded = [each.strip() for each in asked if each.strip()]

@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from bot.runs.research import BadOption, asked, choice
+from bot.runs.research import BadOption, asked, choice, named_collections
 from bot.runs.turns import edited_message, joined
 from bot.store.rows import RunRow
 from bot.texts.command_line import parse, skill_name
@@ -261,13 +261,17 @@ def _with_text(run_input: RunInput, text: str) -> RunInput:
     """The input with another text, which goes on calling its skill, or being a research, only where it still begins
     with that."""
     line = parse(text)
+    named = {name.casefold() for name in named_collections(text)}
+    kept = tuple(name for name in run_input.collections if name.casefold() in named)
+    run_input = replace(run_input, collections=kept)
     if run_input.research is not None:
         try:
             research, text = asked(line) or (None, text)
         except BadOption:
             research = None
-        if research is not None and not research.style:  # the conversation's, which was put in when it was asked
-            research = replace(research, style=run_input.research.style)
+        if research is not None:  # the conversation's style, which was put in when it was asked
+            style = research.style or run_input.research.style
+            research = replace(research, style=style, files=run_input.research.files)
         return replace(run_input, text=text, research=research)
     run_input = replace(run_input, choice=choice(text))
     if not run_input.skill or line is None or skill_name(line.name) != run_input.skill:

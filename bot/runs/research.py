@@ -3,6 +3,7 @@ answers that a plan waits for. Pure."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from harness.context import ResearchRequest
 from harness.research.config import Style
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from bot.settings import Settings
     from bot.store.rows import RunRow
     from bot.texts.command_line import CommandLine
@@ -23,6 +26,11 @@ DEFAULT = "default"
 """The style of the settings."""
 STYLE, AUTO = "--style", "--auto"
 CHOICES = ("start", "change", "stop")
+MOST_FILES = 20
+"""Of those that came to the thread before, that a research is told of."""
+_COLLECTION = re.compile(r"(?<![\w@./])@([^\W_][\w-]{0,63}+)(?![.@]\w)")
+_ENDINGS = "pdf|docx?|xlsx?|pptx?|od[tsp]|rtf|epub|csv|tsv|txt|md|png|jpe?g"
+_FILE = re.compile(rf"(?<![\w/.@:-])([\w-][\w.-]{{0,100}}?\.(?:{_ENDINGS}))(?![A-Za-z0-9_/])", re.IGNORECASE)
 LONGEST_TITLE = 120
 """Characters of a report's title in what is said of it."""
 
@@ -66,6 +74,25 @@ def asked(line: CommandLine | None) -> tuple[ResearchRequest, str] | None:
     if not words or told_of(line) is not None:
         return None
     return ResearchRequest(style=style, auto=auto), words
+
+
+def named_collections(text: str) -> tuple[str, ...]:
+    """Collections of the knowledge that a text names, `@handbook`, whether they exist or not."""
+    return tuple(dict.fromkeys(_COLLECTION.findall(text)))
+
+
+def missing_files(text: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Files that a text names and that are none of these."""
+    known = [" ".join(name.split()).casefold() for name in names]
+    return tuple(
+        dict.fromkeys(name for name in _FILE.findall(text) if not any(_is(name.casefold(), each) for each in known))
+    )
+
+
+def _is(said: str, name: str) -> bool:
+    """Whether these words are a file's name, or the last of its words, or stand before it without a blank, as in
+    Chinese."""
+    return said == name or name.endswith(f" {said}") or (said.endswith(name) and not said[: -len(name)][-1:].isascii())
 
 
 def told_of(line: CommandLine) -> tuple[str, str] | None:

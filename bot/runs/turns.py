@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING
 
 from bot.files.uploads import Refused, display_name
 from bot.settings.busy_policies import QUEUED, Busy, TurnRules
+from bot.store import inbox, runs
 from bot.store.identity import person_id, thread_folder
 from bot.texts import texts_for
+from bot.texts.command_line import parse
 from channels.message import OutboundMessage
 from harness.context import InputFile
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
+    from sqlalchemy import Connection
+
     from bot.conversations.services import ConversationPorts
     from bot.store.rows import ConversationRow
     from channels.base import Clock
-    from channels.message import Message
+    from channels.message import Attachment, Message
 
 QUIET = 0.8
 """Seconds without a further event after which a bundle (an album, a long paste) is complete."""
@@ -166,6 +170,14 @@ class Turn:
         wanted = [reply.text for reply in replies if reply is not None and (whoever or not reply.from_bot)]
         return joined(dict.fromkeys(wanted))
 
+    @property
+    def quoted_files(self) -> tuple[Message, ...]:
+        """Its messages that reply to files which it is about: a slash calls a skill, or a research, for them."""
+        if parse(self.text) is None:
+            return ()
+        replies = (part.message for part in self.parts if part.message.reply_to is not None)
+        return tuple(message for message in replies if message.reply_to is not None and message.reply_to.attachments)
+
     def not_taken(self) -> OutboundMessage | None:
         """What to tell about files that were refused."""
         sentences = texts_for(self.language).file_problem
@@ -222,8 +234,10 @@ class Arrivals:
     def begin(self, spoken: Spoken) -> None:
         """A new turn; complete at once when nothing of it is still to come."""
         message = spoken.message
-        at_once = message.bundle_key is None and not message.attachments and not spoken.rules.debounce
-        turn = Turn([spoken], sealed=at_once, complete=at_once)
+        turn = Turn([spoken])
+        fetches = bool(message.attachments or turn.quoted_files)
+        at_once = message.bundle_key is None and not fetches and not spoken.rules.debounce
+        turn.sealed = turn.complete = at_once
         self._turns.append(turn)
         if not at_once:
             turn.arriving = self._ports.tasks.spawn(f"{spoken.id}:arrive", self._assemble(turn))
@@ -242,8 +256,9 @@ class Arrivals:
         folder = thread_folder(self._ports.data_dir, thread_id) / "uploads"
         allowance = self._ports.uploads.allowance(turn.person)
         taken: list[asyncio.Task[InputFile]] = []
+        quoted, kept = await self._quoted(turn, thread_id)
         async with asyncio.TaskGroup() as converting:  # while further files are fetched
-            for attachment in (found for part in turn.parts for found in part.message.attachments):
+            for attachment in (*(found for part in turn.parts for found in part.message.attachments), *quoted):
                 if channel is None:
                     turn.refused.append(Refused(display_name(attachment), "failed"))
                     continue
@@ -252,7 +267,20 @@ class Arrivals:
                     taken.append(converting.create_task(_of(self._ports.with_text(thread_id, result, turn.person))))
                 else:
                     turn.refused.append(result)
-        turn.files = [task.result() for task in taken]
+        turn.files = [*(task.result() for task in taken), *kept]
+
+    async def _quoted(self, turn: Turn, thread_id: str) -> tuple[list[Attachment], list[InputFile]]:
+        """The files that a turn is about and did not bring: those to be fetched, and those that the thread has."""
+        wanted: list[Attachment] = []
+        kept: list[InputFile] = []
+        for message in turn.quoted_files:
+            known = await self._ports.store.read(lambda tx, message=message: _kept(tx, message, thread_id))  # type: ignore[misc]
+            kept += known
+            if not known and message.reply_to is not None:
+                # A recording of anybody's: its words are not those of who points at it.
+                files = message.reply_to.attachments
+                wanted += [replace(each, kind="audio") if each.kind == "voice" else each for each in files]
+        return wanted, kept
 
     def completed(self) -> Iterator[Turn]:
         """Take out the complete turns at the head; an earlier one that still arrives holds back the later."""
@@ -276,6 +304,18 @@ class Arrivals:
                     turn.parts[index] = replace(part, message=message)
                     return part.id, message
         return None
+
+
+def _kept(tx: Connection, message: Message, thread_id: str) -> list[InputFile]:
+    """Files of the message that this one replies to, as far as they came to this thread and are there."""
+    reply, address = message.reply_to, message.address
+    found = inbox.at_message(tx, address.account, address.chat, reply.message_id) if reply is not None else None
+    run = runs.answering(tx, found.id) if found is not None else None
+    if reply is None or run is None or run.thread_id != thread_id:
+        return []
+    names, known = {display_name(each) for each in reply.attachments}, run.input.whole.files
+    theirs = [file for file in known if len(known) == 1 or file.name in names]
+    return [replace(file, voice=None) for file in theirs if file.path.is_file()]
 
 
 async def _of(file: Awaitable[InputFile]) -> InputFile:

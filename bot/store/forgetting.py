@@ -118,7 +118,7 @@ def without_quote_of(event: Any, whose: Whose) -> Any:
     if isinstance(event, MessageEdited):
         return replace(event, message=without_quote_of(event.message, whose))
     if isinstance(event, Message) and event.reply_to is not None and _called(event.reply_to.author, whose):
-        return replace(event, reply_to=replace(event.reply_to, text="", author=""))
+        return replace(event, reply_to=replace(event.reply_to, text="", author="", attachments=()))
     return event
 
 
@@ -126,7 +126,8 @@ def blank_input(run_input: RunInput) -> RunInput:
     """What is left: the message's id, and how large its files were, for the quota of who sent them."""
     files = tuple(_blank_file(file) for file in run_input.files)
     # What was said during the run has a row of its own.
-    return replace(run_input, text="", quote="", background=(), people=(), files=files, steered=())
+    blank = replace(run_input, text="", quote="", background=(), people=(), files=files, steered=(), collections=())
+    return _without_files(blank)
 
 
 def without_others(run_input: RunInput, whose: Whose, *, met: bool) -> RunInput:
@@ -134,10 +135,17 @@ def without_others(run_input: RunInput, whose: Whose, *, met: bool) -> RunInput:
     all that others said goes, for it does not tell well who they were."""
     steered = tuple(without_others(each, whose, met=met) for each in run_input.steered)
     if met:
-        return replace(run_input, quote="", background=(), people=(), steered=steered)
+        return _without_files(replace(run_input, quote="", background=(), people=(), steered=steered))
     kept = tuple(line for line in run_input.background if not _called(line.partition(":")[0], whose))
     people = tuple(name for name in run_input.people if not _called(name, whose))
     return replace(run_input, background=kept, people=people, steered=steered)
+
+
+def _without_files(run_input: RunInput) -> RunInput:
+    """Take out the files of the thread that a research was told of, whoever sent them."""
+    if run_input.research is None:
+        return run_input
+    return replace(run_input, research=replace(run_input.research, files=()))
 
 
 def blank_context(context: RunContext) -> RunContext:

@@ -728,6 +728,13 @@ EN = Texts(
         "plan_after": " · after {steps}",
         "plan_new": " · new",
         "plan_gone": "No longer planned: {titles}",
+        "plan_files": "📎 Files at hand: {names}",
+        "plan_more": " and {count} more",
+        "plan_collections": "📚 Searched first: {names}",
+        "unknown_collection": "There is no collection {names} here. There are: {there}. The research goes on without it.",
+        "no_collections": "There is no collection {names} here, nor any other yet. The research goes on without it.",
+        "missing_files": "No file {names} came to this thread. The research goes on without it: to use it, send it, "
+        "and say it as a change of the plan, or ask again.",
         "plan_hint": "Nothing is searched before you start. To change the plan, write what should be different.",
         "type_research": "search and read",
         "type_analysis": "analysis",

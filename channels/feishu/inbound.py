@@ -148,11 +148,13 @@ class Reader:
     def _quote(self, item: RawItem, names: Mapping[str, str]) -> Quote:
         from_bot = item.sender.sender_type == "app" and item.sender.id == self.me.app_id
         author = self.me.name if from_bot else names.get(item.sender.id, "")
+        said = self._said(item)
         return Quote(
             message_id=item.message_id,
-            text=sanitize(self._said(item).text)[:_LONGEST_QUOTE],
+            text=sanitize(said.text)[:_LONGEST_QUOTE],
             author=one_line(author),
             from_bot=from_bot,
+            attachments=said.files,
         )
 
     def _forwarded(self, context: Context) -> str:

@@ -206,6 +206,7 @@ class Reader:
                 text=storable(part or replied.text or replied.caption or ""),
                 author=author.display_name if author is not None else "",
                 from_bot=author is not None and author.id == str(self.me.id),
+                attachments=read_attachments(replied),
             )
         if raw.external_reply is not None:
             message_id = raw.external_reply.message_id

@@ -50,7 +50,8 @@ class RunScope:
     """The graph's run-scoped context (`runtime.context`): who runs, and where, for middlewares and tools.
 
     delegated: of a subagent. depth: 0 for the lead agent, 1 for its subagents. skills: that it has. skill_limits: what
-    those that its lead agent follows leave of the tools, by their names."""
+    those that its lead agent follows leave of the tools, by their names. collections: that knowledge_search searches
+    where the model names none, () for all."""
 
     ctx: RunContext
     skills: SkillView
@@ -60,6 +61,7 @@ class RunScope:
     approvals: RunApprovals = field(default_factory=RunApprovals)
     answering: Answering = field(default_factory=Answering)
     skill_limits: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    collections: tuple[str, ...] = ()
 
     def key(self, inner: str) -> str:
         """What is unique within this agent's thread, made unique within the run: subagents have keys of their own."""

@@ -54,7 +54,7 @@ def knowledge_tool(base: KnowledgeBase, sources: Sources, clock: Clock) -> BaseT
             )
         scope = scope_of(runtime)
         try:
-            looked = await base.search(words, _asker(scope.ctx), tuple(collections or ()))
+            looked = await base.search(words, _asker(scope.ctx), tuple(collections or scope.collections))
         except KnowledgeFailed as failure:
             return failed(runtime, KNOWLEDGE_SEARCH, f"Nothing could be searched. {failure}.")
         if looked.unknown and not looked.hits:

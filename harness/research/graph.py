@@ -307,7 +307,7 @@ class _Nodes:
         if not self._team.can(role):
             return Done(state="failed", text="", detail=self._words(runtime)["no_tools"])
         task = prompts.step_task(research, step, self._team.model(role).context_window)
-        return await self._perform(role, step.title, task, runtime)
+        return await self._perform(role, step.title, task, runtime, research.collections)
 
     def _show(self, research: Research, ended: set[str], runtime: Scope) -> None:
         """The plan as a checklist."""
@@ -410,12 +410,12 @@ class _Nodes:
         """What was read in this research, in the order by which the reporter is given numbers."""
         return await pages_read(self._sources, scope_of(runtime).ctx.thread_id, research.runs)
 
-    async def _perform(self, role: Role, about: str, prompt: str, runtime: Scope) -> Done:
-        """Have a task done. about: the title of a step, else the key of a description."""
+    async def _perform(self, role: Role, about: str, prompt: str, runtime: Scope, named: tuple[str, ...] = ()) -> Done:
+        """Have a task done. about: the title of a step, else the key of a description. named: collections."""
         description = self._words(runtime).get(f"doing_{about}", about)
         # A key of its own for each try: what an earlier one had begun is neither believed nor taken for this one's.
         task = Task(role=role, key=f"research-{secrets.token_hex(6)}", description=description, prompt=prompt)
-        return await self._team.perform(task, scope_of(runtime), runtime)
+        return await self._team.perform(task, replace(scope_of(runtime), collections=named), runtime)
 
     async def _asked(self, role: Role, about: str, prompt: str, runtime: Scope) -> str:
         """What an agent says without which the research cannot go on. Raises ModelFailure."""

@@ -27,7 +27,8 @@ SHARE = 0.5
 LONGEST_FINDING = 24_000
 LONGEST_BACKGROUND = 6_000
 _TAG = re.compile(
-    r"<(?=\s*+/?\s*+(?:topic|finding|step|background|charts|sources|plan|change|answer|question)\b)", re.IGNORECASE
+    r"<(?=\s*+/?\s*+(?:topic|finding|step|background|charts|sources|plan|change|answer|question|files)\b)",
+    re.IGNORECASE,
 )
 
 COORDINATOR = """\
@@ -97,17 +98,24 @@ You are a researcher. You carry out one step of a research with web_search and w
 - Stop when the step is answered, or when further pages bring nothing new. If you cannot find something, say so: that is
   a finding too. Never fill a gap from memory.
 - knowledge_search, where you have it, comes first: it knows what the person's own documents say.
-- Files that the person sent are below /mnt/user-data/uploads. Where you have ls and read_file and the topic means one
-  of them, read it before you search; its path is its address.
+- Files that the person sent are below /mnt/user-data/uploads; your task names them. Where the step is about one of
+  them, read it with read_file before you search, the path of its text where it has one; that path is its address.
 
 Your last message is the finding, in the language of the topic: facts with figures, dates and names, each with the
 address of the page in parentheses, and decisive words of a page in quotation marks, exactly as they stand there. At its
 end a list "Sources:" with the addresses that you used.
 """
 NAMED = """\
-The person has named these collections of documents: {names}. Where you have knowledge_search, call it first, with
-them as its collections, and cite what you use of them; a name that it does not know is none. Search the web only for
-what is not there."""
+The person has named these collections of documents: {names}. Call knowledge_search first: it searches just these
+where you name none, and others where you name them. Cite what you use of them, and search the web only for what is not
+there."""
+PLANNED = """\
+The person has named these collections of documents: {names}. Researchers search them first, so plan steps that say
+what to look for there."""
+SENT = """\
+These files were sent by people, before or with the question; no others are here. A researcher can read them: where the
+question is about one, plan a step that reads it and say its path there."""
+READABLE = "These files were sent by people:"
 ANALYST = """\
 You are an analyst. You carry out one step of a research by reasoning about the findings of other steps; you search
 nothing.
@@ -216,6 +224,10 @@ def planner_task(research: Research, *, most: int, window: int, computes: bool) 
     parts = [_topic(research)]
     if not computes:
         parts.append('There is no Python here: plan no step of type "processing".')
+    if research.files:
+        parts += [SENT, _files(research)]
+    if research.collections:
+        parts.append(PLANNED.format(names=_data(", ".join(research.collections))))
     if research.background:
         parts.append(block("background", research.background[:LONGEST_BACKGROUND]))
     if research.findings:
@@ -236,8 +248,10 @@ def step_task(research: Research, step: Step, window: int) -> str:
     needed = [each for each in research.steps if each.id in step.depends_on]
     parts = [_topic(research), *_findings(research, needed, window)]
     parts.append(block("step", f"{step.title}\n{step.description}"))
-    if research.named and step.type == "research":
-        parts.append(NAMED.format(names=_data(", ".join(research.named))))
+    if research.files and step.type != "analysis":
+        parts += [READABLE, _files(research)]
+    if research.collections and step.type == "research":
+        parts.append(NAMED.format(names=_data(", ".join(research.collections))))
     parts.append(f"Carry out this step. Language of your finding: {research.locale or 'that of the topic'}.")
     return "\n\n".join(parts)
 
@@ -282,6 +296,15 @@ def _line(text: str) -> str:
 
 def _topic(research: Research) -> str:
     return block("topic", research.topic or research.question)
+
+
+def _files(research: Research) -> str:
+    """Each file on a line of its own: name, kind, size, and where it is."""
+    lines = []
+    for file in research.files:
+        text = f"; its text is {_line(file.text)}" if file.text else ""
+        lines.append(f"{_line(file.name)} ({_line(file.kind)}, {file.size} bytes): {_line(file.path)}{text}")
+    return block("files", "\n".join(lines))
 
 
 def _findings(research: Research, steps: Sequence[Step], window: int) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,15 +12,16 @@ from harness.context import ResearchFiles, ResearchView
 from harness.graph.state import RESEARCH
 from harness.research.config import Style
 from harness.research.plan import Plan, Step
+from sandbox.base import UPLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.context import RunContext, RunInput
+    from harness.context import InputFile, RunContext, RunInput
     from harness.web.sources import ReadPage
 
 LONGEST_QUESTION = 8000
-_NAMED = re.compile(r"(?<![\w@./])@([^\W_][\w-]{0,63}+)(?![.@]\w)")
+MOST_FILES = 20
 MOST_PAST = 50
 CLOSING = "deliver"
 """The graph's node behind which a turn ends, whatever it was: as this one an interrupted turn is closed."""
@@ -82,6 +82,19 @@ class Cited(BaseModel):
     gone: str | None = None
 
 
+class SentFile(BaseModel):
+    """A file that a person sent, as the sandbox has it. kind: its media type. text: path of its text, converted; "" for
+    none."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    kind: str
+    size: int
+    path: str
+    text: str = ""
+
+
 class Past(BaseModel):
     """An earlier research of the thread: what a list tells of it."""
 
@@ -97,8 +110,10 @@ class Research(BaseModel):
     """id: of the run that began it. runs: that worked on it, the newest last; what any of them has read can be cited.
     who: person id. clarified: (question, answer) pairs. changes: what the person wanted changed, oldest first. known:
     titles of the steps of the plan that was shown before. plans: how many were made since the question, changed ones
-    not counted. report: as it was written. delivered: its text after the check, numbered as `cited` is; whole: with its
-    sources and the check, as the file has it. past: earlier ones of the thread, oldest first."""
+    not counted. files: those of the question, those that the thread had by then, and those that came with what was said
+    of it later. collections: of the knowledge, that persons have named. report: as it was written. delivered: its text
+    after the check, numbered as `cited` is; whole: with its sources and the check, as the file has it. past: earlier
+    ones of the thread, oldest first."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -119,6 +134,8 @@ class Research(BaseModel):
     changes: tuple[str, ...] = ()
     known: tuple[str, ...] | None = None
     choice: str = ""
+    files: tuple[SentFile, ...] = ()
+    collections: tuple[str, ...] = ()
     findings: dict[str, Finding] = {}
     report: str = ""
     delivered: str = ""
@@ -141,11 +158,6 @@ class Research(BaseModel):
     def said(self) -> str:
         """All that persons have said in it."""
         return "\n".join([self.question, *(answer for _, answer in self.clarified), *self.changes])
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        """Collections of the knowledge that persons have named in it: `@handbook`."""
-        return tuple(dict.fromkeys(_NAMED.findall(self.said)))
 
     @property
     def title(self) -> str:
@@ -222,8 +234,11 @@ def waits_for(research: Research, ctx: RunContext) -> bool:
     return research.phase in WAITING and theirs and not ctx.schedule
 
 
-def begun(values: Mapping[str, Any], ctx: RunContext, run_input: RunInput, style: Style) -> dict[str, Any]:
-    """The update of the thread's state with which a turn of a research begins. style: of the settings."""
+def begun(
+    values: Mapping[str, Any], ctx: RunContext, run_input: RunInput, style: Style, *, reads_files: bool = True
+) -> dict[str, Any]:
+    """The update of the thread's state with which a turn of a research begins. style: of the settings. reads_files:
+    there is a sandbox to read them in."""
     known, asked = research_of(values), run_input.research
     if asked is not None and not asked.resumes:
         research = Research(
@@ -234,6 +249,8 @@ def begun(values: Mapping[str, Any], ctx: RunContext, run_input: RunInput, style
             question=run_input.words[:LONGEST_QUESTION],
             style=Style(asked.style) if asked.style in set(Style) else style,
             auto=asked.auto,
+            files=_sent((), (*run_input.files, *asked.files)) if reads_files else (),
+            collections=run_input.collections,
             past=_past(known),
         )
         return {RESEARCH: research.model_dump(mode="json")}
@@ -245,10 +262,30 @@ def begun(values: Mapping[str, Any], ctx: RunContext, run_input: RunInput, style
         # Who resumes it pays for it, and decides.
         return known.write(runs=runs, who=ctx.speaker.id, phase=_resumed(known), choice="", findings=again)
     words = run_input.words[:LONGEST_QUESTION]
+    files = _sent(known.files, run_input.files if reads_files else ())
+    named = tuple(dict.fromkeys((*known.collections, *run_input.collections)))
     if known.phase is Phase.ASKED:
-        return known.write(runs=runs, phase=Phase.BEGUN, clarified=(*known.clarified, (known.asked, words)))
+        clarified = (*known.clarified, (known.asked, words))
+        return known.write(runs=runs, phase=Phase.BEGUN, clarified=clarified, files=files, collections=named)
     changes = known.changes if run_input.choice else (*known.changes, words)
-    return known.write(runs=runs, choice=run_input.choice or "changed", changes=changes)
+    choice = run_input.choice or "changed"
+    return known.write(runs=runs, choice=choice, changes=changes, files=files, collections=named)
+
+
+def _sent(known: Sequence[SentFile], files: Sequence[InputFile]) -> tuple[SentFile, ...]:
+    """Files of a research with further ones. What a voice message says stands among the words."""
+    further = (
+        SentFile(
+            name=file.name,
+            kind=file.mime_type,
+            size=file.size,
+            path=f"{UPLOADS}/{file.path.name}",
+            text=f"{UPLOADS}/{file.text_path.name}" if file.text_path is not None else "",
+        )
+        for file in files
+        if file.voice is None
+    )
+    return tuple({each.path: each for each in (*known, *further)}.values())[:MOST_FILES]
 
 
 def _past(known: Research | None) -> tuple[Past, ...]:

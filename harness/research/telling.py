@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 LONGEST_SHOWN = 220
 """Characters of a step's description in the chat."""
 LONGEST_NAME = 60
+MOST_SHOWN = 5
+"""Files of a research that its plan names."""
 MOST_TOLD = 10
 """Of the problems that a check found, those that are named one by one."""
 _UNSAFE = re.compile(r"[^\w-]+")
@@ -51,7 +53,19 @@ def plan_text(research: Research, estimate: Estimate, words: Words) -> str:
     gone = [title for title in before or () if title not in {step.title for step in plan.steps}]
     if gone:
         parts.append(words["plan_gone"].format(titles=", ".join(map(plain, gone))))
-    return "\n\n".join([*parts, _estimated(estimate, words), words["plan_hint"]])
+    return "\n\n".join([*parts, *_resources(research, words), _estimated(estimate, words), words["plan_hint"]])
+
+
+def _resources(research: Research, words: Words) -> list[str]:
+    """What it looks into besides the web: the files of the thread and the collections that were named."""
+    lines = []
+    if names := [plain(_short(file.name)) for file in research.files]:
+        more = words["plan_more"].format(count=len(names) - MOST_SHOWN) if len(names) > MOST_SHOWN else ""
+        lines.append(words["plan_files"].format(names=", ".join(names[:MOST_SHOWN])) + more)
+    if research.collections:
+        named = ", ".join(f"@{plain(name)}" for name in research.collections)
+        lines.append(words["plan_collections"].format(names=named))
+    return ["\n".join(lines)] if lines else []
 
 
 def _estimated(estimate: Estimate, words: Words) -> str:

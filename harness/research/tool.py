@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 READ_FILE, FILE_TYPE = "read_file", "text/plain"
+_UPLOADED = re.compile(r"(?:[0-9a-f]{8}-)?(.+?)(?:(?<=\.pdf|\.doc|\.xls|\.ppt)\.md|(?<=\.docx|\.xlsx|\.pptx)\.md)?")
+"""A file's name as its sender had it: ours begins with signs of our own, and that of its text ends in .md."""
 AROUND = 400
 """Characters on each side of words that were looked for."""
 MOST_PASSAGES = 8
@@ -235,7 +237,7 @@ class CitedFiles(AgentMiddleware[Any, Any, Any]):
             run_id=ctx.run_id,
             url=path,
             address=path,
-            title=path.rpartition("/")[2],
+            title=_named(path.rpartition("/")[2]),
             kind=FILE_TYPE,
             fetched_at=self._clock.now(),
             sha256=hash_of(text),
@@ -245,3 +247,8 @@ class CitedFiles(AgentMiddleware[Any, Any, Any]):
             await self._sources.keep(source, text)
         except OSError as error:  # a full disk, say: the file can be read all the same, only not be cited
             log.warning("a source was not kept: %s", error.strerror)
+
+
+def _named(name: str) -> str:
+    found = _UPLOADED.fullmatch(name)
+    return found[1] if found is not None else name

@@ -255,7 +255,8 @@ class HarnessRunner:
         begun = await telling.turn(ctx, user.message, saved, lambda: self._messages(ctx.thread_id))
         if researches and self._parts.research is not None:
             values = saved.checkpoint["channel_values"] if saved is not None else {}
-            begun = {**begun, **research_begun(values, ctx, run_input, self._parts.research.settings.style)}
+            style = self._parts.research.settings.style
+            begun = {**begun, **research_begun(values, ctx, run_input, style, reads_files=has_sandbox)}
         # Numbered last: a failure above leaves no gap in the numbers.
         told = [turn.event(Resumed, attempt=attempt)] if attempt > 1 else []
         if user.unseen:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from tests.flow.platforms.base import Person, shows
+from bot.texts.en import EN
+from tests.flow.platforms.base import Person, Seen, shows
 from tests.flow.platforms.world import PLATFORMS, Everywhere, everywhere, simulators
 from tests.simulators.model.client import ModelSimulator
 from tests.simulators.model.scripts import Say
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 KNOWN = range(300, 320)
+NOTE = b"The deer keeps its antlers until the end of winter."
 QUOTES = ("telegram", "feishu", "wecom")
 """Platforms on which a reply says to what; Slack has threads in its place."""
+TELLS_FILES = ("telegram", "feishu")
+"""Platforms whose replies name a message that a file came with before; WeCom sends the quoted file with the reply."""
 _people = itertools.count(KNOWN.start)
 
 
@@ -71,3 +75,23 @@ async def test_they_work_on_the_message_that_they_reply_to_whoever_wrote_it(gate
     prompt = await asked(gateway, order)
     assert "skill: prose\n" in prompt
     assert f"A long text on antlers for {person.number}." in prompt
+
+
+@pytest.mark.parametrize("account", TELLS_FILES)
+async def test_they_work_on_the_file_that_they_reply_to(gateway: Everywhere, account: str) -> None:
+    platform, person = gateway.platforms[account], Person(next(_people))
+    sent = await platform.send_file(f"deer-{person.number}.txt", NOTE, person)
+    await platform.say("!say I have it.", person)
+    await shows(platform, person, "I have it.")
+    for number, words in enumerate(("in the same thread", "in another one")):
+        order = f"shorten {words} for {person.number}"
+        await gateway.model.script(order, [Say(text=f"Shorter {words}, {person.number}.")], "contains")
+        await platform.answer(Seen(sent.id, ""), f"/prose {order}", person)
+        await shows(platform, person, f"Shorter {words}, {person.number}.")
+        prompt = await asked(gateway, order)
+        assert "skill: prose\n" in prompt
+        assert f"[file deer-{person.number}.txt (" in prompt
+        kept = list(gateway.data_dir.rglob(f"uploads/*-deer-{person.number}.txt"))
+        assert [path.read_bytes() for path in kept] == [NOTE] * (number + 1), "no file comes twice to one thread"
+        await platform.say("/new", person)
+        await shows(platform, person, EN.new_thread)

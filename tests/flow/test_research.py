@@ -20,7 +20,7 @@ from tests.flow.researching import Play, asked_for, reads, step, uses, web_setti
 from tests.flow.sandboxed import call, require_bubblewrap
 from tests.simulators.model.scripts import Call, Pause, Say, ToolUse
 from tests.simulators.process import SimulatorProcess
-from tests.simulators.telegram.seen import ALICE, TEAM, Person
+from tests.simulators.telegram.seen import ALICE, TEAM, FileSpec, Person
 from tests.simulators.web import pages
 from tests.simulators.web.engines import HITS
 
@@ -56,6 +56,7 @@ def with_web(world: World, web: str, **research: Any) -> World:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(public_world: World, web: str) -> AsyncIterator[World]:
+    public_world.settings["knowledge"] = {"enabled": True}
     async with with_web(public_world, web):
         yield public_world
 
@@ -164,6 +165,42 @@ async def test_the_buttons_of_a_report_survive_a_kill_and_begin_one_run_each(wor
         await world.telegram.wait_idle(ALICE)
         assert await pressed() == EN.pressed["made"]
         assert len([seen for seen in await world.telegram.bot_messages(ALICE) if "The slides." in seen.text]) == 1
+
+
+async def test_a_sent_file_is_read_and_cited_over_a_restart(world: World, web: str) -> None:
+    sentence = "The harbour of Antlerby has room for forty boats."
+    play = Play("How large is the harbour, says harbour.txt, or old.pdf?", [[step("The harbour")]])
+    with_web(world, web)
+    async with world:
+        await play.begin(world.model)
+        note = FileSpec(name="harbour.txt", mime="text/plain", content=f"Boats\n\n{sentence}\n".encode())
+        await world.telegram.user_says("!say I have it.", file=note)
+        await world.telegram.wait_for_text(ALICE, "I have it.")
+        other = FileSpec(name="boats.csv", mime="text/csv", content=b"boats\n40\n")
+        await world.telegram.user_says(f"/research {play.question}", file=other)
+        told = await world.telegram.wait_for_text(ALICE, "came to this thread")
+        assert "No file old.pdf came to this thread." in told.text
+        plan = await plan_of(world, ALICE, "The harbour")
+        assert "Files at hand: boats.csv, harbour.txt\n" in plan.text
+        (planned,) = await asked_for(world.model, f"{play.question}\n</topic>")
+        path = planned.last_user_text.partition("harbour.txt (text/plain, 57 bytes): ")[2].partition("\n")[0]
+        assert path.startswith("/mnt/user-data/uploads/")
+        await world.model.reset()
+        await world.model.script(
+            "<step>\nThe harbour\n", [uses("read_file", path=path), Say(text=sentence)], "contains"
+        )
+        report = f'# All\n\n## Key points\n\n- It is large: "{sentence}" [1]\n- "It has no boats at all." [1]'
+        await world.model.script(f"{play.question}\n</topic>\n\nTitle of the plan", [Say(text=report)], "contains")
+        await world.kill()
+        await world.start()
+        await press(world, plan, START, ALICE)
+        await summary_of(world, ALICE)
+        begun = await asked_for(world.model, "<step>\nThe harbour\n")
+        assert f": {path}\n" in begun[0].last_user_text, "the restart has not forgotten it"
+        (written,) = reports(world)
+        assert f'- It is large: "{sentence}" [1]\n' in written
+        assert f"1. harbour.txt (`{path}`), read " in written
+        assert "“It has no boats at all.” does not stand in" in written
 
 
 @pytest.mark.long
@@ -479,6 +516,54 @@ async def test_a_chart_stands_in_the_report_and_comes_as_a_picture(gateway: Worl
     assert "<charts>\ncosts.png\n</charts>" in written.last_user_text
     (report,) = [text for text in reports(gateway) if f"Paid by {name}" in text]
     assert "![The costs](<costs.png>)" in report
+
+
+@shared
+async def test_collections_that_are_named_are_what_is_searched(gateway: World, person: Person) -> None:
+    name = person.first_name
+    rule, gossip = f"{name} travels by ferry in the second class.", f"{name} travels by ferry like a king."
+    for collection, text in (("handbook", rule), ("gossip", gossip)):
+        file = FileSpec(name=f"{collection}.txt", mime="text/plain", content=text.encode())
+        await gateway.telegram.user_says(f"/knowledge add #{collection}", user=person, file=file)
+        await gateway.telegram.wait_for_text(person, f"added to {collection}")
+    play = Play(
+        f"@Handbook, @nowhere: how does {name} travel?",
+        [[step("The rule"), step("The talk", "research", 1)]],
+        {
+            "The rule": [uses("knowledge_search", query=f"{name} travels ferry"), Say(text=rule)],
+            "The talk": [
+                Call(
+                    calls=(
+                        ToolUse(
+                            name="knowledge_search",
+                            arguments=json.dumps({"query": f"{name} travels", "collections": ["gossip"]}),
+                        ),
+                    )
+                ),
+                Say(text=gossip),
+            ],
+        },
+        f'# Travel of {name}\n\n## Key points\n\n- The rule is "{rule}" [1]',
+    )
+    await play.begin(gateway.model)
+    await gateway.telegram.user_says(f"/research {play.question}", user=person)
+    told = await gateway.telegram.wait_for_text(person, "There is no collection")
+    assert "There is no collection @nowhere here. There are: @gossip, @handbook." in told.text
+    plan = await plan_of(gateway, person, "The rule")
+    assert "Searched first: @handbook\n" in plan.text
+    await press(gateway, plan, START, person)
+    await summary_of(gateway, person)
+
+    async def found(title: str) -> str:
+        asked = await asked_for(gateway.model, f"<step>\n{title}\n")
+        return str(next(m for r in asked if (m := r.body["messages"][-1])["role"] == "tool")["content"])
+
+    first, second = await found("The rule"), await found("The talk")
+    assert (rule in first, gossip in first) == (True, False), "those that were named are searched"
+    assert (rule in second, gossip in second) == (False, True), "others too, where the researcher names them"
+    (report,) = [text for text in reports(gateway) if f"Travel of {name}" in text]
+    assert f'The rule is "{rule}" [1]' in report
+    assert "1. handbook.txt (`knowledge:handbook/handbook.txt`), read " in report
 
 
 @shared

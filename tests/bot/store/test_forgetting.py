@@ -17,7 +17,7 @@ from bot.store.rows import InboxState, RunState
 from bot.store.tables import inbox as inbox_table
 from bot.store.tables import inbox_keys, metadata, threads
 from bot.store.tables import runs as runs_table
-from channels.message import Address, Quote, Sender
+from channels.message import Address, Attachment, Quote, Sender
 from harness.context import InputFile, RunInput
 from harness.ports import EffectKey
 from tests.bot.store.samples import LATER, NOW, OWNER, body, message, outbox_row, run_row
@@ -129,7 +129,13 @@ async def test_what_others_hold_of_a_person_goes_too(store: Store) -> None:
     quoting = replace(
         message("q", chat="-5"),
         sender=Sender(id="8", display_name="Bob"),
-        reply_to=Quote(message_id="1", text=CANARY, author="Ann", from_bot=False),
+        reply_to=Quote(
+            message_id="1",
+            text=CANARY,
+            author="Ann",
+            from_bot=False,
+            attachments=(Attachment(ref="f", kind="file", name=CANARY),),
+        ),
     )
     await store.add(ADD_EVENTS, [quoting, message("own", text=CANARY)])
     others = {"speaker": "telegram:8", "address": GROUP, "conversation": "telegram:-5"}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
 from bot.store import inbox, runs
-from bot.store.forgetting import blank_input
+from bot.store.forgetting import Whose, blank_input, without_others
 from bot.store.inbox import ADD_EVENTS
 from bot.store.rows import InboxState, RunRow, RunState
 from bot.store.tables import inbox as inbox_table
+from harness.context import InputFile, ResearchRequest
 from tests.bot.store.samples import LATER, NOW, OWNER, message, run_row
 
 if TYPE_CHECKING:
@@ -58,3 +60,11 @@ def test_what_was_heard_is_deleted_with_the_rest() -> None:
     assert whole.whole == replace(whole, text="first\nsecond", quote="q", background=("b",), steered=())
     assert blank_input(whole) == blank_input(replace(whole, steered=()))
     assert "second" not in str(blank_input(whole))
+
+
+def test_what_a_research_knew_of_the_thread_is_deleted_with_it_and_with_others() -> None:
+    earlier = InputFile(path=Path("/data/1a-theirs.txt"), name="theirs.txt", mime_type="text/plain", size=1)
+    asked = replace(run_row(1).input, research=ResearchRequest(auto=True, files=(earlier,)), collections=("theirs",))
+    assert "theirs" not in str(blank_input(asked))
+    whose = Whose(account="telegram", native="7", names=frozenset({"Ann"}))
+    assert without_others(asked, whose, met=True).research == ResearchRequest(auto=True)

@@ -95,7 +95,7 @@ class Platform(Protocol):
     async def edit(self, said: Said, text: str, person: Person) -> None:
         """Somebody changes what they wrote in private."""
 
-    async def send_file(self, name: str, content: bytes, person: Person) -> None:
+    async def send_file(self, name: str, content: bytes, person: Person) -> Said:
         """Somebody sends a file in private."""
 
     async def send_voice(self, words: str, person: Person) -> None:

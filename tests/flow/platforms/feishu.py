@@ -67,8 +67,8 @@ class Feishu:
     async def edit(self, said: Said, text: str, person: Person) -> None:
         raise AssertionError("Feishu tells bots of no edit")
 
-    async def send_file(self, name: str, content: bytes, person: Person) -> None:
-        await self.simulator.sends(FileSpec(name, content=content), user=_user(person))
+    async def send_file(self, name: str, content: bytes, person: Person) -> Said:
+        return Said((await self.simulator.sends(FileSpec(name, content=content), user=_user(person))).message_id)
 
     async def send_voice(self, words: str, person: Person) -> None:
         recording = FileSpec("voice.opus", content=speech.ogg(words), kind="audio", duration=1000)

@@ -66,8 +66,8 @@ class Slack:
     async def edit(self, said: Said, text: str, person: Person) -> None:
         await self.simulator.edits(said.id, text, chat=_user(person))
 
-    async def send_file(self, name: str, content: bytes, person: Person) -> None:
-        await self.simulator.user_says(user=_user(person), files=[FileSpec(name, content=content)])
+    async def send_file(self, name: str, content: bytes, person: Person) -> Said:
+        return Said((await self.simulator.user_says(user=_user(person), files=[FileSpec(name, content=content)])).ts)
 
     async def send_voice(self, words: str, person: Person) -> None:
         clip = FileSpec("audio_message.m4a", content=speech.m4a(words), mime="audio/mp4", subtype="slack_audio")

@@ -73,8 +73,9 @@ class Telegram:
     async def edit(self, said: Said, text: str, person: Person) -> None:
         await self.simulator.edits(int(said.id), text, chat=_chat(person))
 
-    async def send_file(self, name: str, content: bytes, person: Person) -> None:
-        await self.simulator.user_says(user=_user(person), file=FileSpec(name=name, content=content))
+    async def send_file(self, name: str, content: bytes, person: Person) -> Said:
+        file = FileSpec(name=name, content=content)
+        return Said(str((await self.simulator.user_says(user=_user(person), file=file)).message_id))
 
     async def send_voice(self, words: str, person: Person) -> None:
         recording = FileSpec("voice", content=speech.ogg(words), mime="audio/ogg")

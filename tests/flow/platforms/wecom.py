@@ -59,8 +59,8 @@ class Wecom:
     async def edit(self, said: Said, text: str, person: Person) -> None:
         raise AssertionError("WeCom tells robots of no edit")
 
-    async def send_file(self, name: str, content: bytes, person: Person) -> None:
-        await self.simulator.sends("file", FileSpec(content, name), _user(person))
+    async def send_file(self, name: str, content: bytes, person: Person) -> Said:
+        return Said((await self.simulator.sends("file", FileSpec(content, name), _user(person))).msgid)
 
     async def send_voice(self, words: str, person: Person) -> None:
         await self.simulator.speaks(words, _user(person))

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from bot.texts.en import EN
 from harness.config import ModelSettings
-from harness.context import ResearchRequest, RunContext, RunInput, Speaker
+from harness.context import InputFile, ResearchRequest, RunContext, RunInput, Speaker
 from harness.events import FileReady, ReadyFile
 from harness.graph.signals import RunScope, Told
 from harness.graph.state import thread_config
@@ -62,7 +62,8 @@ class PlayedTeam:
     ends, where that is not well. pages: by title what it reads, (address, text), kept in `sources` as web_fetch keeps
     it; a researcher without an entry reads a page of its own. kill_at: the number of the task, from 1, before whose
     answer the process ends. lacks: roles that nothing is there for. dead: pages that do not answer any more, and why;
-    reaches: whether that can be asked. drawn: charts that were handed over. asked: all tasks, in order."""
+    reaches: whether that can be asked. drawn: charts that were handed over. asked: all tasks, in order. scopes: by role
+    those that the tasks were given with."""
 
     says: dict[Role, list[str | Done]] = field(default_factory=dict)
     ends: dict[str, Done] = field(default_factory=dict)
@@ -75,11 +76,13 @@ class PlayedTeam:
     drawn: tuple[str, ...] = ()
     sources: Sources = field(default_factory=MemorySources)
     asked: list[Task] = field(default_factory=list)
+    scopes: dict[Role, list[RunScope]] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
     presented: list[str] = field(default_factory=list)
 
     async def perform(self, task: Task, scope: RunScope, runtime: Any) -> Done:
         self.asked.append(task)
+        self.scopes.setdefault(task.role, []).append(scope)
         if len(self.asked) == self.kill_at:
             raise Killed
         if task.role is Role.RESEARCHER or task.description in self.pages:
@@ -202,9 +205,18 @@ class Bench:
         bench.context, bench._runs = other.context, other._runs
         return bench
 
-    async def ask(self, question: str = "What is it?", **request: Any) -> str:
+    async def ask(
+        self,
+        question: str = "What is it?",
+        *,
+        files: tuple[InputFile, ...] = (),
+        collections: tuple[str, ...] = (),
+        **request: Any,
+    ) -> str:
         """A new research; returns what its turn ends with."""
-        return await self._turn(RunInput(message_id="", text=question, research=ResearchRequest(**request)))
+        asked = ResearchRequest(**request)
+        run_input = RunInput(message_id="", text=question, files=files, research=asked, collections=collections)
+        return await self._turn(run_input)
 
     async def say(self, text: str, choice: str = "") -> str:
         return await self._turn(RunInput(message_id="", text=text, choice=choice))

@@ -43,6 +43,14 @@ async def test_what_was_read_of_a_sent_file_is_one_source_with_all_its_parts() -
     assert (checked.citations, len(checked.misquoted)) == (2, 1)
 
 
+async def test_a_source_has_the_name_that_its_sender_gave_the_file() -> None:
+    sources = MemorySources()
+    for name in ("0a1b2c3d-report.pdf.md", "0a1b2c3e-notes.old.md", "0a1b2c3f-minutes.docx.md", "deadbeef-x"):
+        await read(sources, f"/mnt/user-data/uploads/{name}", f"The words of {name}.")
+    titles = {page.first.title for page in await pages_read(sources, "thread-1", ["r1"])}
+    assert titles == {"report.pdf", "notes.old.md", "minutes.docx", "x"}
+
+
 async def test_what_is_no_file_of_a_person_or_was_not_read_is_none() -> None:
     sources = MemorySources()
     await read(sources, "/mnt/user-data/workspace/plan.txt", "Made up.")

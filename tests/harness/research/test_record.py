@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.context import ResearchRequest, RunContext, RunInput, Speaker
+from harness.context import InputFile, ResearchRequest, RunContext, RunInput, Speaker
 from harness.graph.state import RESEARCH, merge_research
 from harness.research.config import Style
 from harness.research.plan import read_plan
-from harness.research.record import Finding, Phase, Research, begun, belongs, research_of
+from harness.research.record import MOST_FILES, Finding, Phase, Research, begun, belongs, research_of
 
 PLAN = read_plan('{"title": "T", "steps": [{"title": "a"}, {"title": "b"}]}', most=6)
 
@@ -153,3 +154,20 @@ def test_the_reducer_is_associative() -> None:
             continue  # what was replaced never comes again
         left = merge_research(merge_research(one, two), three)
         assert left == merge_research(one, merge_research(two, three))
+
+
+def test_files_and_collections_of_all_that_is_said_are_kept_once() -> None:
+    def sent(name: str) -> InputFile:
+        return InputFile(path=Path(f"/data/{name}"), name=name, mime_type="text/plain", size=1)
+
+    earlier = tuple(sent(f"{number}.txt") for number in range(MOST_FILES + 5))
+    request = ResearchRequest(files=(sent("own.txt"), *earlier))
+    asked = after({}, said("What?", research=request, files=(sent("own.txt"),), collections=("handbook",)))
+    assert [file.name for file in asked.files[:2]] == ["own.txt", "0.txt"]
+    assert len(asked.files) == MOST_FILES
+    waiting = values(Phase.REVIEW, files=asked.files[:2], collections=("handbook",))
+    changed = after(waiting, said("that too", files=(sent("new.txt"),), collections=("rules", "handbook")))
+    assert [file.name for file in changed.files] == ["own.txt", "0.txt", "new.txt"]
+    assert changed.collections == ("handbook", "rules")
+    unread = begun({}, context(), said("What?", research=request), Style.ACADEMIC, reads_files=False)
+    assert unread[RESEARCH]["files"] == [], "without a sandbox nobody can read them"
