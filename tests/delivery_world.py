@@ -57,8 +57,8 @@ class WatchedStore(Store):
     at_work = 0
     tripwire = Tripwire()
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(self, *arguments: Any, **further: Any) -> None:
+        super().__init__(*arguments, **further)
         self.writing = asyncio.Event()
         """Set by the first write."""
 
