@@ -149,7 +149,7 @@ class Knowledge:
         what waits takes no memory. Raises Unreadable; then nothing is changed."""
         began = self._clock.now()
         async with self._readers.slot(addition.owner):
-            await self._check_name(addition)
+            addition = await self._named(addition)
             await self._check_room(addition)
             try:
                 body = await asyncio.to_thread(content)
@@ -164,7 +164,7 @@ class Knowledge:
         """Add what is at an address. Raises as add_file."""
         began = self._clock.now()
         async with self._readers.slot(addition.owner):
-            await self._check_name(addition)
+            addition = await self._named(addition)
             await self._check_room(addition)
             read = await self._reading.page(addition.place, addition.owner or addition.place)
             return await self._write(addition, read, _size(read), began)
@@ -200,14 +200,18 @@ class Knowledge:
         if known is None and count >= self.settings.max_documents:
             raise LimitReached("documents", self.settings.max_documents)
 
-    async def _check_name(self, addition: Addition) -> None:
-        """Raises Unreadable for a new collection whose name could be taken for that of another one."""
+    async def _named(self, addition: Addition) -> Addition:
+        """The addition, its collection spelt as it is already. Raises Unreadable for a new collection whose name could
+        be taken for that of another one."""
         there = await self._store.read(lambda tx: knowledge.collections(tx, (EVERYBODYS, addition.owner)))
-        names = [*there, *self.settings.names]
-        if addition.collection.casefold() not in map(str.casefold, names):
-            for name in names:
-                if skeleton(name) == skeleton(addition.collection):
-                    raise Unreadable("alike", name)
+        names = [*self.settings.names, *there]
+        for name in names:
+            if name.casefold() == addition.collection.casefold():
+                return replace(addition, collection=name)
+        for name in names:
+            if skeleton(name) == skeleton(addition.collection):
+                raise Unreadable("alike", name)
+        return addition
 
     async def _known(self, addition: Addition) -> DocumentRow | None:
         return await self._store.read(

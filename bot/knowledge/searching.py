@@ -211,7 +211,9 @@ def _used_up(failure: KnowledgeFailed) -> str:
 
 def named(asked: Sequence[str], names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Which of the names are meant, whatever their case, and which that were asked for there are not."""
-    known = {name.casefold(): name for name in names}
+    known: dict[str, list[str]] = {}
+    for name in names:
+        known.setdefault(name.casefold(), []).append(name)
     folded = [each.strip() for each in asked if each.strip()]
-    meant = [known[each.casefold()] for each in folded if each.casefold() in known]
+    meant = [name for each in folded for name in known.get(each.casefold(), ())]
     return meant, tuple(each for each in folded if each.casefold() not in known)

@@ -32,6 +32,7 @@ _COLLECTION = re.compile(r"(?<![\w@./])@([^\W_][\w-]{0,63}+)(?![.@]\w)")
 _ENDINGS = "pdf|docx?|xlsx?|pptx?|od[tsp]|rtf|epub|csv|tsv|txt|md|png|jpe?g"
 _FILE = re.compile(rf"(?<![\w/.@:-])([\w-][\w.-]{{0,100}}?\.(?:{_ENDINGS}))(?![A-Za-z0-9_/])", re.IGNORECASE)
 LONGEST_TITLE = 120
+_NO_ADDRESS = str.maketrans(dict.fromkeys("./:?@。．/：“”", " "))
 """Characters of a report's title in what is said of it."""
 
 
@@ -128,9 +129,12 @@ def tried_again(ended: RunRow, known: ResearchView | None) -> RunRow | None:
 
 
 def said_of_offer(title: str, path: str) -> str:
-    """A report, as a person would name it to the agent."""
-    named = " ".join(title.replace("“", "").replace("”", "").split())[:LONGEST_TITLE]
-    return f"“{named}” ({path})" if path else f"“{named}”"
+    """A report, as a person would name it to the agent: by its file, where there is one. Its title was written by a
+    model that has read what strangers wrote, and becomes a person's words here: no address is left in it."""
+    if path:
+        return path
+    named = " ".join(title.translate(_NO_ADDRESS).split())[:LONGEST_TITLE]
+    return f"“{named}”"
 
 
 def choice(text: str) -> str:

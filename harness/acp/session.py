@@ -262,8 +262,10 @@ class Session:
         keeps = self.goes_on and can is not None and bool(can.load_session)
         known = await pipe.last_session(self.name) if keeps else ""
         if known:
+            await pipe.keep_session(self.name, "")  # one that cannot be loaded must not stop the next call as well
             with contextlib.suppress(RequestError):  # it is gone: the agent's files were deleted, or it is another one
                 await connection.load_session(folder, known, [])
+                await pipe.keep_session(self.name, known)
                 return known
         session_id = str((await connection.new_session(folder)).session_id)
         if keeps and _SESSION_ID.fullmatch(session_id):

@@ -142,6 +142,13 @@ async def test_a_second_call_goes_on_in_the_session_of_the_first(gateway: World,
     assert "1 time(s), first: times." in answer, "one that is gone is begun anew"
 
 
+async def test_a_session_that_kills_its_agent_is_tried_once(gateway: World, person: Person) -> None:
+    for number, expected in enumerate(("It says that it is done.", "exit code 4", "It says that it is done.")):
+        await gateway.telegram.user_says(orders("say poison").replace("back", f"at {number}"), user=person)
+        await gateway.telegram.wait_for_text(person, f"I am at {number}.")
+        assert expected in await told(gateway)
+
+
 async def test_what_is_allowed_for_good_is_not_asked_again_in_the_thread(gateway: World, person: Person) -> None:
     for number in (1, 2):
         await gateway.telegram.user_says(orders("ask always mow").replace("back", f"at {number}"), user=person)

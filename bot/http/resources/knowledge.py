@@ -3,17 +3,20 @@ Those of groups belong to their chats."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from contextlib import closing
+import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.control.actions import Action
 from bot.http.errors import HttpProblem
 from bot.http.resources.sight import Sight, log_act, unknown
 from bot.http.talk import too_much
-from bot.knowledge.keeper import FILE, MAIN, MEGABYTE, Addition, LimitReached
+from bot.knowledge.keeper import ARRIVING, FILE, MAIN, MEGABYTE, Addition, LimitReached
 from bot.knowledge.reading import Unreadable
 from bot.knowledge.searching import FOLDER, PAGE
 from bot.store.identity import harmless_name
@@ -24,7 +27,7 @@ from harness.knowledge.config import LONGEST_NAME
 from harness.knowledge.port import Asker, KnowledgeFailed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Coroutine, Sequence
+    from collections.abc import AsyncIterable, Iterator, Sequence
 
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
@@ -190,15 +193,29 @@ class Collections:
     ) -> Document:
         """Read a file, in the place of one of the same name in the collection. chunks: its content."""
         addition = self._addition(caller, FILE, harmless_name(name, "file"), collection, everybody=everybody)
-        allowance, body = self._parts.uploads.sending(caller.person), bytearray()
-        async for chunk in chunks:
-            if (over := allowance.exceeded(len(body) + len(chunk), len(chunk))) is not None:
-                raise too_much(over, allowance.limit(over))
-            if len(body) + len(chunk) > self._knowledge.settings.max_file_mb * MEGABYTE:
-                raise _unreadable(Unreadable("too_large", f"{self._knowledge.settings.max_file_mb:g}"), language)
-            allowance.take(len(chunk))
-            body += chunk
-        return await self._read(caller, addition, self._knowledge.add_file(addition, lambda: bytes(body)), language)
+        place = self._parts.settings().data_dir
+        with (
+            self._admitted(caller, addition, language),
+            tempfile.TemporaryDirectory(prefix=ARRIVING, dir=place) as folder,
+        ):
+            file = Path(folder) / "file"  # on the disk: what waits for its turn takes no memory
+            await self._receive(caller, chunks, file)
+            row = await self._knowledge.add_file(addition, file.read_bytes)
+        return await self._added(caller, row, language)
+
+    async def _receive(self, caller: Caller, chunks: AsyncIterable[bytes], file: Path) -> None:
+        """Keep what a caller sends. Raises Unreadable, HttpProblem."""
+        allowance, count = self._parts.uploads.sending(caller.person), 0
+        most = self._knowledge.settings.max_file_mb
+        with file.open("wb", buffering=0) as kept:
+            async for chunk in chunks:
+                count += len(chunk)
+                if (over := allowance.exceeded(count, len(chunk))) is not None:
+                    raise too_much(over, allowance.limit(over))
+                if count > most * MEGABYTE:
+                    raise Unreadable("too_large", f"{most:g}")
+                allowance.take(len(chunk))
+                await asyncio.to_thread(kept.write, chunk)
 
     async def add_page(
         self, caller: Caller, address: str, *, collection: str = "", everybody: bool = False, language: str = "en"
@@ -208,7 +225,9 @@ class Collections:
         if not address.lower().startswith(("http://", "https://")) or len(address.split()) != 1:
             raise HttpProblem(422, "invalid", "an address begins with https:// or http:// and has no blanks")
         addition = self._addition(caller, PAGE, address, collection, everybody=everybody)
-        return await self._read(caller, addition, self._knowledge.add_page(addition), language)
+        with self._admitted(caller, addition, language):
+            row = await self._knowledge.add_page(addition)
+        return await self._added(caller, row, language)
 
     def _addition(self, caller: Caller, kind: str, place: str, collection: str, *, everybody: bool) -> Addition:
         self._require_enabled()
@@ -224,16 +243,16 @@ class Collections:
         owner, added_by = (EVERYBODYS, "") if everybody else (caller.person, caller.person)
         return Addition(owner=owner, collection=collection, kind=kind, place=place, added_by=added_by)
 
-    async def _read(
-        self, caller: Caller, addition: Addition, reading: Coroutine[Any, Any, DocumentRow], language: str
-    ) -> Document:
-        """Wait for a document, among as many as may wait at once."""
-        with closing(reading):
-            try:
-                with self._knowledge.admitted(addition.owner, caller.person, 1):
-                    row = await reading
-            except Unreadable as problem:
-                raise _unreadable(problem, language) from None
+    @contextmanager
+    def _admitted(self, caller: Caller, addition: Addition, language: str) -> Iterator[None]:
+        """Count the addition as waiting, and tell the caller why it could not be read."""
+        try:
+            with self._knowledge.admitted(addition.owner, caller.person, 1):
+                yield
+        except Unreadable as problem:
+            raise _unreadable(problem, language) from None
+
+    async def _added(self, caller: Caller, row: DocumentRow, language: str) -> Document:
         log_act(caller, Action.KNOWLEDGE_ADD, of=row.owner, what=row.collection)
         (told,) = await self._told([row], caller, language)
         return told

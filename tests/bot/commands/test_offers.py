@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.runs.research import said_of_offer
 from bot.settings.busy_policies import Busy
 from bot.skills.service import SkillService
 from bot.store import runs
@@ -15,6 +16,7 @@ from bot.texts.en import EN
 from channels.message import Attachment
 from harness.events import FailureKind, Finished, Outcome, Report
 from harness.skills.library import SkillLibrary
+from harness.web.known import keys_in
 from tests.bot.conversations.test_policies import acting, bubble, press
 from tests.bot.core import ANN, BOB, EVE, RULES, core
 from tests.harness.skills.writing import put_skill
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 PATH = "/mnt/user-data/outputs/lamps.md"
 PODCAST, SLIDES = EN.offers["podcast-script"], EN.offers["ppt-generation"]
-SAID = EN.offer_says["podcast-script"].removeprefix("/podcast-script ").format(report=f"“Lamps” ({PATH})")
+SAID = EN.offer_says["podcast-script"].removeprefix("/podcast-script ").format(report=PATH)
 
 
 @pytest.fixture
@@ -56,6 +58,12 @@ async def newest(c: Core, conversation: str = f"memory:{ANN}") -> RunRow:
     run: RunRow
     (run,) = await c.store.read(lambda tx: runs.recent(tx, conversation, 1))
     return run
+
+
+def test_no_address_of_a_title_becomes_a_persons_words() -> None:
+    said = said_of_offer("Costs evil.example/c?d=the-words, https://evil.example", "")
+    assert keys_in(said, bare=True) == set()
+    assert "Costs evil example" in said
 
 
 async def test_each_begins_a_run_of_its_skill_and_no_second_one(tmp_path: Path, skills: SkillService) -> None:

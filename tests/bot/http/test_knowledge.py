@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from bot.files.uploads import UploadLimits
+from bot.knowledge.keeper import ARRIVING
 from bot.settings.model import Settings
 from harness.knowledge.config import FolderSettings, KnowledgeSettings
 from tests.bot.core import BOB
@@ -51,6 +53,18 @@ async def test_a_file_is_found_by_who_added_it_and_gone_when_removed(tmp_path: P
         assert (await ann.delete(f"/api/knowledge/{known}")).status_code == 404
         assert (await bob.delete(f"/api/knowledge/{known}")).json()["name"] == "handbook.md"
         assert await places(bob, "lunch") == []
+
+
+async def test_only_so_much_may_wait_at_once(tmp_path: Path) -> None:
+    few = {"knowledge": KnowledgeSettings(enabled=True, max_waiting=1)}
+    async with served(tmp_path, sections=few) as world:
+        bob = await world.browser(PERSON)
+        with world.served.knowledge.admitted(PERSON, PERSON, 1):
+            refused = await bob.put(f"{UPLOAD}next.md", content=HANDBOOK)
+            assert (refused.status_code, "too_many_waiting" in refused.text) == (429, True)
+            assert "at most 1" in refused.text
+        await put(bob, "next.md")
+        assert not [name for name in os.listdir(tmp_path) if name.startswith(ARRIVING)]
 
 
 async def test_what_is_found_in_the_chat_is_what_is_found_here(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bot.clock import SystemClock
 from bot.files.sandboxes import Sandboxes
 from bot.knowledge.keeper import FILE, MAIN, Addition, Knowledge, LimitReached
 from bot.knowledge.reading import Unreadable
-from bot.knowledge.searching import PAGE
+from bot.knowledge.searching import PAGE, named
 from bot.settings import Settings
 from bot.store import Store, conversations, forgetting, knowledge, usage
 from bot.store.forgetting import DeletionKind, DeletionRow
@@ -75,6 +75,16 @@ async def add(made: Knowledge, text: str, owner: str = GROUP, name: str = "note.
 async def found(made: Knowledge, query: str, owner: str = GROUP, *collections: str) -> list[str]:
     looked = await made.search(query, Asker(owner=owner, speaker=ANN), collections)
     return [hit.text for hit in looked.hits]
+
+
+async def test_a_collection_has_one_spelling(store: Store, tmp_path: Path) -> None:
+    """Else a group's "handbook" would hide the installation's "Handbook" from who asks for it."""
+    async with kept(store, tmp_path) as made:
+        await add(made, f"The {CANARY} is for everybody.", EVERYBODYS, collection="Handbook")
+        own = await add(made, f"The {CANARY} is the group's.", collection="handbook")
+        assert own.collection == "Handbook"
+        assert len(await found(made, CANARY, GROUP, "HANDBOOK")) == 2
+    assert named(["handbook"], ["Handbook", "handbook", "other"])[0] == ["Handbook", "handbook"]
 
 
 async def test_words_find_whose_they_are(store: Store, tmp_path: Path) -> None:

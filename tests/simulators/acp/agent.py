@@ -51,6 +51,8 @@ class OrderedAgent:
         if not self._kept(session_id).exists():
             raise RequestError.resource_not_found(session_id)
         for line in self._kept(session_id).read_text().splitlines():
+            if line == "say poison":
+                os._exit(4)
             await self._say(session_id, f"before: {line}")
         return LoadSessionResponse()
 
