@@ -36,7 +36,7 @@ class Aim(NamedTuple):
 
 LIMITS: dict[str, Aim] = {
     "files": Aim(642, 450),
-    "lines": Aim(115_950, 70_000),
+    "lines": Aim(115_970, 70_000),
     "longest file": Aim(500, 450),
     "modules at the root of bot": Aim(4, 8),
     "modules at the root of harness": Aim(7, 8),

@@ -310,6 +310,7 @@ class Wiring:
             sources=sources_in(settings.data_dir),
             research=research_parts(settings),
             knowledge=self.knowledge if settings.knowledge.enabled else None,
+            leads=store.lease_valid,
         )
 
     def _make_access(self, store: RetryingStore, responder: Responder) -> None:

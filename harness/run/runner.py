@@ -389,7 +389,7 @@ async def make_harness(parts: Parts, database: str, former: HarnessRunner | None
         if former is not None:
             checkpoints = former.checkpoints
         else:
-            checkpoints = await open_checkpoints(database)
+            checkpoints = await open_checkpoints(database, parts.leads)
             undo.push_async_callback(checkpoints.close)
         agents = Agents(parts, checkpoints.saver)
         undo.push_async_callback(agents.close)

@@ -127,13 +127,13 @@ def thread_config(thread_id: str, *, run_id: str | None = None, checkpoint_id: s
     return config
 
 
-async def open_checkpoints(database: str) -> Checkpoints:
+async def open_checkpoints(database: str, leads: Callable[[], bool] = lambda: True) -> Checkpoints:
     """Open a SQLite file (made with mode 0600) or a PostgreSQL URL, SQLAlchemy's spelling of the driver included.
 
-    Raises what the database driver raises.
+    leads: see RetryingPostgresSaver. Raises what the database driver raises.
     """
     if "://" in database:
-        opened = await _open_postgres(database.replace("+psycopg://", "://", 1))
+        opened = await _open_postgres(database.replace("+psycopg://", "://", 1), leads)
     else:
         opened = await _open_sqlite(Path(database))
     await _never_go_back_in_time(opened)
@@ -146,11 +146,11 @@ async def _open_sqlite(path: Path) -> Checkpoints:
     return Checkpoints(saver, ("writes", "checkpoints"), "", saver.run, saver.close, is_file=True)
 
 
-async def _open_postgres(url: str) -> Checkpoints:
+async def _open_postgres(url: str, leads: Callable[[], bool]) -> Checkpoints:
     # Here, not at the top: psycopg and its pool are loaded only where PostgreSQL is used.
     from harness.threads.postgres_saver import RetryingPostgresSaver
 
-    saver = await RetryingPostgresSaver.open(url)
+    saver = await RetryingPostgresSaver.open(url, leads)
     return Checkpoints(saver, ("checkpoint_writes", "checkpoints"), UNNAMED_BLOBS, saver.run, saver.close)
 
 

@@ -41,15 +41,19 @@ LASTING = (PoolClosed, ProgramLimitExceeded)
 
 
 class RetryingPostgresSaver(AsyncPostgresSaver):
-    """Make it with `open`. Every call is tried again until the server answers; all of them may be repeated safely."""
+    """Make it with `open`. Every call is tried again until the server answers; all of them may be repeated safely.
 
-    def __init__(self, pool: AsyncConnectionPool[Any]) -> None:
+    leads: whether the threads are this process's. Without that it writes nothing: another one goes on with them.
+    """
+
+    def __init__(self, pool: AsyncConnectionPool[Any], leads: Callable[[], bool]) -> None:
         super().__init__(pool)
         self._pool = pool
+        self._leads = leads
         self._outage = Outage(log.warning, "checkpoints cannot be reached", "checkpoints can be reached again")
 
     @classmethod
-    async def open(cls, url: str) -> RetryingPostgresSaver:
+    async def open(cls, url: str, leads: Callable[[], bool] = lambda: True) -> RetryingPostgresSaver:
         """Connect to a libpq URL and create the tables. Raises psycopg.Error."""
         pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
             url,
@@ -62,7 +66,7 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
         )
         try:
             await pool.open(wait=True)
-            saver = cls(pool)
+            saver = cls(pool, leads)
             await saver.setup()
         except BaseException:  # a stop in mid-start among them: no connection may stay behind
             await pool.close()
@@ -75,7 +79,7 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
 
     async def run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         """Execute one statement (? for parameters), committed; returns its rows."""
-        return await self._answered(partial(self._run, statement, parameters))
+        return await self._written(partial(self._run, statement, parameters))
 
     async def _run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         async with self._pool.connection() as connection:
@@ -108,20 +112,30 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await self._answered(partial(super().aput, config, checkpoint, metadata, new_versions))
+        return await self._written(partial(super().aput, config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        await self._answered(partial(super().aput_writes, config, writes, task_id, task_path))
+        await self._written(partial(super().aput_writes, config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
-        await self._answered(partial(super().adelete_thread, thread_id))
+        await self._written(partial(super().adelete_thread, thread_id))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         return await self._answered(partial(super().aget_delta_channel_history, config=config, channels=channels))
+
+    async def _written(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call once the server is there and this process leads."""
+
+        async def write() -> T:
+            if not self._leads():
+                raise OperationalError("this process does not lead")
+            return await call()
+
+        return await self._answered(write)
 
     async def _answered(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call once the server is there."""
