@@ -87,9 +87,12 @@ def called(channel: MemoryChannel, method: str) -> int:
     return sum(call.method == method for call in channel.calls)
 
 
-async def resumed(url: str, channel: MemoryChannel) -> None:
+async def resumed(url: str, channel: MemoryChannel, *recorded: outbox.Sent) -> None:
     """The next process leads, and answers: first with a draft, as a run that goes on does."""
-    async with delivering(await successor(url), channel) as delivery:
+    store = await successor(url)
+    if recorded:
+        await store.add(outbox.RECORD_SENT, recorded)
+    async with delivering(store, channel) as delivery:
         reply = await delivery.open("r1", dm(), None)
         if not reply.final:
             reply.show(OutboundMessage(text=TEXT))
@@ -99,9 +102,13 @@ async def resumed(url: str, channel: MemoryChannel) -> None:
             await delivery.drained()
 
 
+@pytest.mark.parametrize(
+    "recorded", [(), (outbox.Sent(reply_key="r1", part=0, message_id="m1", rev=0),)], ids=["unknown", "committed"]
+)
 async def test_a_draft_that_was_sent_when_the_database_was_cut_off_is_not_said_again_below(
-    postgres: PostgresServer,
+    postgres: PostgresServer, recorded: tuple[outbox.Sent, ...]
 ) -> None:
+    """committed: its record had been taken by the server, and only the answer to that was lost."""
     url, channel = postgres.database(), platform(UNADOPTED)
     async with leader(url, postgres, channel) as (delivery, relay):
         gate = channel.hold("send")
@@ -111,7 +118,7 @@ async def test_a_draft_that_was_sent_when_the_database_was_cut_off_is_not_said_a
         gate.set()
         await until(lambda: called(channel, "delete") == 1)
         assert channel.texts("1") == []
-        await resumed(url, channel)
+        await resumed(url, channel, *recorded)
         assert channel.texts("1") == [TEXT]
 
 
