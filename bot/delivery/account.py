@@ -128,7 +128,7 @@ class Account:
     def unfinished(self) -> bool:
         """A final, or the last draft before a planned stop, is left that could be shown now."""
         caps = self._caps
-        if self._scheduler is None or self.stopped or caps is None:
+        if self._scheduler is None or self.stopped or caps is None or not self._shared.lease_valid():
             return False
         return any(
             reply.final or (reply.suspended and reply.next_wish(caps, 0.0) is not None)

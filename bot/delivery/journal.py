@@ -125,6 +125,10 @@ class Journal:
         row = outbox.Sent(reply_key=reply.key, part=part, message_id=message_id, rev=rev)
         await self._insist(lambda: self._store.add(outbox.RECORD_SENT, [row]))
 
+    async def draft_sent(self, reply: Reply, part: int, message_id: str, rev: int) -> bool:
+        """As `sent`, of a draft that the next process could not find. False: see Store.recorded."""
+        return await self._store.recorded(self.sent(reply, part, message_id, rev))
+
     async def shown(self, reply: Reply, state: PartState, rev: int) -> None:
         """The part's message was changed and shows that revision."""
         row = outbox.Shown(reply_key=reply.key, part=state.index, rev=rev)

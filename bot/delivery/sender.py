@@ -30,7 +30,7 @@ from bot.delivery.reply import ADDITION_INTERVAL
 from bot.delivery.scheduler import Made
 from bot.texts.commands import written
 from channels.base import Probe
-from channels.errors import OutcomeUnknown
+from channels.errors import ChannelError, OutcomeUnknown
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
@@ -268,7 +268,8 @@ class Sender:
                 # The platform knew the key: what it gave back shows what it was first sent with.
                 await self._sent(reply, state, message_id, None, NOTHING_SHOWN)
             else:
-                await self._sent(reply, state, message_id, step.part, page)
+                lost = not (step.final or self._caps.idempotent_send or self._caps.findable_after_crash)
+                await self._sent(reply, state, message_id, step.part, page, unfindable=lost)
         return True
 
     async def _keep(self, reply: Reply) -> None:
@@ -371,8 +372,20 @@ class Sender:
             level, what = (logging.ERROR, "taken as shown") if state.assumed else (logging.WARNING, "sending again")
             log.log(level, "reply %s part %d may have been sent, %s: %s", reply.key, state.index, what, error)
 
-    async def _sent(self, reply: Reply, state: PartState, message_id: str, shown: Part | None, rev: int) -> None:
-        """A part is in the chat. Nothing else of this chat goes before that is recorded."""
+    async def _sent(
+        self,
+        reply: Reply,
+        state: PartState,
+        message_id: str,
+        shown: Part | None,
+        rev: int,
+        *,
+        unfindable: bool = False,
+    ) -> None:
+        """A part is in the chat. Nothing else of this chat goes before that is recorded.
+
+        unfindable: a process that does not know of it could not find it either.
+        """
         state.message_id, state.shown = message_id, shown
         reply.stands.set()
         if reply.view is not None and reply.view[1].message.text == reply.takes_a_while:
@@ -382,7 +395,22 @@ class Sender:
         state.settle()
         state.repeated = False
         reply.previewed = None
-        await self._journal.sent(reply, state.index, message_id, rev)
+        record = (reply, state.index, message_id, rev)
+        if unfindable and (await self._journal.draft_sent(*record) or await self._taken_back(reply, state, message_id)):
+            return
+        await self._journal.sent(*record)
+
+    async def _taken_back(self, reply: Reply, state: PartState, message_id: str) -> bool:
+        """The lead was lost before anybody could know of the message: the process that leads next would leave it, and
+        say all of it again below."""
+        try:
+            await self._channel.delete(reply.address, message_id)
+        except ChannelError as error:
+            log.warning("reply %s: a draft of which nobody knows stays in the chat: %s", reply.key, error)
+            return False
+        log.info("reply %s: a draft was taken back, as the lead was lost before it was recorded", reply.key)
+        state.message_id = state.shown = reply.called_at = None
+        return True
 
     async def show_typing(self, reply: Reply) -> Made:
         """Tell by the platform's own sign that an answer is being made, if that is due. Words do not wait for it."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from bot.store import inbox
+from bot.store.errors import StoreError
 from bot.store.rows import InboxRow, InboxState
 from channels.message import INBOUND_EVENT, Unparsed
 
@@ -89,7 +90,11 @@ class MessageBus:
         accepting = asyncio.create_task(self._accept(kept), name="bus:accept")
         self._accepting.add(accepting)
         accepting.add_done_callback(self._accepting.discard)
-        await asyncio.shield(accepting)
+        try:
+            await asyncio.shield(accepting)
+        except asyncio.CancelledError:
+            accepting.add_done_callback(_unheard)
+            raise
 
     async def originate(self, event: InboundEvent, unit: Callable[[Connection], bool]) -> None:
         """Commit an event of the gateway's own together with `unit`, which says whether it is to be at all.
@@ -144,6 +149,16 @@ class MessageBus:
     async def handled(self) -> None:
         """Wait until everything that was committed so far has been handed over and dealt with."""
         await self._waiting.join()
+
+
+def _unheard(accepting: asyncio.Task[None]) -> None:
+    """Whoever brought the events has gone: nothing was acknowledged, so they come again."""
+    if not accepting.cancelled() and (error := accepting.exception()) is not None:
+        log.warning("events were not stored, and nobody waits for them: %s", error, exc_info=_surprising(error))
+
+
+def _surprising(error: BaseException) -> BaseException | None:
+    return None if isinstance(error, StoreError) else error
 
 
 def parse(row: InboxRow) -> Inbound:

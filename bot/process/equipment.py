@@ -74,7 +74,8 @@ class Equipment:
     """The agent of a process, and what it has.
 
     tasks: in which memory works. steering: what is said to runs at work. due: told when a reminder was made.
-    has_servers: whether the agent of this process has the MCP servers of the settings.
+    has_servers: whether the agent of this process has the MCP servers of the settings. leads: whether it may write
+    threads now.
     """
 
     def __init__(
@@ -87,12 +88,14 @@ class Equipment:
         steering: Callable[[], Steering],
         due: Callable[[], None],
         has_servers: bool = True,
+        leads: Callable[[], bool] = lambda: True,
         outside: Outside = OUTSIDE,
     ) -> None:
         self._store = store
         self._redact = redact
         self._steering = steering
         self._has_servers = has_servers
+        self._leads = leads
         self.tracing: OtlpTracing | None = None
         self.models = ModelHealth(store.clock.monotonic)
         self.owners = ThreadOwners()
@@ -169,4 +172,5 @@ class Equipment:
             sources=sources_in(settings.data_dir),
             research=research_parts(settings),
             knowledge=self.knowledge if settings.knowledge.enabled else None,
+            leads=self._leads,
         )

@@ -208,6 +208,7 @@ class Wiring:
             steering=lambda: self.runs.active,
             due=lambda: self.timer.wake(),
             has_servers=not elsewhere,
+            leads=self._store.lease_valid,
             outside=outside,
         )
         has.spending.meter.elsewhere = elsewhere

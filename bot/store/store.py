@@ -7,7 +7,7 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -17,7 +17,7 @@ from bot.store.errors import Fenced, SessionsNotKept, StoreClosed, StoreUnavaila
 from bot.store.writer import UNIT, WriteQueue, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
 
     from sqlalchemy import Connection
     from sqlalchemy.engine import URL
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 FENCE_SECONDS = 2.0
 """Between two looks at whether another process took over, where nothing says so earlier."""
 SHORTEST_LOOK = 0.05
+UNDO_SECONDS = 1.0
+"""After the lead was certainly held: half of what a successor waits (leadership.REACTION_SECONDS)."""
 
 T = TypeVar("T")
 Row = TypeVar("Row")
@@ -65,6 +67,8 @@ class Store:
         self._under_way = 0
         self._lease_until = leased_at + writer.LEASE_SECONDS
         self._leads = check is None
+        self._led_at = leased_at
+        """When this process certainly led, last."""
         self._lead = lead
         self._keeping: list[asyncio.Task[None]] = []
         if lead is not None:
@@ -164,7 +168,13 @@ class Store:
         """Whether this process may act outside (send, run tools): nobody else can have taken over by now."""
         if self._writer.fenced:
             return False
-        return self._lead is None or (self.clock.monotonic() < self._lease_until and self._lead.held)
+        if self._lead is None:
+            return True
+        if not self._lead.held:
+            return False
+        now = self.clock.monotonic()
+        self._led_at = min(now, self._lease_until)
+        return now < self._lease_until
 
     async def lease_lost(self) -> None:
         """Returns when `lease_valid` is False: at once when the connection that holds PostgreSQL's lead is gone, when
@@ -178,6 +188,28 @@ class Store:
             finally:
                 for task in (waiting, *gone):
                     task.cancel()
+
+    async def recorded(self, recording: Coroutine[Any, Any, None]) -> bool:
+        """Wait for `recording`, which writes down what was done outside. False when the lead was lost before and there
+        is still time to undo that, as nobody else acts yet: it is given up then, and may have been written or not."""
+        if self._lead is None:
+            await recording
+            return True
+        working, losing = asyncio.ensure_future(recording), asyncio.ensure_future(self.lease_lost())
+        try:
+            await asyncio.wait({working, losing}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done() and self._may_undo():
+                return False
+            await working
+        finally:
+            working.cancel()
+            losing.cancel()
+            await asyncio.gather(working, losing, return_exceptions=True)
+        return True
+
+    def _may_undo(self) -> bool:
+        """Whether the successor, if there is one, still waits for this process to stop."""
+        return not self._writer.fenced and self.clock.monotonic() < self._led_at + UNDO_SECONDS
 
     @property
     def lead_lost_because(self) -> str:

@@ -70,7 +70,7 @@ class Parts:
     scheduling: None: nothing can be put off. skills: None: there are none, as without a sandbox. remembering: None:
     nothing is remembered. steering: what is said to runs at work; None: nothing. health: is told how calls of models
     went. tracing: None: nobody traces. sources: keep what runs have read of the web. research: None: no turn is one.
-    knowledge: None: there are no collections.
+    knowledge: None: there are no collections. leads: whether the threads are this process's to write.
     tools: further ones; once loaded (tools.py), all but those of the sandbox. outside: some of them bring what
     strangers wrote. gone: (address, for whom) -> why a page does not answer now; None where it was not asked.
     """
@@ -104,6 +104,7 @@ class Parts:
     sources: Sources = field(default_factory=MemorySources)
     research: ResearchParts | None = None
     knowledge: KnowledgeBase | None = None
+    leads: Callable[[], bool] = lambda: True
     tools: Sequence[BaseTool] = ()
     outside: bool = False
     gone: Callable[[str, str], Awaitable[str | None]] | None = None

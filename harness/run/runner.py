@@ -423,7 +423,7 @@ async def make_harness(
         if former is not None:
             checkpoints = former.checkpoints
         else:
-            checkpoints = await open_checkpoints(database, fence)
+            checkpoints = await open_checkpoints(database, fence, leads=parts.leads)
             undo.push_async_callback(checkpoints.close)
         agents = Agents(parts, checkpoints.saver)
         undo.push_async_callback(agents.close)

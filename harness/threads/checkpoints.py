@@ -113,13 +113,16 @@ class Checkpoints:
         return found | known
 
 
-async def open_checkpoints(database: str, fence: Fence | None = None) -> Checkpoints:
+async def open_checkpoints(
+    database: str, fence: Fence | None = None, *, leads: Callable[[], bool] = lambda: True
+) -> Checkpoints:
     """Open a SQLite file (made with mode 0600) or a PostgreSQL URL, SQLAlchemy's spelling of the driver included.
 
-    fence: who may write, where several processes do (PostgreSQL). Raises what the database driver raises.
+    fence, leads: see RetryingPostgresSaver, for where several processes write (PostgreSQL). Raises what the database
+    driver raises.
     """
     if "://" in database:
-        opened = await _open_postgres(database.replace("+psycopg://", "://", 1), fence)
+        opened = await _open_postgres(database.replace("+psycopg://", "://", 1), fence, leads)
     else:
         opened = await _open_sqlite(Path(database))
     await _never_go_back_in_time(opened)
@@ -132,11 +135,11 @@ async def _open_sqlite(path: Path) -> Checkpoints:
     return Checkpoints(saver, ("writes", "checkpoints"), "", saver.run, saver.close, is_file=True)
 
 
-async def _open_postgres(url: str, fence: Fence | None) -> Checkpoints:
+async def _open_postgres(url: str, fence: Fence | None, leads: Callable[[], bool]) -> Checkpoints:
     # Here, not at the top: psycopg and its pool are loaded only where PostgreSQL is used.
     from harness.threads.postgres_saver import RetryingPostgresSaver
 
-    saver = await RetryingPostgresSaver.open(url, _go_on_from, fence)
+    saver = await RetryingPostgresSaver.open(url, _go_on_from, fence, leads)
     return Checkpoints(saver, ("checkpoint_writes", "checkpoints"), UNNAMED_BLOBS, saver.run, saver.close)
 
 

@@ -71,17 +71,31 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
 
     saw: told the id of every checkpoint that is read: another process may have made it, whose clock is ahead.
     fence: asked in the transaction of every write, which raises Superseded where it says no. None: nobody else writes.
+    leads: whether the threads are this process's now. Without that it writes nothing: another one goes on with them.
     """
 
-    def __init__(self, pool: AsyncConnectionPool[Any], saw: Callable[[str], None], fence: Fence | None = None) -> None:
+    def __init__(
+        self,
+        pool: AsyncConnectionPool[Any],
+        saw: Callable[[str], None],
+        fence: Fence | None = None,
+        leads: Callable[[], bool] = lambda: True,
+    ) -> None:
         super().__init__(pool)
         self._pool = pool
         self._saw = saw
         self._fence = fence
+        self._leads = leads
         self._outage = Outage(log.warning, "checkpoints cannot be reached", "checkpoints can be reached again")
 
     @classmethod
-    async def open(cls, url: str, saw: Callable[[str], None], fence: Fence | None = None) -> RetryingPostgresSaver:
+    async def open(
+        cls,
+        url: str,
+        saw: Callable[[str], None],
+        fence: Fence | None = None,
+        leads: Callable[[], bool] = lambda: True,
+    ) -> RetryingPostgresSaver:
         """Connect to a libpq URL and create the tables. Raises psycopg.Error."""
         pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
             url,
@@ -95,7 +109,7 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
         )
         try:
             await pool.open(wait=True)
-            saver = cls(pool, saw, fence)
+            saver = cls(pool, saw, fence, leads)
             await saver.setup()
         except BaseException:  # a stop in mid-start among them: no connection may stay behind
             await pool.close()
@@ -108,7 +122,7 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
 
     async def run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         """Execute one statement (? for parameters), committed; returns its rows."""
-        return await self._answered(partial(self._run, statement, parameters))
+        return await self._written(partial(self._run, statement, parameters))
 
     async def _run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         async with self._pool.connection() as connection:
@@ -157,20 +171,30 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await self._answered(partial(super().aput, config, checkpoint, metadata, new_versions))
+        return await self._written(partial(super().aput, config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        await self._answered(partial(super().aput_writes, config, writes, task_id, task_path))
+        await self._written(partial(super().aput_writes, config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
-        await self._answered(partial(super().adelete_thread, thread_id))
+        await self._written(partial(super().adelete_thread, thread_id))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         return await self._answered(partial(super().aget_delta_channel_history, config=config, channels=channels))
+
+    async def _written(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call once the server is there and this process leads."""
+
+        async def write() -> T:
+            if not self._leads():
+                raise OperationalError("this process does not lead")
+            return await call()
+
+        return await self._answered(write)
 
     async def _answered(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call once the server is there."""

@@ -327,6 +327,15 @@ async def test_without_the_lease_nothing_is_sent(tmp_path: Path) -> None:
         assert "Hello" in w.texts
 
 
+async def test_a_process_without_the_lease_ends_without_waiting_for_what_it_may_not_send(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        w.leased = False
+        await w.say("Hello")
+        began = w.clock.monotonic()
+        await w.clock.until(w.delivery.close(8))
+        assert (w.clock.monotonic() - began, w.texts) == (0, [])
+
+
 async def test_a_lease_lost_during_the_intent_stops_the_send(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
         reply = await w.delivery.open("r1", dm(), None)

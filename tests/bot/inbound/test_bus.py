@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,25 @@ async def test_a_caller_that_gives_up_waiting_loses_nothing(store: FlakyStore) -
         await publishing
     await bus.publish([message("a", text="slow commit")])
     assert texts(await take(bus, 1)) == ["slow commit"]
+
+
+async def test_what_fails_after_its_caller_has_gone_is_logged_in_a_line(
+    store: FlakyStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    bus = new_bus(store)
+    store.down = True
+    publishing = asyncio.create_task(bus.publish([message("a", text="nobody waits")]))
+    await asyncio.sleep(0)
+    publishing.cancel()
+    await asyncio.wait({publishing})
+    await asyncio.sleep(0)
+    gc.collect()  # asyncio tells of an error that nobody has seen when its task is collected
+    assert [record.getMessage() for record in caplog.records] == [
+        "events were not stored, and nobody waits for them: the disk is full"
+    ]
+    store.down = False
+    await bus.publish([message("a", text="once more")])
+    assert texts(await take(bus, 1)) == ["once more"]
 
 
 async def test_replay_hands_over_what_nobody_decided_in_its_order(store: FlakyStore) -> None:

@@ -14,6 +14,7 @@ from bot.clock import SystemClock
 from bot.store import Store, leadership, sql, writer
 from bot.store.errors import Fenced, SessionsNotKept, StoreBusy
 from bot.store.leadership import Lead
+from bot.store.store import UNDO_SECONDS
 from tests.simulators.pgbouncer import pgbouncer
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ def hold_up_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def hold_up_for(seconds: float) -> None:
+    """As a machine does that is paused."""
+    deadline = time.monotonic() + seconds
+    hold_up_until(lambda: time.monotonic() > deadline)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -116,6 +123,30 @@ async def test_the_socket_tells_the_end_of_the_lead_before_any_task_does(postgre
     async with asyncio.timeout(0.5):
         await store.lease_lost()
     await store.close()
+
+
+async def test_what_was_done_outside_may_be_undone_only_as_long_as_nobody_else_acts(postgres: PostgresServer) -> None:
+    url = postgres.database()
+    store = await Store.open(url, clock=SystemClock())
+    assert await store.recorded(asyncio.sleep(0)), "it leads and has written it down"
+    end(postgres, backends(postgres, url, leadership.LEADER))
+    async with asyncio.timeout(UNDO_SECONDS):
+        assert not await store.recorded(asyncio.sleep(30))
+    hold_up_for(UNDO_SECONDS)
+    assert await store.recorded(asyncio.sleep(0.1)), "the next one may have begun: it is written down, or never"
+    await store.close()
+
+
+async def test_who_is_fenced_undoes_nothing(postgres: PostgresServer) -> None:
+    url = postgres.database()
+    first = await Store.open(url, clock=SystemClock())
+    await first.write(lambda tx: tx.execute(text("UPDATE instance SET epoch = epoch + 1")))
+    assert first.lease_valid()
+    with pytest.raises(Fenced):
+        await first.recorded(first.write(lambda tx: None))
+    with pytest.raises(Fenced):
+        await first.recorded(first.write(lambda tx: None))
+    await first.close()
 
 
 async def test_a_lead_that_nobody_else_wanted_is_had_again(postgres: PostgresServer) -> None:

@@ -16,12 +16,14 @@ import ormsgpack
 import psycopg.conninfo
 import psycopg_pool
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.serde import jsonplus
 
 from bot.store.sql import POSTGRES_OPTIONS, libpq_url
 from harness.context import HistoryEntry, Removal
 from harness.errors import UnfitChange
+from harness.graph.state import thread_config
 from harness.threads.checkpoints import open_checkpoints
 from harness.threads.postgres_saver import RetryingPostgresSaver
 from tests.harness.support import Bench, Script, collect, context, said
@@ -241,6 +243,37 @@ async def test_a_server_that_restarts_in_mid_turn_costs_no_run(
         assert [type(event).__name__ for event in events][-1] == "Finished"
         assert [e.text for e in await harness.history("thread-1")] == ["one", "answer 1", "two", "answer 2"]
     log.removeHandler(handler)
+
+
+@pytest.mark.postgres
+async def test_who_does_not_lead_reads_a_thread_and_leaves_it_as_it_is(postgres: PostgresServer) -> None:
+    url = libpq_url(postgres.database())
+    leads = True
+    saver = await RetryingPostgresSaver.open(url, lambda _: None, leads=lambda: leads)
+    config = thread_config("thread-1")
+    config["configurable"]["checkpoint_ns"] = ""
+    mine, late = empty_checkpoint(), empty_checkpoint()
+    written = await saver.aput(config, mine, {}, {})
+    leads = False
+    for write in (
+        saver.aput(written, late, {}, {}),
+        saver.aput_writes(written, [("messages", "late")], "task"),
+        saver.adelete_thread("thread-1"),
+        saver.run("DELETE FROM checkpoints", ()),
+    ):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(write, 0.3)
+    kept = await saver.aget_tuple(config)
+    assert kept is not None
+    assert (kept.checkpoint["id"], kept.pending_writes) == (mine["id"], [])
+    waiting = asyncio.create_task(saver.aput(written, late, {}, {}))
+    await asyncio.sleep(0.1)
+    leads = True
+    async with asyncio.timeout(10):
+        await waiting
+        assert (kept := await saver.aget_tuple(config)) is not None
+    assert kept.checkpoint["id"] == late["id"]
+    await saver.close()
 
 
 @pytest.mark.postgres
