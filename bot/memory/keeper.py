@@ -395,15 +395,26 @@ class MemoryKeeper:
                 await self.move(stored.owner, key, stored.agent)
 
     async def prune(self) -> int:
-        """Forget memories that nothing was written into for `keep_days`; returns how many."""
+        """Forget memories that nothing was written into for `keep_days`; returns how many. Nobody decided that: what
+        waits is still learnt, and the owner's other memories stay as they are."""
         if self.settings.keep_days is None:
             return 0
         before = self._clock.now() - timedelta(days=self.settings.keep_days)
         gone = 0
         for stored in await self._kept.owners():
             if stored.updated_at is not None and stored.updated_at < before:
-                await self.forget_all(stored.owner, stored.agent)
-                gone += 1
+                gone += await self._prune(stored.owner, stored.agent, before)
+        return gone
+
+    async def _prune(self, owner: str, agent: str, before: datetime) -> bool:
+        """Forget one memory unless somebody has just written into it; whether it is gone."""
+        async with self._lock(owner):
+            known = await self._kept.load(owner, agent)
+            if known.last_updated is not None and known.last_updated >= before:
+                return False
+            gone = await self._kept.replace(owner, known, Memory(), agent)
+        if gone:
+            log.info("the memory %s was forgotten, as nothing was written into it for long", hashed(owner, agent))
         return gone
 
     # Within the lock of an owner.
