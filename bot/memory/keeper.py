@@ -23,7 +23,7 @@ from harness.memory.injection import is_override
 from harness.memory.merge import TOOLS_CONFIDENCE, merged, remembered
 from harness.memory.model import LONGEST_FACT, SUMMARIES, Memory, Proposed, Summary, summaries, with_summaries
 from harness.memory.redaction import has_secret
-from harness.memory.store import FileMemoryStore, NotKept, Recalled
+from harness.memory.store import FileMemoryStore, MemoryUnavailable, NotKept, Recalled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from bot.store import Store
     from bot.store.memories import OwnerState
     from bot.store.retrying import RetryingStore
+    from bot.store.rows import RunRow
     from harness.context import RunContext
     from harness.memory.config import MemorySettings
     from harness.memory.model import Category, Changes, Fact
@@ -46,6 +47,8 @@ BY_HAND = 1.0
 """The confidence of what a person wrote into the memory themselves."""
 REMEMBERED = 4096
 """Owners of whom it is known without asking the store."""
+MOST_OVERTAKEN = 20
+"""Times in a row that other processes change a memory before one change of it is given up."""
 
 _WORD = re.compile(r"[\u3400-\u9fff]{2}|(?:(?![\u3400-\u9fff])[^\W_]){4,}")
 _COMMON = """
@@ -124,10 +127,12 @@ def _words(texts: Iterable[str]) -> set[str]:
 
 
 class OwnerStates:
-    """Changed within the lock of the owner."""
+    """Changed within the lock of the owner. alone: no other process decides anything, so that what was read once
+    holds."""
 
-    def __init__(self, store: RetryingStore | Store) -> None:
+    def __init__(self, store: RetryingStore | Store, *, alone: bool) -> None:
         self._store = store
+        self._alone = alone
         self._known: LRUCache[str, OwnerState] = LRUCache(REMEMBERED)
 
     async def of(self, owner: str) -> OwnerState:
@@ -162,7 +167,8 @@ class OwnerStates:
         self._known.clear()
 
     def _note(self, owner: str, state: OwnerState) -> None:
-        self._known[owner] = state
+        if self._alone:
+            self._known[owner] = state
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +183,8 @@ class Forgotten:
 class MemoryKeeper:
     """kept: where the memories are. memory_of: whose own memory the agent of that name has, see AgentChoices; "" in
     `agent` names the one that agents share. What an owner decides (on or off, what was forgotten) holds for all of
-    theirs. All methods raise MemoryUnavailable when that cannot be read or written."""
+    theirs. alone: no other process has a keeper of these memories; gateways and workers are not. All methods raise
+    MemoryUnavailable when that cannot be read or written."""
 
     def __init__(
         self,
@@ -185,6 +192,8 @@ class MemoryKeeper:
         store: RetryingStore | Store,
         settings: MemorySettings,
         memory_of: Callable[[str], str | None] = lambda agent: "",
+        *,
+        alone: bool = True,
     ) -> None:
         self._kept = kept
         self._store = store
@@ -192,7 +201,7 @@ class MemoryKeeper:
         self.settings = settings
         self._memory_of = memory_of
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._states = OwnerStates(store)
+        self._states = OwnerStates(store, alone=alone)
 
     # For the agent.
 
@@ -208,12 +217,8 @@ class MemoryKeeper:
         if not self.covers(is_group=ctx.is_group):
             raise NotKept("There is no memory here: its operator turned it off.")
         async with self._lock(ctx.owner):
-            state = await self.state(ctx.owner)
-            if state.off:
-                raise NotKept("The memory is turned off here. The person can turn it on with /memory on.")
             run = await self._store.read(lambda tx: runs.load(tx, ctx.run_id))
-            if run is not None and state.had_forgotten(run.created_at):
-                raise NotKept("The person has just had something forgotten, so nothing from before that is kept.")
+            await self._refuse_unwanted(ctx.owner, run)
             at = self._clock.now() if run is None else run.created_at  # the same when the call is made again
             proposed = Proposed(
                 content=content,
@@ -223,7 +228,23 @@ class MemoryKeeper:
                 source=ctx.run_id,
                 said_by=ctx.speaker.id if ctx.speaker.is_person else "",
             )
-            return await self._keep(ctx.owner, self._memory_of(ctx.agent) or "", proposed)
+            agent = self._memory_of(ctx.agent) or ""
+            fact = await self._keep(ctx.owner, agent, proposed)
+            try:
+                await self._refuse_unwanted(ctx.owner, run)
+            except NotKept:  # another process was told so meanwhile, and may have looked before the fact was there
+                if fact.source == ctx.run_id:
+                    await self._change(ctx.owner, agent, lambda memory: without_items(memory, [fact.id]), forgets=True)
+                raise
+        return fact
+
+    async def _refuse_unwanted(self, owner: str, run: RunRow | None) -> None:
+        """Raise NotKept where the person wants nothing of that run remembered."""
+        state = await self.state(owner)
+        if state.off:
+            raise NotKept("The memory is turned off here. The person can turn it on with /memory on.")
+        if run is not None and state.had_forgotten(run.created_at):
+            raise NotKept("The person has just had something forgotten, so nothing from before that is kept.")
 
     def covers(self, *, is_group: bool) -> bool:
         """Whether there is a memory in such a chat at all."""
@@ -254,8 +275,7 @@ class MemoryKeeper:
         """Forget everything in one memory of an owner, and what was said and is not learnt yet."""
         async with self._lock(owner):
             turns = await self._states.decide(owner, partial(memories.drop_turns_for, owner=owner), forgets=True)
-            known = await self._kept.load(owner, agent)
-            await self._kept.delete(owner, agent)
+            known = await self._change(owner, agent, lambda _: Memory(), forgets=True)
         facts = len(known.facts)
         log.info("the memory %s was forgotten: %d facts, %d turns", hashed(owner, agent), facts, turns)
         return Forgotten(facts, turns, summaries=summaries(known) != summaries(Memory()))
@@ -269,9 +289,8 @@ class MemoryKeeper:
         async with self._lock(group_owner):
             drop = partial(memories.drop_turns_of, owner=group_owner, speaker=person)
             turns = await self._states.decide(group_owner, drop)
-            known = await self._kept.load(group_owner, agent)
-            left = without_person(known, person)
-            await self._change(group_owner, agent, lambda _: left, forgets=True)
+            known = await self._change(group_owner, agent, lambda memory: without_person(memory, person), forgets=True)
+        left = without_person(known, person)
         facts = len(known.facts) - len(left.facts)
         return Forgotten(facts, turns, summaries=summaries(known) != summaries(left))
 
@@ -315,13 +334,18 @@ class MemoryKeeper:
     async def edit(self, owner: str, fact_id: str, text: str, person: str, agent: str = "") -> Fact | None:
         """Let a fact say something else; None when it is not there any more. Raises NotKept. What is being learnt of
         earlier turns does not change it back."""
+        facts: list[Fact | None] = []
+
+        def change(memory: Memory) -> Memory:
+            changed, fact = edited(memory, fact_id, text, person, self._clock.now())
+            facts.append(fact)
+            return changed
+
         async with self._lock(owner):
-            known = await self._kept.load(owner, agent)
-            changed, fact = edited(known, fact_id, text, person, self._clock.now())
-            if fact is not None:
-                await self._change(owner, agent, lambda _: changed)
+            await self._change(owner, agent, change)
+            if facts[-1] is not None:
                 await self._states.decide(owner)
-        return fact
+        return facts[-1]
 
     async def set_enabled(self, owner: str, enabled: bool) -> None:
         """Turn it on or off: off, nothing is written and nothing is told to the agent; what is remembered stays."""
@@ -371,15 +395,26 @@ class MemoryKeeper:
                 await self.move(stored.owner, key, stored.agent)
 
     async def prune(self) -> int:
-        """Forget memories that nothing was written into for `keep_days`; returns how many."""
+        """Forget memories that nothing was written into for `keep_days`; returns how many. Nobody decided that: what
+        waits is still learnt, and the owner's other memories stay as they are."""
         if self.settings.keep_days is None:
             return 0
         before = self._clock.now() - timedelta(days=self.settings.keep_days)
         gone = 0
         for stored in await self._kept.owners():
             if stored.updated_at is not None and stored.updated_at < before:
-                await self.forget_all(stored.owner, stored.agent)
-                gone += 1
+                gone += await self._prune(stored.owner, stored.agent, before)
+        return gone
+
+    async def _prune(self, owner: str, agent: str, before: datetime) -> bool:
+        """Forget one memory unless somebody has just written into it; whether it is gone."""
+        async with self._lock(owner):
+            known = await self._kept.load(owner, agent)
+            if known.last_updated is not None and known.last_updated >= before:
+                return False
+            gone = await self._kept.replace(owner, known, Memory(), agent)
+        if gone:
+            log.info("the memory %s was forgotten, as nothing was written into it for long", hashed(owner, agent))
         return gone
 
     # Within the lock of an owner.
@@ -396,22 +431,27 @@ class MemoryKeeper:
             return changed
 
         await self._change(owner, agent, change)
-        return kept[0]
+        return kept[-1]
 
     async def _change(
         self, owner: str, agent: str, change: Callable[[Memory], Memory], *, forgets: bool = False
-    ) -> None:
-        """Write what `change` makes of the memory, if it is another. forgets: the last good copy is not to hold what is
+    ) -> Memory:
+        """Write what `change` makes of the memory, if it is another; returns what it was made of. Where another process
+        was quicker `change` is asked again, of what that one wrote. forgets: the last good copy is not to hold what is
         gone either."""
-        known = await self._kept.load(owner, agent)
-        changed = change(known)
-        if changed.is_empty:
-            await self._kept.delete(owner, agent)
-        elif changed != known or forgets:
+        for _ in range(MOST_OVERTAKEN):
+            known = await self._kept.load(owner, agent)
+            changed = change(known)
+            if changed == known and not forgets:
+                return known
             changed = changed.model_copy(update={"last_updated": self._clock.now()})
-            await self._kept.save(owner, changed, agent)
-            if forgets:
-                await self._kept.save(owner, changed, agent)
+            if await self._kept.replace(owner, known, changed, agent):
+                if (
+                    forgets and not changed.is_empty
+                ):  # where this comes too late the last good copy is `changed` already
+                    await self._kept.replace(owner, changed, changed, agent)
+                return known
+        raise MemoryUnavailable("the memory cannot be changed: other processes change it all the time")
 
 
 def hashed(owner: str, agent: str = "") -> str:

@@ -90,7 +90,8 @@ class MemoryParts:
         self._settings = settings.memory
         self._store = store
         self._clock = clock
-        self.book = MemoryKeeper(kept, store, settings.memory, agents.memory_of)
+        alone = not settings.workers.enabled
+        self.book = MemoryKeeper(kept, store, settings.memory, agents.memory_of, alone=alone)
         self.tool = MemoryTool(self.book)
         self.service = MemoryService(
             self.book,

@@ -232,6 +232,9 @@ class Settings(BaseSettings):
         if self.workers.enabled and self.database.url is None:
             fault = _fault(("workers", "enabled"), "needs PostgreSQL; set database.url")
             raise ValidationError.from_exception_data("Settings", [fault], hide_input=True)
+        if self.workers.enabled and not self.memories_in_database:
+            fault = _fault(("memory", "storage"), "is for one process; workers need auto or database")
+            raise ValidationError.from_exception_data("Settings", [fault], hide_input=True)
         return self
 
     @model_validator(mode="after")

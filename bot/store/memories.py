@@ -275,6 +275,22 @@ class StoreMemories:
         body, now = memory.to_json(), self._clock.now()
         await _or_unavailable(self._store.write(lambda tx: _save(tx, owner, agent, body, now)))
 
+    async def replace(self, owner: str, known: Memory, memory: Memory, agent: str = "") -> bool:
+        """Put it in the place of `known`, or delete that for an empty one, as one unit; False where another is there,
+        which another process may have written."""
+        was, body, now = known.to_json(), "" if memory.is_empty else memory.to_json(), self._clock.now()
+
+        def unit(tx: Connection) -> bool:
+            found = _load(tx, owner, agent, lock=True)
+            if found is None:
+                return not body or (known.is_empty and _add(tx, owner, agent, body, now))
+            if found.body != was and _parsed(found.body) != known:
+                return found.body == body  # written already, where the answer of the database was lost
+            _overwrite(tx, owner, agent, body, found.body, now)
+            return True
+
+        return await _or_unavailable(self._store.write(unit))
+
     async def delete(self, owner: str, agent: str = "") -> bool:
         """Delete the owner's memory; returns whether there was one."""
         table, row = _row_of(owner, agent)
@@ -306,24 +322,37 @@ def _row_of(owner: str, agent: str) -> tuple[Table, ColumnElement[bool]]:
     return memories, memories.c.owner == owner
 
 
-def _load(tx: Connection, owner: str, agent: str) -> MemoryBody | None:
-    """What is stored of an owner."""
+def _load(tx: Connection, owner: str, agent: str, *, lock: bool = False) -> MemoryBody | None:
+    """What is stored of an owner. lock: no other process changes it before this transaction ends."""
     table, where = _row_of(owner, agent)
-    row = tx.execute(select(table.c.body, table.c.last_good).where(where)).first()
+    query = select(table.c.body, table.c.last_good).where(where)
+    row = tx.execute(query.with_for_update() if lock else query).first()
     return None if row is None else value_of(MemoryBody, row)
 
 
 def _save(tx: Connection, owner: str, agent: str, body: str, now: datetime) -> None:
     """Store it; what it replaces is the last good copy."""
-    known = _load(tx, owner, agent)
-    table, row = _row_of(owner, agent)
+    known = _load(tx, owner, agent, lock=True)
     if known is None:
-        key = {"owner": owner} | ({"agent": agent} if agent else {})
-        values = {"body": body, "last_good": None, "broken": None, "updated_at": now}
-        tx.execute(insert(tx, table), key | values)
-        return
-    values = {"body": body, "last_good": known.body, "updated_at": now}
-    tx.execute(update(table).where(row).values(values))
+        _add(tx, owner, agent, body, now)
+    else:
+        _overwrite(tx, owner, agent, body, known.body, now)
+
+
+def _add(tx: Connection, owner: str, agent: str, body: str, now: datetime) -> bool:
+    """Store the first one; False where another process was quicker."""
+    table, _ = _row_of(owner, agent)
+    key = {"owner": owner} | ({"agent": agent} if agent else {})
+    values = {"body": body, "last_good": None, "broken": None, "updated_at": now}
+    put = insert(tx, table).on_conflict_do_nothing().returning(table.c.owner)
+    return tx.execute(put, key | values).first() is not None
+
+
+def _overwrite(tx: Connection, owner: str, agent: str, body: str, last_good: str, now: datetime) -> None:
+    """Store it in the place of `last_good`; no body: delete that."""
+    table, row = _row_of(owner, agent)
+    values = {"body": body, "last_good": last_good, "updated_at": now}
+    tx.execute(update(table).where(row).values(values) if body else delete(table).where(row))
 
 
 def _set_aside(tx: Connection, owner: str, agent: str, broken: str, body: str) -> None:

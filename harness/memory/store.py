@@ -64,7 +64,7 @@ class StoredMemory:
 
 class MemoryStore(Protocol):
     """Keeps one memory per owner that agents share, and one for each agent that keeps its own. Its caller writes one
-    owner's memories one at a time. agent: whose own it is, "" for the shared one. All methods raise
+    owner's memories one at a time, or by `replace`. agent: whose own it is, "" for the shared one. All methods raise
     MemoryUnavailable."""
 
     async def load(self, owner: str, agent: str = "") -> Memory:
@@ -72,6 +72,10 @@ class MemoryStore(Protocol):
 
     async def save(self, owner: str, memory: Memory, agent: str = "") -> None:
         """Write it, all or nothing; what it replaces stays as the last good copy."""
+
+    async def replace(self, owner: str, known: Memory, memory: Memory, agent: str = "") -> bool:
+        """Write `memory` over `known`, or delete it where `memory` is empty. False, and nothing is changed, where
+        another is kept than `known`; files know of one process at a time only."""
 
     async def delete(self, owner: str, agent: str = "") -> bool:
         """Delete it, its last good copy and what was set aside. False where there was nothing."""
@@ -123,6 +127,9 @@ class FileMemoryStore:
     async def save(self, owner: str, memory: Memory, agent: str = "") -> None:
         await _told(self._save, owner, memory, agent)
 
+    async def replace(self, owner: str, known: Memory, memory: Memory, agent: str = "") -> bool:
+        return await _told(self._replace, owner, known, memory, agent)
+
     async def delete(self, owner: str, agent: str = "") -> bool:
         return await _told(self._delete, self.folder(owner, agent))
 
@@ -158,6 +165,16 @@ class FileMemoryStore:
         except ValueError as error:
             log.error("a memory could not be read and is set aside as %s: %s", _aside(folder), _what(error))
         _write(folder / FILE, memory.to_json())
+
+    def _replace(self, owner: str, known: Memory, memory: Memory, agent: str) -> bool:
+        folder = self.folder(owner, agent)
+        if self._load(folder) != known:
+            return False
+        if memory.is_empty:
+            self._delete(folder)
+        else:
+            self._save(owner, memory, agent)
+        return True
 
     def _delete(self, folder: Path) -> bool:
         if not folder.is_dir():

@@ -100,3 +100,19 @@ async def test_what_is_deleted_is_gone(kept: MemoryStore) -> None:
     assert await kept.load(ANN) == Memory()
     assert await kept.load(HOSTILE) == memory("likes figs")
     assert [stored.owner for stored in await kept.owners()] == [HOSTILE]
+
+
+@pytest.mark.parametrize("agent", ["", "support"])
+async def test_one_replaces_what_it_had_read_and_nothing_else(kept: MemoryStore, agent: str) -> None:
+    nothing, pears, figs = Memory(), memory("likes pears"), memory("likes figs")
+    assert not await kept.replace(ANN, pears, figs, agent)
+    assert await kept.owners() == []
+    assert await kept.replace(ANN, nothing, pears, agent)
+    assert not await kept.replace(ANN, nothing, figs, agent)
+    assert not await kept.replace(ANN, figs, memory("likes nuts"), agent)
+    assert await kept.load(ANN, agent) == pears
+    assert await kept.replace(ANN, pears, figs, agent)
+    assert not await kept.replace(ANN, pears, nothing, agent)
+    assert await kept.load(ANN, agent) == figs
+    assert await kept.replace(ANN, figs, nothing, agent)
+    assert await kept.owners() == []

@@ -219,6 +219,36 @@ async def test_what_nobody_touched_for_long_is_forgotten(world: World) -> None:
     assert await world.facts(BOB) == ["Bob likes figs"]
 
 
+async def test_a_memory_that_grew_old_does_not_take_along_what_waits_to_be_learnt(world: World) -> None:
+    await world.learn("Ann has a broken printer", agent=SUPPORT)
+    await world.clock.advance(40 * 86_400)
+    await world.learn("Ann likes pears")
+    turn = await world.queue("and figs")
+    row = replace(run_row(conversation=ANN, owner=ANN), created_at=world.clock.now())
+    await world.store.write(lambda tx: runs.open(tx, row))
+    before = await world.book.state(ANN)
+    world.settings = MemorySettings(keep_days=30)
+    assert await world.book.prune() == 1
+    assert (await world.facts(), await world.facts(agent=SUPPORT)) == (["Ann likes pears"], [])
+    assert await world.book.state(ANN) == before
+    assert [each.run_id for each in await world.waiting()] == [turn.run_id]
+    await world.book.remember(row.context, "c1", "Ann likes plums", "preference")
+
+
+async def test_a_memory_into_which_somebody_writes_just_then_does_not_grow_old(world: World) -> None:
+    await world.learn("Ann likes pears")
+    await world.clock.advance(40 * 86_400)
+    world.settings = MemorySettings(keep_days=30)
+    book = world.book
+    pruning, adding = book.prune(), book.add(ANN, "event:1", "I like figs", ANN)
+    async with book._lock(ANN):
+        tasks = [asyncio.create_task(adding), asyncio.create_task(pruning)]
+        await asyncio.sleep(0)
+    await asyncio.gather(*tasks)
+    assert tasks[1].result() == 0
+    assert await world.facts() == ["Ann likes pears", "I like figs"]
+
+
 # Memories that agents keep for themselves.
 
 SUPPORT = "support"

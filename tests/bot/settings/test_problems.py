@@ -72,6 +72,13 @@ def test_workers_need_a_server(tmp_path: Path) -> None:
     }
 
 
+def test_workers_find_memories_in_the_database(tmp_path: Path) -> None:
+    server = "workers: {enabled: true}\ndatabase: {url: postgresql://host/db}\n"
+    assert found(tmp_path, CHANNELS + server + "memory: {storage: file}\n") == {
+        "memory.storage": "4: is for one process; workers need auto or database"
+    }
+
+
 @table(
     ("line", "key", "message"),
     [

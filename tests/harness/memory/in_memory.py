@@ -33,6 +33,15 @@ class InMemoryStore:
         else:
             self.kept[owner] = memory
 
+    async def replace(self, owner: str, known: Memory, memory: Memory, agent: str = "") -> bool:
+        if await self.load(owner, agent) != known:
+            return False
+        if memory.is_empty:
+            await self.delete(owner, agent)
+        else:
+            await self.save(owner, memory, agent)
+        return True
+
     async def delete(self, owner: str, agent: str = "") -> bool:
         return (self.own.pop((owner, agent), None) if agent else self.kept.pop(owner, None)) is not None
 
