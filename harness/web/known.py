@@ -3,19 +3,18 @@ put together stands nowhere, and no words of the conversation get out with it. L
 
 from __future__ import annotations
 
-import json
 import logging
 import re
+import unicodedata
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 
 from harness.graph.calls import error_result, is_foreign
-from harness.graph.results import canonical
+from harness.graph.sent import READ_FILE, sent_path
 from harness.graph.signals import scope_of
-from sandbox.base import UPLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterator
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from harness.web.sources import Sources
 
 log = logging.getLogger(__name__)
-WEB_FETCH, READ = "web_fetch", "read_file"
+WEB_FETCH = "web_fetch"
 BRINGING = frozenset({WEB_FETCH, "web_search", "knowledge_search"})
 """Tools of Antler whose results hold what strangers wrote."""
 _NO_SIGNS = r"\s<>\"`\[\]{}|\\^，。；：、！？（）【】「」《》“”"
@@ -40,6 +39,8 @@ _ESCAPED = re.compile(r"\\([/_*~#&=+.-])")
 """As Markdown and JSON write signs in addresses too."""
 _STOPS = ".,;:!?'*_~"
 _PORTS = {"http": ":80", "https": ":443"}
+_UNSEEN = frozenset({"Cc", "Cf", "Mn", "Zl", "Zp", "Zs"})
+"""Categories of Unicode: control and format characters, marks upon others, blanks."""
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 UNKNOWN = (
     "This address was not fetched: it stands neither in the question nor in anything that was found or read here, and "
@@ -98,13 +99,51 @@ def _ends(address: str) -> Iterator[str]:
     yield address.rstrip(_STOPS)
 
 
-def _brings(request: ToolCallRequest) -> bool:
-    """Whether what a tool answers is not an agent's own: commands print, and files of the workspace hold, whatever an
-    agent has put together."""
+async def _brings(request: ToolCallRequest, answer: str) -> bool:
+    """Whether what a tool answers is not an agent's own: commands print, and files hold, whatever an agent has put
+    together, unless they are as a person sent them."""
     call = request.tool_call
-    if call["name"] == READ:
-        return canonical(str(call["args"].get("path", ""))).startswith(f"{UPLOADS}/")
+    if call["name"] == READ_FILE:
+        return bool(await sent_path(call, answer, scope_of(request.runtime)))
     return call["name"] in BRINGING or is_foreign(request.tool)
+
+
+def _without_echoes(keys: set[str], args: Any, *, rewritten: bool) -> set[str]:
+    """The addresses of a result that do not only repeat what its tool was called with. rewritten: it may have put
+    them together of several arguments, or spelled them in another way."""
+    values = list(_strings(args))
+    met = keys.difference(*map(keys_in, values))
+    if not rewritten:
+        return met
+    said = _squashed("".join(values))
+    return {key for key in met if not all(part in said for part in _parts(_squashed(key)))}
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """All that stands in a JSON value, as it was meant, not as JSON writes it; names behind what they name."""
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from _strings(each)
+        yield from map(str, value)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _strings(each)
+    else:
+        yield str(value)
+
+
+def _squashed(text: str) -> str:
+    """A text without what an echo may leave out or write differently: backslashes, blanks, signs that cannot be seen,
+    encodings, forms of letters."""
+    plain = unicodedata.normalize("NFKC", unquote(text)).casefold()
+    return "".join(sign for sign in plain if sign not in "\\ " and unicodedata.category(sign) not in _UNSEEN)
+
+
+def _parts(key: str) -> tuple[str, str, str]:
+    """Host, path and query of a key."""
+    front, _, query = key.partition("?")
+    host, _, path = front.partition("/")
+    return host, path, query
 
 
 async def remember(sources: Sources, thread_id: str, keys: Collection[str]) -> None:
@@ -130,10 +169,11 @@ class OnlyKnown(AgentMiddleware[Any, Any, Any]):
         if call["name"] == WEB_FETCH and not await self._is_known(thread_id, str(call["args"].get("url", ""))):
             return error_result(call, UNKNOWN)
         result = await handler(request)
-        if isinstance(result, ToolMessage) and _brings(request):
-            # What a tool only repeats of what it was called with is not met.
-            said = keys_in(json.dumps(call["args"], ensure_ascii=False))
-            await remember(self._sources, thread_id, keys_in(str(result.text)) - said)
+        if isinstance(result, ToolMessage) and await _brings(request, str(result.text)):
+            # Antler's own tools repeat nothing in another spelling, but their errors may.
+            rewritten = is_foreign(request.tool) or result.status == "error"
+            keys = _without_echoes(keys_in(str(result.text)), call["args"], rewritten=rewritten)
+            await remember(self._sources, thread_id, keys)
         return result
 
     async def _is_known(self, thread_id: str, address: str) -> bool:
