@@ -100,7 +100,8 @@ class InputFile:
     """A file that came with the message, already on disk under the thread's uploads.
 
     text_path: its text, converted, in the same folder; None where there is none. note: what else the model is to know
-    of it, such as why there is no text; a clause in English. voice: of a voice message, None of any other file.
+    of it, such as why there is no text; a clause in English. voice: of a voice message, None of any other file. sha256,
+    text_sha256: of the file and of its text as they came, since agents can change both; "" where that is not known.
     """
 
     path: Path
@@ -110,6 +111,8 @@ class InputFile:
     text_path: Path | None = None
     note: str = ""
     voice: Voice | None = None
+    sha256: str = ""
+    text_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,11 +21,13 @@ from harness.files.documents import (
     without_folders,
 )
 from harness.files.slots import FairSlots
+from harness.graph.sent import sha256_of
 from sandbox.base import UPLOADS, Problem, SandboxError
 
 if TYPE_CHECKING:
     from bot.files.sandboxes import Sandboxes
     from harness.context import InputFile
+    from sandbox.base import Sandbox
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +80,17 @@ class Converter:
             reason = await convert(
                 sandbox, f"{UPLOADS}/{file.path.name}", f"{UPLOADS}/{text.name}", seconds=self._seconds
             )
-        return _without_text(file, reason) if reason else replace(file, text_path=text)
+            if reason:
+                return _without_text(file, reason)
+            return replace(file, text_path=text, text_sha256=await _text_sha256(sandbox, file, text.name))
+
+
+async def _text_sha256(sandbox: Sandbox, file: InputFile, text: str) -> str:
+    """The hash of the text that was made of a document; "" where the document is not what came any more: a command of
+    the same thread may have changed it before it was converted."""
+    if not file.sha256 or await sha256_of(sandbox, f"{UPLOADS}/{file.path.name}") != file.sha256:
+        return ""
+    return await sha256_of(sandbox, f"{UPLOADS}/{text}")
 
 
 def _without_text(file: InputFile, reason: str) -> InputFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import os
 import secrets
@@ -204,7 +205,14 @@ class Uploads:
                 kept = True
                 mime_type = attachment.mime_type or "application/octet-stream"
                 voice = Voice() if attachment.kind == "voice" else None
-                return InputFile(path=sink.path, name=name, mime_type=mime_type, size=sink.size, voice=voice)
+                return InputFile(
+                    path=sink.path,
+                    name=name,
+                    mime_type=mime_type,
+                    size=sink.size,
+                    voice=voice,
+                    sha256=sink.sha256,
+                )
             except AttachmentFailed as error:
                 return self._refused(name, sink, error)
             except (ChannelError, OSError) as error:
@@ -243,6 +251,8 @@ class _FileSink:
         self.told: str | None = None
         self.allowance = allowance
         self._owner = owner
+        # Of what came, not of what the file has later: by then a command may have changed it.
+        self._hash = hashlib.sha256()
         self._folder: int | None = None
         self._fd: int | None = None
 
@@ -255,6 +265,11 @@ class _FileSink:
         if self._owner is not None:
             os.fchown(self._fd, self._owner.uid, self._owner.gid)
 
+    @property
+    def sha256(self) -> str:
+        """The hash of all that it was given."""
+        return self._hash.hexdigest()
+
     def check(self, size: int) -> None:
         """Raise AttachmentFailed when a file of that many bytes is too large."""
         self.exceeded = self.allowance.exceeded(size, size - self.size)
@@ -265,6 +280,7 @@ class _FileSink:
         self.check(self.size + len(chunk))
         self.size += len(chunk)
         self.allowance.take(len(chunk))
+        self._hash.update(chunk)
         if self._fd is not None:
             await _in_thread(_write_all, self._fd, chunk)
 
@@ -285,6 +301,7 @@ class _FileSink:
     def _give_back(self) -> None:
         self.allowance.take(-self.size)
         self.size = 0
+        self._hash = hashlib.sha256()
 
     def close(self, kept: bool) -> None:
         """Idempotent; without `kept` the file is removed."""

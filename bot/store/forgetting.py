@@ -155,7 +155,7 @@ def blank_context(context: RunContext) -> RunContext:
 def _blank_file(file: InputFile) -> InputFile:
     # Of a path that nobody can read back: two runs with the same file still show that.
     path = Path(hashlib.sha256(str(file.path).encode("utf-8", "surrogatepass")).hexdigest()[:32])
-    return replace(file, path=path, name="", text_path=None, note="", voice=None)
+    return replace(file, path=path, name="", text_path=None, note="", voice=None, sha256="", text_sha256="")
 
 
 def _nameless(sender: Sender) -> Sender:

@@ -51,7 +51,7 @@ class RunScope:
 
     delegated: of a subagent. depth: 0 for the lead agent, 1 for its subagents. skills: that it has. skill_limits: what
     those that its lead agent follows leave of the tools, by their names. collections: that knowledge_search searches
-    where the model names none, () for all."""
+    where the model names none, () for all. sent: path in the sandbox -> SHA-256, of files that people sent."""
 
     ctx: RunContext
     skills: SkillView
@@ -62,6 +62,7 @@ class RunScope:
     answering: Answering = field(default_factory=Answering)
     skill_limits: Mapping[str, frozenset[str]] = field(default_factory=dict)
     collections: tuple[str, ...] = ()
+    sent: Mapping[str, str] = field(default_factory=dict)
 
     def key(self, inner: str) -> str:
         """What is unique within this agent's thread, made unique within the run: subagents have keys of their own."""

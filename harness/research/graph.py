@@ -169,7 +169,7 @@ class _Nodes:
         research = _research(state)
         self._enter(research, runtime)
         task = prompts.background_task(research, self._settings.max_search_results)
-        done = await self._perform(Role.BACKGROUND, "background", task, runtime)
+        done = await self._perform(Role.BACKGROUND, "background", task, research, runtime)
         return research.write(background=done.text if done.state == "completed" else "")
 
     async def planner(self, state: State, runtime: Scope) -> Update:
@@ -198,7 +198,7 @@ class _Nodes:
 
     async def _plan(self, task: str, before: Sequence[Step], research: Research, runtime: Scope) -> Plan | None:
         """What the planner says, asked once more where it cannot be read."""
-        said = await self._asked(Role.PLANNER, "planner", task, runtime)
+        said = await self._asked(Role.PLANNER, "planner", task, research, runtime)
         for attempt in (1, 2):
             try:
                 return read_plan(said, most=self._settings.max_steps, before=before)
@@ -206,7 +206,7 @@ class _Nodes:
                 problem = str(error)
             if attempt == 1:
                 repair = prompts.REPAIR.format(problem=problem, answer=prompts.block("answer", said[:8000]))
-                said = await self._asked(Role.PLANNER, "planner", f"{task}\n\n{repair}", runtime)
+                said = await self._asked(Role.PLANNER, "planner", f"{task}\n\n{repair}", research, runtime)
         return None
 
     async def review(self, state: State, runtime: Scope) -> Update:
@@ -307,7 +307,7 @@ class _Nodes:
         if not self._team.can(role):
             return Done(state="failed", text="", detail=self._words(runtime)["no_tools"])
         task = prompts.step_task(research, step, self._team.model(role).context_window)
-        return await self._perform(role, step.title, task, runtime, research.collections)
+        return await self._perform(role, step.title, task, research, runtime, research.collections)
 
     def _show(self, research: Research, ended: set[str], runtime: Scope) -> None:
         """The plan as a checklist."""
@@ -326,7 +326,7 @@ class _Nodes:
         window = self._team.model(Role.REPORTER).context_window
         charts = await self._team.charts(research.runs)
         task = prompts.reporter_task(research, pages, self._settings.length, window, charts)
-        return research.write(report=await self._asked(Role.REPORTER, "reporter", task, runtime))
+        return research.write(report=await self._asked(Role.REPORTER, "reporter", task, research, runtime))
 
     async def deliver(self, state: State, runtime: Scope) -> Update:
         """Check the citations, hand over the file, sum up in the chat. Doing it again gives the same."""
@@ -410,16 +410,19 @@ class _Nodes:
         """What was read in this research, in the order by which the reporter is given numbers."""
         return await pages_read(self._sources, scope_of(runtime).ctx.thread_id, research.runs)
 
-    async def _perform(self, role: Role, about: str, prompt: str, runtime: Scope, named: tuple[str, ...] = ()) -> Done:
+    async def _perform(
+        self, role: Role, about: str, prompt: str, research: Research, runtime: Scope, named: tuple[str, ...] = ()
+    ) -> Done:
         """Have a task done. about: the title of a step, else the key of a description. named: collections."""
         description = self._words(runtime).get(f"doing_{about}", about)
         # A key of its own for each try: what an earlier one had begun is neither believed nor taken for this one's.
         task = Task(role=role, key=f"research-{secrets.token_hex(6)}", description=description, prompt=prompt)
-        return await self._team.perform(task, replace(scope_of(runtime), collections=named), runtime)
+        scope = replace(scope_of(runtime), collections=named, sent=research.sent)
+        return await self._team.perform(task, scope, runtime)
 
-    async def _asked(self, role: Role, about: str, prompt: str, runtime: Scope) -> str:
+    async def _asked(self, role: Role, about: str, prompt: str, research: Research, runtime: Scope) -> str:
         """What an agent says without which the research cannot go on. Raises ModelFailure."""
-        done = await self._perform(role, about, prompt, runtime)
+        done = await self._perform(role, about, prompt, research, runtime)
         if done.failure is not None:
             raise done.failure
         if done.state == "timed_out":
@@ -433,12 +436,12 @@ class _Nodes:
 
     async def _object(self, role: Role, about: str, task: str, research: Research, runtime: Scope) -> dict[str, Any]:
         """A JSON object of an agent's, asked once more where it gives none; {} where it gives none again."""
-        said = await self._asked(role, about, task, runtime)
+        said = await self._asked(role, about, task, research, runtime)
         try:
             return read_object(said)
         except Unreadable as error:
             repair = prompts.REPAIR.format(problem=error, answer=prompts.block("answer", said[:4000]))
-        said = await self._asked(role, about, f"{task}\n\n{repair}", runtime)
+        said = await self._asked(role, about, f"{task}\n\n{repair}", research, runtime)
         try:
             return read_object(said)
         except Unreadable:

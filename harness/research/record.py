@@ -84,7 +84,7 @@ class Cited(BaseModel):
 
 class SentFile(BaseModel):
     """A file that a person sent, as the sandbox has it. kind: its media type. text: path of its text, converted; "" for
-    none."""
+    none. sha256, text_sha256: of both as they came, "" where that is not known."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -93,6 +93,8 @@ class SentFile(BaseModel):
     size: int
     path: str
     text: str = ""
+    sha256: str = ""
+    text_sha256: str = ""
 
 
 class Past(BaseModel):
@@ -160,6 +162,12 @@ class Research(BaseModel):
         return "\n".join([self.question, *(answer for _, answer in self.clarified), *self.changes])
 
     @property
+    def sent(self) -> dict[str, str]:
+        """Path -> SHA-256 of what came, for the files that persons sent and their texts."""
+        hashes = {path: known for file in self.files for path, known in _hashes(file)}
+        return {path: known for path, known in hashes.items() if path and known}
+
+    @property
     def title(self) -> str:
         """What it is called by."""
         return self.plan.title if self.plan is not None else self.question
@@ -186,6 +194,10 @@ class Research(BaseModel):
             for step in self.steps
             if step.id in self.findings and self.findings[step.id].state not in ("completed", "open")
         ]
+
+
+def _hashes(file: SentFile) -> tuple[tuple[str, str], ...]:
+    return (file.path, file.sha256), (file.text, file.text_sha256)
 
 
 def research_of(values: Mapping[str, Any]) -> Research | None:
@@ -281,6 +293,8 @@ def _sent(known: Sequence[SentFile], files: Sequence[InputFile]) -> tuple[SentFi
             size=file.size,
             path=f"{UPLOADS}/{file.path.name}",
             text=f"{UPLOADS}/{file.text_path.name}" if file.text_path is not None else "",
+            sha256=file.sha256,
+            text_sha256=file.text_sha256,
         )
         for file in files
         if file.voice is None

@@ -12,13 +12,13 @@ from langchain_core.tools import BaseTool, tool
 
 from harness.graph.calls import IDEMPOTENT, RECORD, TASK, error_result
 from harness.graph.messages import is_users, users_text
-from harness.graph.results import Answer, Runtime, canonical, done, failed
+from harness.graph.results import Answer, Runtime, done, failed
+from harness.graph.sent import sent_path
 from harness.graph.signals import scope_of
 from harness.research.citations import key_findings
 from harness.research.record import research_of
 from harness.text.frames import outside
 from harness.web.sources import Source, hash_of, pages_read, texts_of
-from sandbox.base import UPLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.web.sources import ReadPage, Sources
 
 log = logging.getLogger(__name__)
-READ_FILE, FILE_TYPE = "read_file", "text/plain"
+FILE_TYPE = "text/plain"
 _UPLOADED = re.compile(r"(?:[0-9a-f]{8}-)?(.+?)(?:(?<=\.pdf|\.doc|\.xls|\.ppt)\.md|(?<=\.docx|\.xlsx|\.pptx)\.md)?")
 """A file's name as its sender had it: ours begins with signs of our own, and that of its text ends in .md."""
 AROUND = 400
@@ -208,7 +208,8 @@ def _hidden(state: Any) -> frozenset[str]:
 
 
 class CitedFiles(AgentMiddleware[Any, Any, Any]):
-    """Keeps what is read of a file that a person sent as a source of the run, under the file's path."""
+    """Keeps what is read of a file that a person sent, and that is as it came, as a source of the run, under the file's
+    path."""
 
     def __init__(self, sources: Sources, clock: Clock) -> None:
         super().__init__()
@@ -219,10 +220,10 @@ class CitedFiles(AgentMiddleware[Any, Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         result = await handler(request)
-        path = canonical(str(request.tool_call["args"].get("path", "")))
-        reads = request.tool_call["name"] == READ_FILE and path.startswith(f"{UPLOADS}/")
-        if reads and isinstance(result, ToolMessage) and result.status == "success":
-            await self._keep(path, str(result.text), scope_of(request.runtime))
+        if isinstance(result, ToolMessage) and result.status == "success":
+            text, scope = str(result.text), scope_of(request.runtime)
+            if path := await sent_path(request.tool_call, text, scope):
+                await self._keep(path, text, scope)
         return result
 
     async def _keep(self, path: str, text: str, scope: RunScope) -> None:

@@ -282,8 +282,8 @@ def _own_context() -> contextvars.Context:
 def _scope(parent: RunScope, work: Delegated, model: str) -> RunScope:
     sandbox = parent.sandbox.branch() if parent.sandbox is not None else None
     ctx, depth, limits = replace(parent.ctx, model=model), parent.depth + 1, parent.skill_limits
-    named = parent.collections
-    return RunScope(ctx, parent.skills, sandbox, work, depth, skill_limits=limits, collections=named)
+    named, sent = parent.collections, parent.sent
+    return RunScope(ctx, parent.skills, sandbox, work, depth, skill_limits=limits, collections=named, sent=sent)
 
 
 def _log(error: BaseException | None, run_id: str) -> None:

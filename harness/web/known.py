@@ -13,9 +13,8 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 
 from harness.graph.calls import error_result, is_foreign
-from harness.graph.results import canonical
+from harness.graph.sent import READ_FILE, sent_path
 from harness.graph.signals import scope_of
-from sandbox.base import UPLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterator
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from harness.web.sources import Sources
 
 log = logging.getLogger(__name__)
-WEB_FETCH, READ = "web_fetch", "read_file"
+WEB_FETCH = "web_fetch"
 BRINGING = frozenset({WEB_FETCH, "web_search", "knowledge_search"})
 """Tools of Antler whose results hold what strangers wrote."""
 _NO_SIGNS = r"\s<>\"`\[\]{}|\\^，。；：、！？（）【】「」《》“”"
@@ -100,12 +99,12 @@ def _ends(address: str) -> Iterator[str]:
     yield address.rstrip(_STOPS)
 
 
-def _brings(request: ToolCallRequest) -> bool:
-    """Whether what a tool answers is not an agent's own: commands print, and files of the workspace hold, whatever an
-    agent has put together."""
+async def _brings(request: ToolCallRequest, answer: str) -> bool:
+    """Whether what a tool answers is not an agent's own: commands print, and files hold, whatever an agent has put
+    together, unless they are as a person sent them."""
     call = request.tool_call
-    if call["name"] == READ:
-        return canonical(str(call["args"].get("path", ""))).startswith(f"{UPLOADS}/")
+    if call["name"] == READ_FILE:
+        return bool(await sent_path(call, answer, scope_of(request.runtime)))
     return call["name"] in BRINGING or is_foreign(request.tool)
 
 
@@ -170,7 +169,7 @@ class OnlyKnown(AgentMiddleware[Any, Any, Any]):
         if call["name"] == WEB_FETCH and not await self._is_known(thread_id, str(call["args"].get("url", ""))):
             return error_result(call, UNKNOWN)
         result = await handler(request)
-        if isinstance(result, ToolMessage) and _brings(request):
+        if isinstance(result, ToolMessage) and await _brings(request, str(result.text)):
             # Antler's own tools repeat nothing in another spelling, but their errors may.
             rewritten = is_foreign(request.tool) or result.status == "error"
             keys = _without_echoes(keys_in(str(result.text)), call["args"], rewritten=rewritten)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import shutil
 from contextlib import asynccontextmanager
@@ -60,7 +61,21 @@ async def document(folder: Path, of: Sandboxes, thread: str, name: str) -> tuple
         """The folders are there, and belong to who commands run as."""
     path = thread_folder(folder / "data", thread_id) / "uploads" / f"{name}.pdf"
     path.write_bytes(b"%PDF")
-    return thread_id, InputFile(path=path, name=path.name, mime_type="application/pdf", size=4)
+    sha256 = hashlib.sha256(b"%PDF").hexdigest()
+    return thread_id, InputFile(path=path, name=path.name, mime_type="application/pdf", size=4, sha256=sha256)
+
+
+@bubblewrap
+async def test_the_text_is_known_by_its_hash_unless_the_document_was_changed_before(tmp_path: Path) -> None:
+    async with sandboxes(tmp_path) as of:
+        convert = Converter(of, wanted=True)
+        thread_id, file = await document(tmp_path, of, "a", "good")
+        came = await convert(thread_id, file, ANN)
+        assert came.text_sha256 == hashlib.sha256(b"# The text\n").hexdigest()
+        async with of.borrow(thread_id) as sandbox:
+            await sandbox.write_file(f"/mnt/user-data/uploads/{file.path.name}", "Made up.")
+        changed = await convert(thread_id, file, ANN)
+        assert (changed.text_path, changed.text_sha256) == (came.text_path, "")
 
 
 @bubblewrap

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import stat
 import sys
@@ -90,6 +91,7 @@ async def test_a_file_arrives_whole_and_private(tmp_path: Path) -> None:
     assert isinstance(taken, InputFile)
     assert (taken.name, taken.size, taken.mime_type) == ("report.pdf", 4, "application/octet-stream")
     assert taken.path.read_bytes() == b"abcd"
+    assert taken.sha256 == hashlib.sha256(b"abcd").hexdigest()
     assert taken.path.parent == folder
     assert stat.S_IMODE(taken.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -217,6 +219,7 @@ async def test_a_broken_transfer_begins_anew_and_is_counted_anew(tmp_path: Path)
     taken = await fetched(wire, attachment(), tmp_path)
     assert isinstance(taken, InputFile)
     assert taken.size == taken.path.stat().st_size == 400_003
+    assert taken.sha256 == hashlib.sha256(taken.path.read_bytes()).hexdigest(), "of the last try alone"
     wire = Wire(b"x", b"y", errors=(Temporary("reset"),) * 3)
     assert await fetched(wire, attachment(), tmp_path) == Refused("a.bin", "failed")
     assert len(left(tmp_path)) == 1

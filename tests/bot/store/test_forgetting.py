@@ -56,7 +56,14 @@ async def turn(store: Store, thread_id: str, text: str = CANARY, **changes: Any)
     """A message, the run that answered it with all that belongs to one, and its reply."""
     (row,) = await store.add(ADD_EVENTS, [message(uuid4().hex, text=text)])
     assert row is not None
-    file = InputFile(path=Path(f"/data/{CANARY}.txt"), name=f"{CANARY}.txt", mime_type="text/plain", size=12)
+    file = InputFile(
+        path=Path(f"/data/{CANARY}.txt"),
+        name=f"{CANARY}.txt",
+        mime_type="text/plain",
+        size=12,
+        sha256=CANARY,
+        text_sha256=CANARY,
+    )
     given = RunInput(message_id=f"m{row.id}", text=text, quote=text, background=(f"Bob: {text}",), files=(file,))
     run = replace(run_row(row.id), thread_id=thread_id, input=given, **changes)
 

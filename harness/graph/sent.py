@@ -1,0 +1,81 @@
+"""Files that people sent: whether what was read is still what came. Agents can write where those files lie, so that a
+path proves nothing; the SHA-256 that the gateway took while a file came does."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+from typing import TYPE_CHECKING
+
+from harness.graph.results import canonical
+from sandbox.base import Problem, SandboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from langchain_core.messages import ToolCall
+
+    from harness.graph.signals import RunScope
+    from sandbox.base import Sandbox
+
+log = logging.getLogger(__name__)
+READ_FILE = "read_file"
+MOST_TEXT = 50_000_000
+"""Bytes of the largest file in which what was read is looked for."""
+_LARGEST = 1 << 40
+_PLACE = re.compile(r"\[lines \d{1,12}+ to \d{1,12}+ of \d{1,12}+[^\]\n]{0,400}+\]\n")
+"""What read_file puts in front of some of a file's lines."""
+
+
+async def sent_path(call: ToolCall, shown: str, scope: RunScope) -> str:
+    """The path of the file that a person sent, where a call has read one and what it shows stands in what came. "" for
+    any other call, and for a file that was changed since."""
+    path = canonical(str(call["args"].get("path", "")))
+    sha256 = scope.sent.get(path, "")
+    if call["name"] != READ_FILE or not sha256 or scope.sandbox is None:
+        return ""
+    content = bytearray()
+    try:
+        sandbox = await scope.sandbox.get()
+    except SandboxError as error:
+        _warn(error)
+        return ""
+    if not await _fetched(sandbox, path, _into(content.extend), MOST_TEXT):
+        return ""
+    # Looked for in what has the hash, not taken from what was read: a command may have changed the file in between.
+    return path if await asyncio.to_thread(_stands_in, shown, bytes(content), sha256) else ""
+
+
+async def sha256_of(sandbox: Sandbox, path: str) -> str:
+    """The hash of a file as the sandbox has it now; "" where it cannot be read."""
+    digest = hashlib.sha256()
+    return digest.hexdigest() if await _fetched(sandbox, path, _into(digest.update), _LARGEST) else ""
+
+
+def _into(take: Callable[[bytes], None]) -> Callable[[bytes], Awaitable[None]]:
+    async def write(chunk: bytes) -> None:
+        take(chunk)
+
+    return write
+
+
+async def _fetched(sandbox: Sandbox, path: str, write: Callable[[bytes], Awaitable[None]], most: int) -> bool:
+    try:
+        return not isinstance(await sandbox.fetch(path, write, max_bytes=most), Problem)
+    except SandboxError as error:
+        _warn(error)
+        return False
+
+
+def _warn(error: SandboxError) -> None:
+    log.warning("a file that was sent could not be compared with what came: %s", error)
+
+
+def _stands_in(shown: str, content: bytes, sha256: str) -> bool:
+    if hashlib.sha256(content).hexdigest() != sha256:
+        return False
+    place = _PLACE.match(shown)
+    texts = [shown, shown[place.end() :]] if place is not None else [shown]
+    return any(each.encode("utf-8", "surrogatepass") in content for each in texts if each)
