@@ -25,7 +25,7 @@ READ_FILE = "read_file"
 MOST_TEXT = 50_000_000
 """Bytes of the largest file in which what was read is looked for."""
 _LARGEST = 1 << 40
-_PLACE = re.compile(r"\[lines \d+ to \d+ of \d+[^\]\n]{0,400}\]\n")
+_PLACE = re.compile(r"\[lines \d{1,12}+ to \d{1,12}+ of \d{1,12}+[^\]\n]{0,400}+\]\n")
 """What read_file puts in front of some of a file's lines."""
 
 
