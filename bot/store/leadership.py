@@ -213,8 +213,8 @@ class Lead:
             if not await self._freed():
                 return False
         waits = await self._claim()
+        await self._rename(LEADER)  # before the watch, which waits on the same socket
         self._begin()
-        await self._rename(LEADER)
         if waits:
             await asyncio.sleep(REACTION_SECONDS)
             if not self.held:
@@ -230,9 +230,9 @@ class Lead:
         owner = writer.process_name(locks=True)
         statement = f"UPDATE instance SET owner = %s, lease_until = {writer.LEASE} WHERE id = 1"
         await self._connection.execute(statement.encode(), (owner,))
+        await self._rename(LEADER)
         self._begin()
         self.taken()
-        await self._rename(LEADER)
         return True
 
     async def _check(self, epoch: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import text
@@ -106,6 +106,33 @@ async def test_only_one_of_many_gets_the_lead(postgres: PostgresServer) -> None:
     assert got.count(True) == 1
     assert [each.held for each in asking] == got
     await asyncio.gather(*(each.close() for each in asking))
+
+
+async def test_the_leads_socket_has_one_reader_at_a_time(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, reading, twice = asyncio.get_running_loop(), set[int](), list[int]()
+    add, remove = loop.add_reader, loop.remove_reader
+
+    def adds(socket: int, *call: Any) -> None:
+        if socket in reading:
+            twice.append(socket)
+        reading.add(socket)
+        add(socket, *call)
+
+    def removes(socket: int) -> bool:
+        reading.discard(socket)
+        return remove(socket)
+
+    monkeypatch.setattr(loop, "add_reader", adds)
+    monkeypatch.setattr(loop, "remove_reader", removes)
+    url = postgres.database()
+    store = await Store.open(url, clock=SystemClock())
+    end(postgres, backends(postgres, url, leadership.LEADER))
+    await store.lease_lost()
+    await until(store.lease_valid)
+    await store.close()
+    assert twice == []
 
 
 async def test_the_socket_tells_the_end_of_the_lead_before_any_task_does(postgres: PostgresServer) -> None:
