@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from bot.clock import SystemClock
 from bot.store import Store, leadership, sql, writer
 from bot.store.errors import Fenced, SessionsNotKept, StoreBusy
 from bot.store.leadership import Lead
-from tests.simulators.pgbouncer import pgbouncer
+from tests.simulators.pgbouncer import pgbouncer, set_pool_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -265,3 +266,20 @@ async def test_pgbouncer_in_transaction_mode_is_refused(postgres: PostgresServer
         with pytest.raises(SessionsNotKept):
             await Lead.connect(sql.parse(pooled))
         await store.close()
+
+
+async def test_a_pooler_that_stops_keeping_sessions_is_told_once(
+    postgres: PostgresServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leadership, "REGAIN_SECONDS", 0.05)
+    url = postgres.database()
+    with pgbouncer(url, "session") as pooled:
+        store = await Store.open(pooled, clock=SystemClock())
+        set_pool_mode(pooled, "transaction")
+        end(postgres, backends(postgres, url, leadership.LEADER))
+        await until(lambda: "the lead cannot be regained" in caplog.text)
+        set_pool_mode(pooled, "session")
+        await until(store.lease_valid)
+        await store.close()
+    (told,) = [record for record in caplog.records if "cannot be regained" in record.message]
+    assert (told.levelno, "pool_mode = session" in told.message) == (logging.ERROR, True)
