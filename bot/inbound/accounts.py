@@ -76,10 +76,13 @@ class Accounts:
         receiving = {account: task for account, task in self._receiving.items() if not task.done()}
         self._receiving.clear()
         self._resumed |= receiving.keys()
-        for task in receiving.values():
-            task.cancel()
-        if receiving:
-            await asyncio.wait(receiving.values())
+        await asyncio.gather(*(self._pause(account, task) for account, task in receiving.items()))
+
+    async def _pause(self, account: str, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        await asyncio.wait({task})
+        if (channel := self._connections.channels.get(account)) is not None:
+            await channel.let_go()
 
     def resume(self) -> None:
         """Receive again for the accounts that did when they were paused. Returns at once."""
@@ -131,6 +134,8 @@ class Accounts:
             await former.close()
         self._connections.put(account, made)
         if not isinstance(made, Unloadable):
+            if self._paused:  # while it was tried out
+                await made.let_go()
             await self._delivery.reconnect(made)
         if not known:
             # What it received before this process began was kept until somebody knows who may use it.

@@ -395,13 +395,14 @@ async def test_one_that_fails_at_once_finds_others_that_have_not_connected_again
         assert states == [ConnectionState.CONNECTING, ConnectionState.CONNECTED]
 
 
-async def test_the_end_of_a_pause_brings_back_what_received_and_nothing_else(tmp_path: Path) -> None:
+async def test_a_pause_lets_go_of_what_received_and_brings_back_nothing_else(tmp_path: Path) -> None:
     left: list[bool] = []
     async with accounts(tmp_path) as made:
         first, second = made.channel("first"), made.channel("second")
         first.ended = TakenOver("kicked", "stop the other program")
         receiving = await serving(made, left)
         await receiving.pause()
+        assert (first.times_let_go, second.times_let_go) == (0, 1)
         receiving.resume()
         await made.clock.settle()
         assert (first.tries, first.health.state) == (1, ConnectionState.STOPPED)
