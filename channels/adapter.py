@@ -59,6 +59,9 @@ class Adapter:
     def identity(self) -> BotIdentity | None:
         return self._identity
 
+    async def let_go(self) -> None:
+        """Most platforms send by calls of their own: nothing is received once `run` has ended."""
+
     async def preview(self, address: Address, part: Part, idem_key: str) -> None:
         raise Rejected("this platform has no previews")
 

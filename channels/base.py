@@ -250,6 +250,12 @@ class Channel(Protocol):
         person can help. Cancelling it stops the receiving only: `send` and the rest work until `close`.
         """
 
+    async def let_go(self) -> None:
+        """End what `run` leaves connected when it is cancelled: another process may be connecting as this account.
+
+        The next `run` connects again; until then `send` and the rest may raise Temporary. Idempotent.
+        """
+
     async def close(self) -> None:
         """Release connections. Nothing works afterwards. Idempotent."""
 

@@ -191,6 +191,7 @@ class MemoryChannel:
         self.chat_commands: dict[tuple[str, str | None], tuple[Command, ...]] = {}
         self.about: dict[str | None, About] = {}
         self.files: dict[str, bytes] = {}
+        self.times_let_go = 0
         self._taken: OrderedDict[tuple[str, str], Bubble] = OrderedDict()
         self._ports = ports
         self._faults: dict[tuple[str, str | None], deque[Fault]] = {}
@@ -245,6 +246,9 @@ class MemoryChannel:
             await self._ended.wait()
         finally:
             self.health.state = ConnectionState.STOPPED
+
+    async def let_go(self) -> None:
+        self.times_let_go += 1
 
     async def close(self) -> None:
         self._ended.set()

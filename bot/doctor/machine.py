@@ -25,7 +25,7 @@ from bot.doctor.findings import Finding, Severity, error, note, ok, warning
 from bot.redaction import Redactor
 from bot.store import access, schema, sql
 from bot.store.access import AccessState
-from bot.store.errors import StoreError, StoreNewer
+from bot.store.errors import SessionsNotKept, StoreError, StoreNewer
 from channels.registry import OWN
 from harness.config import EXTRAS, extra_of, install_command
 
@@ -209,8 +209,31 @@ def zone_of_machine() -> str:
 
 
 async def database(examined: Examined) -> list[Finding]:
-    """Whether it can be read, is whole, and is of a version that this program knows."""
-    return await asyncio.to_thread(lambda: list(_database(examined)))
+    """Whether it can be read, is whole, is of a version that this program knows, and lets a process lead."""
+    found = await asyncio.to_thread(lambda: list(_database(examined)))
+    if examined.settings.database.url is None or any(finding.severity is Severity.ERROR for finding in found):
+        return found
+    return [*found, *await _pool(examined)]
+
+
+async def _pool(examined: Examined) -> list[Finding]:
+    """A pooler before PostgreSQL with which the gateway would not start."""
+    settings, key = examined.settings, "database.url"
+    url = sql.parse(settings.database_url)
+    if url.get_backend_name() != "postgresql":
+        return []
+    from bot.store.leadership import check_pool  # with psycopg, which SQLite does without
+
+    try:
+        await check_pool(url)
+    except SessionsNotKept:
+        says = (
+            "the pooler before the database gives sessions away after each transaction, so the gateway does not start"
+        )
+        return [error(key, says, "set pool_mode = session in PgBouncer, or name the server's own address")]
+    except StoreError as failure:
+        return [error(key, Redactor(settings.secrets())(str(failure)), f"see {key}, and how many sessions it allows")]
+    return []
 
 
 def _database(examined: Examined) -> Iterator[Finding]:

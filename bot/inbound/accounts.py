@@ -59,6 +59,8 @@ class Accounts:
         self._serving: Serving | None = None
         self._receiving: dict[str, asyncio.Task[None]] = {}
         self._paused = False
+        self._resumed: set[str] = set()
+        """Accounts that `resume` begins with; what had stopped for good before a pause stays so."""
         self._made_by = {account: _what_connects(settings, account) for account in settings.channels}
         """What each account's channel was made by."""
 
@@ -71,17 +73,24 @@ class Accounts:
     async def pause(self) -> None:
         """Receive nothing more until `resume`: every connection is given up."""
         self._paused = True
-        receiving = list(self._receiving.values())
+        receiving = {account: task for account, task in self._receiving.items() if not task.done()}
         self._receiving.clear()
-        for task in receiving:
-            task.cancel()
-        if receiving:
-            await asyncio.wait(receiving)
+        self._resumed |= receiving.keys()
+        await asyncio.gather(*(self._pause(account, task) for account, task in receiving.items()))
+
+    async def _pause(self, account: str, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        await asyncio.wait({task})
+        if (channel := self._connections.channels.get(account)) is not None:
+            await channel.let_go()
 
     def resume(self) -> None:
-        """Receive again for all accounts. Returns at once."""
+        """Receive again for the accounts that did when they were paused. Returns at once."""
         self._paused = False
-        for account in self._made_by:
+        begun, self._resumed = self._resumed, set()
+        for account in begun:
+            self._connections.expect(account)  # all of them, before the first one asks whether any is left
+        for account in begun:
             self._begin(account)
 
     async def follow(self, settings: Settings) -> Mapping[str, str]:
@@ -125,6 +134,8 @@ class Accounts:
             await former.close()
         self._connections.put(account, made)
         if not isinstance(made, Unloadable):
+            if self._paused:  # while it was tried out
+                await made.let_go()
             await self._delivery.reconnect(made)
         if not known:
             # What it received before this process began was kept until somebody knows who may use it.
@@ -133,6 +144,7 @@ class Accounts:
     async def _end(self, account: str) -> None:
         """The account is gone from the config: what is to be said there waits for its return."""
         await self._halt(account)
+        self._resumed.discard(account)
         await self._delivery.disconnect(account)
         if (former := self._connections.channels.get(account)) is not None:
             await former.close()
@@ -147,7 +159,9 @@ class Accounts:
             await asyncio.wait({task})
 
     def _begin(self, account: str) -> None:
-        if self._serving is not None and not self._paused:
+        if self._paused:
+            self._resumed.add(account)
+        elif self._serving is not None:
             task = self._tasks.spawn(f"channel {account}", self._receive(account, self._serving))
             self._receiving[account] = task
 

@@ -229,6 +229,12 @@ class Connections:
             asked.cancel()
         return True
 
+    def expect(self, account: str) -> None:
+        """The account is about to receive again: it does not count as stopped any more."""
+        if account in self.channels:
+            health = self.channels[account].health
+            health.state, health.detail = ConnectionState.CONNECTING, ""
+
     def retry(self) -> None:
         """Try at once what waits in `pause`."""
         for account in self.channels:

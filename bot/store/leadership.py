@@ -36,7 +36,7 @@ FREED_SECONDS = 3.0
 """In which the server has ended a session that it was told to end."""
 POOL_SECONDS = 3.0
 POOL_TRIES = 3
-LEADER, STANDBY = "antler leader", "antler standby"
+LEADER, STANDBY, CHECK = "antler leader", "antler standby", "antler check"
 """How the connection calls itself in pg_stat_activity, with the process's name behind it."""
 
 CHANNEL = "antler_lead"
@@ -213,8 +213,8 @@ class Lead:
             if not await self._freed():
                 return False
         waits = await self._claim()
+        await self._rename(LEADER)  # before the watch, which waits on the same socket
         self._begin()
-        await self._rename(LEADER)
         if waits:
             await asyncio.sleep(REACTION_SECONDS)
             if not self.held:
@@ -230,9 +230,9 @@ class Lead:
         owner = writer.process_name(locks=True)
         statement = f"UPDATE instance SET owner = %s, lease_until = {writer.LEASE} WHERE id = 1"
         await self._connection.execute(statement.encode(), (owner,))
+        await self._rename(LEADER)
         self._begin()
         self.taken()
-        await self._rename(LEADER)
         return True
 
     async def _check(self, epoch: int) -> None:
@@ -329,6 +329,15 @@ class Lead:
         return await cursor.fetchall()
 
 
+async def check_pool(url: URL) -> None:
+    """Raise SessionsNotKept where no process could hold the lead, StoreUnavailable where that cannot be asked."""
+    try:
+        async with await _connected(url, CHECK) as connection:
+            await _check_pool(connection, url)
+    except psycopg.Error as error:
+        raise _unavailable(url, error) from error
+
+
 async def _connected(url: URL, role: str) -> psycopg.AsyncConnection[Any]:
     place = sql.libpq_url(url.render_as_string(hide_password=False))
     # Statements that are prepared would be the session's, and there is none to keep them where a pooler goes astray.
@@ -348,7 +357,7 @@ async def _check_pool(connection: psycopg.AsyncConnection[Any], url: URL) -> Non
     """
     if (own := await _session_of(connection)) == connection.info.backend_pid:
         return
-    other = await _connected(url, STANDBY)
+    other = await _connected(url, CHECK)
     try:
         async with asyncio.timeout(POOL_SECONDS):
             for _ in range(POOL_TRIES):

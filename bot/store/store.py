@@ -294,6 +294,7 @@ class Store:
             log.warning("the lead is lost, as its connection broke (%s): nothing is sent", self._lead.why or "closed")
             await self._lead.close()
             again: Lead | None = None
+            told = False
             while again is None:
                 await asyncio.sleep(REGAIN_SECONDS)
                 asked = self.clock.monotonic()
@@ -303,8 +304,11 @@ class Store:
                     self._writer.fenced = True
                     log.error("%s", error)
                     return
-                except (StoreUnavailable, SessionsNotKept) as error:
+                except StoreUnavailable as error:
                     log.debug("the lead was not regained: %s", error)
+                except SessionsNotKept as error:
+                    log.log(logging.DEBUG if told else logging.ERROR, "the lead cannot be regained: %s", error)
+                    told = True
             self._lead, self._lease_until = again, asked + writer.LEASE_SECONDS
             log.info("the lead is this process's again")
 

@@ -89,6 +89,9 @@ class WecomChannel(Adapter):
             raise
         await self._receiver.run(self._link.start())
 
+    async def let_go(self) -> None:
+        await self._link.let_go()
+
     async def close(self) -> None:
         await self._link.close()
         await self._receiver.close()

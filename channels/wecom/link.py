@@ -1,6 +1,6 @@
 """The connection that is there now, and the next one when it has ended: for receiving and for sending.
 
-Started by the first use, receiving or sending; only Fatal ends it, and `close`.
+Started by the first use, receiving or sending; only Fatal ends it, `let_go` until the next `begin`, and `close`.
 """
 
 from __future__ import annotations
@@ -57,20 +57,25 @@ class Link:
         self._ready = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
         self._refusal: Fatal | None = None
+        self._let_go = False
         self._closed = False
 
     async def begin(self) -> None:
         """Before anything is received: forget how it ended the last time."""
         self._refusal = None
+        self._let_go = False
         if self._keeping is not None and self._keeping.done():
             await self._put_away()
 
     def start(self) -> asyncio.Task[None]:
-        """The task that keeps the connection; it ends with Fatal, or cancelled. Raises Temporary after `close`."""
+        """The task that keeps the connection; it ends with Fatal, or cancelled. Raises Temporary after `let_go` and
+        `close`."""
         if self._closed:
             raise Temporary("the channel is closed")
         if self._refusal is not None:
             raise self._refusal
+        if self._let_go:
+            raise Temporary("the connection is left to another process")
         if self._keeping is None:
             self._keeping = asyncio.create_task(self._keep(), name=f"wecom {self._account}")
         return self._keeping
@@ -84,7 +89,7 @@ class Link:
         finally:
             waiting.cancel()
         if keeping.cancelled():
-            raise Temporary("the channel is closed")
+            raise Temporary("the connection was given up")
         if keeping.done():
             keeping.result()
 
@@ -101,6 +106,11 @@ class Link:
     async def end(self, error: Fatal) -> None:
         """This account may not be served: every send is told so."""
         self._refusal = error
+        await self._put_away()
+
+    async def let_go(self) -> None:
+        """Disconnect, and stay so until `begin`: one more connection throws another process's out."""
+        self._let_go = True
         await self._put_away()
 
     async def close(self) -> None:

@@ -2,7 +2,7 @@
 
 WeCom neither waits for an ack nor sends anything twice: what was read is kept here until it is committed, and what is
 still here when the process is killed is lost. So as long as the connection is open for sending, what comes by it is
-handed over too, also when receiving has ended.
+handed over too, also when receiving has ended; and what was read before the connection was let go of.
 """
 
 from __future__ import annotations

@@ -257,6 +257,8 @@ async def test_it_says_hello_publishes_what_people_write_stops_when_cancelled_an
         await running
     await bench.channel.send(bench.dm, only(bench, "Still here"), "k1")
     assert (await bench.seen())[-1].text == "Still here"
+    await bench.channel.let_go()
+    await bench.channel.let_go()
 
     again = asyncio.create_task(bench.channel.run(bench.listener.hello))
     await bench.listener.until(lambda: len(bench.listener.greeted) == 2)

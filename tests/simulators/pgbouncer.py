@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 from sqlalchemy.engine import make_url
 
 from tests.parts import missing
@@ -36,7 +38,7 @@ def pgbouncer(database: str, pool_mode: str) -> Iterator[str]:
         (folder / "ini").write_text(
             f"[databases]\n{url.database} = host={url.query['host']} dbname={url.database} user={url.username}\n"
             f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_port = {PORT}\nauth_type = any\npool_mode = {pool_mode}\n"
-            f"default_pool_size = 12\nlogfile = {folder}/log\n"
+            f"admin_users = {url.username}\ndefault_pool_size = 12\nlogfile = {folder}/log\n"
         )
         command = [program, str(folder / "ini")]
         if os.geteuid() == 0:  # which it refuses to run as
@@ -55,3 +57,13 @@ def pgbouncer(database: str, pool_mode: str) -> Iterator[str]:
                 process.terminate()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def set_pool_mode(pooled: str, pool_mode: str) -> None:
+    """Change the mode of the pooler behind that URL; sessions that are open are not ended."""
+    url = make_url(pooled)
+    config = Path(str(url.query["host"])) / "ini"
+    config.write_text(re.sub("(?m)^pool_mode = .*", f"pool_mode = {pool_mode}", config.read_text()))
+    console = {"host": str(config.parent), "port": PORT, "dbname": "pgbouncer", "user": url.username}
+    with psycopg.connect(**console, autocommit=True) as operator:  # type: ignore[arg-type]
+        operator.execute("RELOAD")

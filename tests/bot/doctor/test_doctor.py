@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from bot.control.server import SOCKET
 from bot.doctor import machine, online
 from bot.doctor.doctor import Subject, check, examine
@@ -33,10 +35,12 @@ from bot.store.schema import STEPS
 from tests.bot.cli.test_command_line import antler
 from tests.bot.settings_files import write
 from tests.parts import missing
+from tests.simulators.pgbouncer import pgbouncer
 
 if TYPE_CHECKING:
     from bot.doctor.findings import Finding
     from bot.store import Store
+    from tests.simulators.postgres import PostgresServer
 
 QUIET = "channels: {console: {}}\ntimezone: Europe/Berlin\nsandbox: {use: 'off'}\n"
 GB = 10**9
@@ -140,6 +144,20 @@ async def test_a_database_of_either_kind_is_told_with_its_revision(store: Store,
     (found,) = await machine.database(examined)
     kind = "PostgreSQL" if given else "SQLite"
     assert (found.severity, found.says) == (Severity.OK, f"{kind}, revision {STEPS.revisions[-1]}")
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(("mode", "severity"), [("session", Severity.OK), ("transaction", Severity.ERROR)])
+async def test_a_pooler_that_keeps_no_sessions_is_found_before_a_gateway_starts(
+    postgres: PostgresServer, tmp_path: Path, mode: str, severity: Severity
+) -> None:
+    with pgbouncer(postgres.database(), mode) as pooled:
+        given = {"database": {"url": pooled.replace("postgresql+psycopg", "postgresql")}, "data_dir": tmp_path}
+        settings = Settings.model_validate({"channels": {"console": {}}, **given})
+        examined = Examined(settings=settings, file=None, gateway=None, served=False, fix=False)
+        *_, last = await machine.database(examined)
+    assert last.severity is severity
+    assert ("pool_mode = session" in last.remedy) == (mode == "transaction")
 
 
 def test_room_on_the_disk() -> None:

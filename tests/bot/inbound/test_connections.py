@@ -13,6 +13,9 @@ import pytest
 from bot.access.admins import Admins
 from bot.access.store import AccessStore
 from bot.delivery import Delivery
+from bot.inbound.accounts import Accounts as Receiving
+from bot.inbound.accounts import Serving
+from bot.inbound.bus import MessageBus
 from bot.inbound.connections import NEWEST_CHATS, Connections
 from bot.operations.health import HealthService
 from bot.operations.outages import Outages
@@ -86,6 +89,8 @@ class Accounts:
     new_outages: Callable[[], Outages]
     outages: Outages
     tasks: Tasks
+    folder: Path
+    config: str
     ended: dict[str, Fatal | None] = field(default_factory=dict)
 
     def channel(self, account: str) -> PlayedChannel:
@@ -163,7 +168,7 @@ async def accounts(
         """As a process that has just started has them."""
         return Outages(health, Admins(book, patient, delivery), tasks, clock, folder)
 
-    made = Accounts(connections, book, store, clock, delivery, new_outages, new_outages(), tasks)
+    made = Accounts(connections, book, store, clock, delivery, new_outages, new_outages(), tasks, folder, config)
     await made.start()
     try:
         yield made
@@ -349,6 +354,77 @@ async def test_a_supervisor_that_starts_over_and_over_makes_no_noise(tmp_path: P
             await made.clock.settle()
             await made.clock.until(made.delivery.drained())
             assert len(made.told("second")) == told
+
+
+# While another process may lead.
+
+
+async def serving(made: Accounts, left: list[bool]) -> Receiving:
+    """All accounts receive. left: gets what is told when none works any more."""
+
+    async def ended() -> None:
+        raise AssertionError("no source of messages ends here")
+
+    settings, bus = settings_of(made.folder, made.config), MessageBus(made.store, lambda event: None)
+    receiving = Receiving(settings, made.connections, made.delivery, made.outages, bus, made.tasks)
+    receiving.serve(Serving(connected=lambda account: None, ended=ended, none_left=left.append))
+    await made.clock.settle()
+    return receiving
+
+
+@pytest.mark.parametrize("which", ["cannot be loaded", "refused"])
+async def test_one_that_fails_at_once_finds_others_that_have_not_connected_again_yet(
+    tmp_path: Path, which: str
+) -> None:
+    left: list[bool] = []
+    async with accounts(tmp_path, broken={"console": ImportError("x")}) as made:
+        if which == "refused":
+            made.channel("first").ended = Fatal("token_revoked", "install the app again")
+        receiving = await serving(made, left)
+        await receiving.pause()
+        assert made.connections.all_stopped
+        made.channel("second").opened.clear()
+        receiving.resume()
+        await made.clock.settle()
+        assert left == []
+        states = [made.connections.health["second"].state]
+        assert made.channel("first").tries == 2
+        made.channel("second").opened.set()
+        await made.clock.settle()
+        states.append(made.connections.health["second"].state)
+        assert states == [ConnectionState.CONNECTING, ConnectionState.CONNECTED]
+
+
+async def test_a_pause_lets_go_of_what_received_and_brings_back_nothing_else(tmp_path: Path) -> None:
+    left: list[bool] = []
+    async with accounts(tmp_path) as made:
+        first, second = made.channel("first"), made.channel("second")
+        first.ended = TakenOver("kicked", "stop the other program")
+        receiving = await serving(made, left)
+        await receiving.pause()
+        assert (first.times_let_go, second.times_let_go) == (0, 1)
+        receiving.resume()
+        await made.clock.settle()
+        assert (first.tries, first.health.state) == (1, ConnectionState.STOPPED)
+        assert "kicked" in first.health.detail
+        assert (second.tries, second.health.state) == (2, ConnectionState.CONNECTED)
+        assert left == []
+
+
+async def test_accounts_that_change_in_a_pause_receive_after_it(tmp_path: Path) -> None:
+    changed = CONFIG.replace('token: "2', 'token: "3').replace("terminal: {type: console}", "")
+    async with accounts(tmp_path) as made:
+        receiving = await serving(made, [])
+        former = made.channel("second")
+        await receiving.pause()
+        settings = settings_of(tmp_path, changed)
+        made.connections.adopt(settings)
+        assert await receiving.follow(settings) == {}
+        second = made.channel("second")
+        assert (second is former, second.tries, list(made.connections.channels)) == (False, 0, ["first", "second"])
+        receiving.resume()
+        await made.clock.settle()
+        assert (second.tries, second.health.state) == (1, ConnectionState.CONNECTED)
 
 
 # What was stored last of each chat.

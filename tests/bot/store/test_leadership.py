@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import text
@@ -15,7 +16,7 @@ from bot.store import Store, leadership, sql, writer
 from bot.store.errors import Fenced, SessionsNotKept, StoreBusy
 from bot.store.leadership import Lead
 from bot.store.store import UNDO_SECONDS
-from tests.simulators.pgbouncer import pgbouncer
+from tests.simulators.pgbouncer import pgbouncer, set_pool_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,6 +114,33 @@ async def test_only_one_of_many_gets_the_lead(postgres: PostgresServer) -> None:
     assert got.count(True) == 1
     assert [each.held for each in asking] == got
     await asyncio.gather(*(each.close() for each in asking))
+
+
+async def test_the_leads_socket_has_one_reader_at_a_time(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, reading, twice = asyncio.get_running_loop(), set[int](), list[int]()
+    add, remove = loop.add_reader, loop.remove_reader
+
+    def adds(socket: int, *call: Any) -> None:
+        if socket in reading:
+            twice.append(socket)
+        reading.add(socket)
+        add(socket, *call)
+
+    def removes(socket: int) -> bool:
+        reading.discard(socket)
+        return remove(socket)
+
+    monkeypatch.setattr(loop, "add_reader", adds)
+    monkeypatch.setattr(loop, "remove_reader", removes)
+    url = postgres.database()
+    store = await Store.open(url, clock=SystemClock())
+    end(postgres, backends(postgres, url, leadership.LEADER))
+    await store.lease_lost()
+    await until(store.lease_valid)
+    await store.close()
+    assert twice == []
 
 
 async def test_the_socket_tells_the_end_of_the_lead_before_any_task_does(postgres: PostgresServer) -> None:
@@ -269,3 +297,20 @@ async def test_pgbouncer_in_transaction_mode_is_refused(postgres: PostgresServer
         with pytest.raises(SessionsNotKept):
             await Lead.connect(sql.parse(pooled))
         await store.close()
+
+
+async def test_a_pooler_that_stops_keeping_sessions_is_told_once(
+    postgres: PostgresServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leadership, "REGAIN_SECONDS", 0.05)
+    url = postgres.database()
+    with pgbouncer(url, "session") as pooled:
+        store = await Store.open(pooled, clock=SystemClock())
+        set_pool_mode(pooled, "transaction")
+        end(postgres, backends(postgres, url, leadership.LEADER))
+        await until(lambda: "the lead cannot be regained" in caplog.text)
+        set_pool_mode(pooled, "session")
+        await until(store.lease_valid)
+        await store.close()
+    (told,) = [record for record in caplog.records if "cannot be regained" in record.message]
+    assert (told.levelno, "pool_mode = session" in told.message) == (logging.ERROR, True)

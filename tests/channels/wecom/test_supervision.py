@@ -198,6 +198,55 @@ async def test_the_sender_works_before_receiving_and_after_it_until_the_channel_
     assert await bench.wecom.texts(ALICE) == ["Hello"]
 
 
+async def test_who_lets_go_stays_away_until_it_receives_again(bench: Bench) -> None:
+    async with bench.running():
+        await bench.wecom.says("Hello")
+        await bench.gateway.event()
+    await bench.channel.let_go()
+    await bench.channel.let_go()
+    await bench.wecom.wait_disconnected()
+    with pytest.raises(Temporary, match="left to another process"):
+        await say_hello(bench)
+    assert not (await bench.wecom.says("Is nobody there?")).delivered
+    status = await bench.wecom.status()
+    assert (status.subscriptions, status.sockets) == (1, 0)
+    assert bench.channel.health.state is ConnectionState.STOPPED
+    async with bench.running():
+        await bench.wecom.wait_connected(times=2)
+        await bench.wecom.says("Back again")
+        event = await bench.gateway.event(1)
+        assert isinstance(event, Message)
+        assert event.text == "Back again"
+        await say_hello(bench)
+
+
+async def test_who_takes_over_from_one_that_let_go_throws_nobody_out(make_bench: Callable[..., Bench]) -> None:
+    first, second = make_bench(), make_bench()
+    async with first.running() as task:
+        task.cancel()
+        await asyncio.wait([task])
+        await first.channel.let_go()
+        async with second.running():
+            await second.wecom.says("Who is there?")
+            await second.gateway.event()
+            assert (await second.wecom.status()).kicks == 0
+
+
+async def test_what_was_read_before_it_let_go_is_handed_over_when_it_can_be(bench: Bench) -> None:
+    async with bench.running() as task:
+        bench.gateway.gate.clear()
+        assert (await bench.wecom.says("Just before")).delivered
+        (part,) = bench.channel.layout(FINAL)
+        await bench.channel.send(address(), part, "k1")  # its ack comes behind what was said
+        task.cancel()
+        await asyncio.wait([task])
+        await bench.channel.let_go()
+    bench.gateway.gate.set()
+    event = await bench.gateway.event()
+    assert isinstance(event, Message)
+    assert event.text == "Just before"
+
+
 async def test_closing_ends_receiving_and_whoever_waits_for_a_connection(make_bench: Callable[..., Bench]) -> None:
     bench, nowhere = make_bench(), make_bench(url="ws://127.0.0.1:9")
     async with bench.running() as task:
