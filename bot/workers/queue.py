@@ -28,6 +28,9 @@ HEARTBEAT_SECONDS = STALLED_SECONDS / 3
 LOOK_SECONDS = 5.0
 AGAIN_SECONDS = 1.0
 CONNECTIONS = 2
+RECONNECT_SECONDS = 5.0
+"""How long the pool tries by itself to connect again, and how long a caller waits for it: its pauses double, and after
+an outage of minutes a worker would be taken for dead in one. Once it gave up, the next caller makes it try at once."""
 # One that is to be stopped is not begun: the gateway, which looks again, ends its order.
 PUT_BACK_LOST = """
 WITH lost AS (
@@ -97,7 +100,13 @@ class Queue:
     """The jobs, and the worker that takes them. url: as libpq takes it. concurrent: jobs that are worked on at once."""
 
     def __init__(self, url: str, concurrent: int) -> None:
-        self._connector = PsycopgConnector(conninfo=url, min_size=1, max_size=CONNECTIONS)
+        self._connector = PsycopgConnector(
+            conninfo=url,
+            min_size=1,
+            max_size=CONNECTIONS,
+            timeout=RECONNECT_SECONDS,
+            reconnect_timeout=RECONNECT_SECONDS,
+        )
         self._app = App(connector=self._connector)
         self._app.job_manager = OutlivingJobs(self._connector, self._working)
         self._worker: Any = worker.Worker(

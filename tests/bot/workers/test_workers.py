@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from psycopg_pool.base import AttemptWithBackoff
 from sqlalchemy import text
 
 import bot.workers
@@ -414,6 +415,22 @@ async def test_a_restart_of_the_server_ends_neither_the_worker_nor_its_run(
         second = await gateway.opened()
         assert isinstance((await all_of(WorkersHarness(gateway.local, gateway.dispatch), second))[-1], Finished)
     assert len(worker.agent.starts) == 2
+
+
+async def test_a_long_outage_keeps_no_worker_from_the_server_afterwards(
+    gateway: Gateway, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(AttemptWithBackoff, "INITIAL_DELAY", 120)  # what the pool's pauses come to after minutes
+    monkeypatch.setattr(queue, "LOOK_SECONDS", 0.2)
+    async with working(gateway.url) as worker:
+        await asyncio.to_thread(postgres.stop)
+        try:
+            await until(lambda: "error connecting in" in caplog.text)
+        finally:
+            await asyncio.to_thread(postgres.start)
+        row = await gateway.opened()
+        assert isinstance((await all_of(WorkersHarness(gateway.local, gateway.dispatch), row))[-1], Finished)
+    assert len(worker.agent.starts) == 1
 
 
 async def test_what_a_run_used_is_written_by_its_worker_once(gateway: Gateway) -> None:
