@@ -86,7 +86,12 @@ def serve(settings: Settings, name: str | None) -> int:
 async def _serve(settings: Settings, redact: Redactor, queue: Queue, name: str) -> int:
     clock, before, last = SystemClock(), belongings(), terminal.LastResort()
     stopped = asyncio.Event()
-    terminal.on_stop(stopped.set, last, hangs_up=True)
+
+    def stop() -> None:
+        terminal.end_after(settings.shutdown_grace_seconds + LAST_SECONDS, last)
+        stopped.set()
+
+    terminal.on_stop(stop, last, hangs_up=True)
     store = await _join(settings, clock, queue, stopped)
     if store is None:
         return OK

@@ -87,6 +87,12 @@ class OutlivingJobs(manager.JobManager):
         except exceptions.ConnectorException as error:
             log.warning("no sign of life can be given now: %s", _first_line(error))
 
+    async def unregister_worker(self, worker_id: int) -> None:
+        try:
+            await super().unregister_worker(worker_id)
+        except exceptions.ConnectorException as error:
+            log.warning("it cannot be told now that this worker stops: %s", _first_line(error))
+
     async def listen_for_jobs(self, **options: Any) -> None:
         while True:
             try:

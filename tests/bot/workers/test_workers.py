@@ -390,6 +390,30 @@ async def test_a_worker_that_stops_gives_its_runs_to_others(gateway: Gateway) ->
     assert isinstance(events[-1], Finished)
 
 
+async def test_a_worker_stops_while_the_server_is_away(gateway: Gateway, postgres: PostgresServer) -> None:
+    async with working(gateway.url) as worker:
+        await asyncio.to_thread(postgres.stop)
+        try:
+            await worker.stop()
+        finally:
+            await asyncio.to_thread(postgres.start)
+
+
+async def test_a_run_that_comes_while_a_worker_stops_is_not_begun(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+        worker.jobs.leave()
+        row = await gateway.opened()
+        order = partial(worker_runs.order, run_id=row.run_id, thread_id=row.thread_id, attempt=1, since=1)
+        job = (await gateway.store.write(order)).job
+        again = text("SELECT attempts FROM procrastinate_jobs WHERE id = :job")
+
+        async def came_back() -> bool:
+            return bool(await gateway.store.read(lambda tx: tx.scalar(again, {"job": job})))
+
+        await until(came_back)
+        assert worker.agent.starts == []
+
+
 async def test_a_word_that_is_lost_costs_seconds_only(gateway: Gateway) -> None:
     await gateway.tasks.cancel()  # nobody listens
     async with working(gateway.url):
