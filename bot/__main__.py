@@ -88,9 +88,10 @@ def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel
 def gateway(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel = None) -> None:
     """Serve as `antler run` does, as one of several processes on a PostgreSQL database: one leads, the others stand by
     and take over when it ends (docs/scaling.md)."""
-    from bot.process import gc_tuning
+    from bot.process import gc_tuning, imports
 
     gc_tuning.hold()
+    imports.install()
     source = source_of(config, data_dir, log_level)
     settings = read(source)
     if settings.database.url is None:
@@ -116,9 +117,10 @@ def worker(
     ] = None,
 ) -> None:
     """Work on what the gateways of this config are asked (workers.enabled), until SIGTERM or Ctrl-C."""
-    from bot.process import gc_tuning
+    from bot.process import gc_tuning, imports
 
     gc_tuning.hold()
+    imports.install()
     settings = read(source_of(config, data_dir, log_level))
     from bot.process.worker import serve
 

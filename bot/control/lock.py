@@ -55,15 +55,19 @@ def holder(data_dir: Path) -> int | None:
 
 
 class DataDirLock:
-    """Held from entering to leaving the block. Raises DataDirInUse, OSError when the folder cannot be used."""
+    """Held from entering to leaving the block. Raises DataDirInUse, OSError when the folder cannot be used.
 
-    def __init__(self, data_dir: Path) -> None:
+    file: what is locked, for those that share the folder with its holder.
+    """
+
+    def __init__(self, data_dir: Path, file: str = FILE) -> None:
         self._data_dir = data_dir
+        self._file = file
         self._fd: int | None = None
 
     def __enter__(self) -> None:
         self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(self._data_dir / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(self._data_dir / self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -11,12 +11,14 @@ import sys
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import psycopg
 
 from bot.clock import SystemClock
 from bot.control import logs
 from bot.control.lock import FILE as GATEWAY_LOCK
+from bot.control.lock import DataDirInUse, DataDirLock
 from bot.files.sandboxes import Sandboxes
 from bot.process import gc_tuning, terminal
 from bot.process.agent import load_harness
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from sandbox.files.skills import SkillsOf
 
 log = logging.getLogger(__name__)
+WORKER_LOCK = "worker-{}.lock"
 LAST_SECONDS = 2.0
 """After the grace, until what hangs is ended by force."""
 AGAIN_SECONDS = 2.0
@@ -66,8 +69,15 @@ def serve(settings: Settings, name: str | None) -> int:
         print(f"antler: {MISSING.format(error.name)}", file=sys.stderr)
         return CONFIG_ERROR
     queue = Queue(libpq_url(settings.checkpoints), settings.limits.concurrent_runs)
+    name = name or socket.gethostname()
     try:
-        return asyncio.run(_serve(settings, redact, queue, name or socket.gethostname()))
+        # Two of one name would share their sandboxes: the start of the second ends what runs in those of the first.
+        with DataDirLock(settings.data_dir, WORKER_LOCK.format(quote(name, safe=""))):
+            return asyncio.run(_serve(settings, redact, queue, name))
+    except DataDirInUse as error:
+        who = f"process {error.pid}" if error.pid else "another process"
+        print(f"antler: {who} is the worker {name!r} of this data_dir: give this one another --name", file=sys.stderr)
+        return CONFIG_ERROR
     except StoreError as error:
         print(f"antler: {redact(str(error))}", file=sys.stderr)
         return FAILURE
@@ -76,7 +86,12 @@ def serve(settings: Settings, name: str | None) -> int:
 async def _serve(settings: Settings, redact: Redactor, queue: Queue, name: str) -> int:
     clock, before, last = SystemClock(), belongings(), terminal.LastResort()
     stopped = asyncio.Event()
-    terminal.on_stop(stopped.set, last, hangs_up=True)
+
+    def stop() -> None:
+        terminal.end_after(settings.shutdown_grace_seconds + LAST_SECONDS, last)
+        stopped.set()
+
+    terminal.on_stop(stop, last, hangs_up=True)
     store = await _join(settings, clock, queue, stopped)
     if store is None:
         return OK

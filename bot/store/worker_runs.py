@@ -239,7 +239,9 @@ def append(tx: Connection, run_id: str, part: int, body: str, *, further: bool) 
 def end(tx: Connection, run_id: str, job: int, state: OrderState) -> None:
     """Nothing more is told; the job has ended with it, so that a next one of the thread begins at once."""
     known = load(tx, run_id)
-    if known is not None and known.job == job:
+    if known is None or known.job != job:
+        tx.execute(END_JOB, {"job": job})  # its order is gone: the job alone would hold off the thread's next ones
+    else:
         _end(tx, known, state)
 
 
@@ -247,6 +249,7 @@ def put_back(tx: Connection, run_id: str, job: int) -> None:
     """Let another worker go on, which is no death of this one; ends it where it is to be stopped anyway."""
     known = load(tx, run_id)
     if known is None or known.job != job or known.state is not OrderState.OPEN:
+        tx.execute(END_JOB, {"job": job})
         return
     if tx.execute(PUT_BACK, {"job": job}).rowcount == 0:
         return _end(tx, known, OrderState.STOPPED)

@@ -116,7 +116,7 @@ class Jobs:
         self._owners.learn(row.thread_id, row.context.owner)
         try:
             state: OrderState | None = OrderState.STOPPED
-            if not task.cancelling():
+            if not task.cancelling() and not self._leaving:  # a job may come while this process stops
                 with suppress(asyncio.CancelledError):
                     await self._tell(taken, outlet, record)
                     state = OrderState.DONE

@@ -28,6 +28,18 @@ HEARTBEAT_SECONDS = STALLED_SECONDS / 3
 LOOK_SECONDS = 5.0
 AGAIN_SECONDS = 1.0
 CONNECTIONS = 2
+RECONNECT_SECONDS = 5.0
+"""How long the pool tries by itself to connect again, and how long a caller waits for it: its pauses double, and after
+an outage of minutes a worker would be taken for dead in one. Once it gave up, the next caller makes it try at once."""
+# One that is to be stopped is not begun: the gateway, which looks again, ends its order.
+PUT_BACK_LOST = """
+WITH lost AS (
+    SELECT id, abort_requested FROM procrastinate_jobs
+    WHERE status = 'doing' AND worker_id = %(worker_id)s AND id <> ALL(CAST(%(working)s AS bigint[]))
+), unwanted AS (DELETE FROM procrastinate_jobs AS job USING lost WHERE job.id = lost.id AND lost.abort_requested)
+UPDATE procrastinate_jobs AS job SET status = 'todo', worker_id = NULL, attempts = job.attempts + 1
+FROM lost WHERE job.id = lost.id AND NOT lost.abort_requested
+"""
 
 
 async def prepare(url: str) -> None:
@@ -44,7 +56,13 @@ class OutlivingJobs(manager.JobManager):
 
     How a job ends is written together with the run's last events (bot/store/worker_runs.py), and stalled workers are
     cleared away where it is known whether the server was there at all (Dispatch): so both happen there alone.
+
+    working: the ids of the jobs that the worker works on.
     """
+
+    def __init__(self, connector: PsycopgConnector, working: Callable[[], list[int]]) -> None:
+        super().__init__(connector)
+        self._working = working
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         """Nothing: the job has ended, or was put back, with its run."""
@@ -53,7 +71,11 @@ class OutlivingJobs(manager.JobManager):
         return []
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        """Puts back first what was given to this worker in an answer that a cut connection lost: nobody else does while
+        it lives, and its thread has to wait for it."""
         try:
+            lost = {"worker_id": worker_id, "working": self._working()}
+            await self.connector.execute_query_async(PUT_BACK_LOST, **lost)
             return await super().fetch_job(queues, worker_id)
         except exceptions.ConnectorException as error:
             log.warning("no job can be taken now: %s", _first_line(error))
@@ -64,6 +86,12 @@ class OutlivingJobs(manager.JobManager):
             await super().update_heartbeat(worker_id)
         except exceptions.ConnectorException as error:
             log.warning("no sign of life can be given now: %s", _first_line(error))
+
+    async def unregister_worker(self, worker_id: int) -> None:
+        try:
+            await super().unregister_worker(worker_id)
+        except exceptions.ConnectorException as error:
+            log.warning("it cannot be told now that this worker stops: %s", _first_line(error))
 
     async def listen_for_jobs(self, **options: Any) -> None:
         while True:
@@ -78,9 +106,15 @@ class Queue:
     """The jobs, and the worker that takes them. url: as libpq takes it. concurrent: jobs that are worked on at once."""
 
     def __init__(self, url: str, concurrent: int) -> None:
-        self._connector = PsycopgConnector(conninfo=url, min_size=1, max_size=CONNECTIONS)
+        self._connector = PsycopgConnector(
+            conninfo=url,
+            min_size=1,
+            max_size=CONNECTIONS,
+            timeout=RECONNECT_SECONDS,
+            reconnect_timeout=RECONNECT_SECONDS,
+        )
         self._app = App(connector=self._connector)
-        self._app.job_manager = OutlivingJobs(self._connector)
+        self._app.job_manager = OutlivingJobs(self._connector, self._working)
         self._worker: Any = worker.Worker(
             self._app,
             queues=[QUEUE],
@@ -96,6 +130,9 @@ class Queue:
         """The worker's id in procrastinate's tables; None before it is there, and when it has stopped."""
         number: int | None = self._worker.worker_id
         return number
+
+    def _working(self) -> list[int]:
+        return [context.job.id for context in self._worker._running_jobs.values()]
 
     async def work(self, do: Callable[[str, int], Awaitable[None]]) -> None:
         """Take jobs until `stop`, then wait for those that are being worked on. do: is given a run's id and the job's.

@@ -128,6 +128,23 @@ def test_an_idle_process_has_imported_nothing_for_others() -> None:
     assert run(f"print([name for name in {NEVER} if name in sys.modules])") == "[]\n"
 
 
+@pytest.mark.parametrize("name", ["run", "gateway", "worker"])
+def test_every_process_that_serves_does_without(name: str, tmp_path: Path) -> None:
+    code = f"""
+import sys
+from bot.__main__ import app
+try:
+    app([{name!r}, "--config", {str(tmp_path / "none.yaml")!r}])
+except SystemExit:
+    from bot.process.imports import Finder
+    print(sum(isinstance(finder, Finder) for finder in sys.meta_path))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == "1\n", done.stderr
+
+
 def test_every_package_of_the_table_is_gathered_and_has_all_its_names() -> None:
     code = f"""
 import importlib

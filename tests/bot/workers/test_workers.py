@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from psycopg_pool.base import AttemptWithBackoff
 from sqlalchemy import text
 
 import bot.workers
@@ -39,6 +40,8 @@ from tests.bot.store.samples import run_row
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+
+    from sqlalchemy import Connection
 
     from bot.store.rows import RunRow
     from harness.context import RunContext, RunInput
@@ -100,9 +103,11 @@ class Gateway:
         """As the next process of the gateway has it."""
         return Dispatch(self.store, self.listener, lambda: self.steering, lambda: self.leaves)
 
-    async def opened(self) -> RunRow:
+    async def opened(self, chat: str = "telegram:7") -> RunRow:
         """A run that was started."""
-        row = run_row()
+        row = run_row(conversation=chat)
+        context = replace(row.context, thread_id=f"thread of {chat}")
+        row = replace(row, thread_id=context.thread_id, context=context)
         await self.store.write(partial(runs.open, row=row))
         return await self.store.write(
             partial(runs.start, run_id=row.run_id, head=None, now=CLOCK.now(), epoch=self.store.epoch)
@@ -385,6 +390,30 @@ async def test_a_worker_that_stops_gives_its_runs_to_others(gateway: Gateway) ->
     assert isinstance(events[-1], Finished)
 
 
+async def test_a_worker_stops_while_the_server_is_away(gateway: Gateway, postgres: PostgresServer) -> None:
+    async with working(gateway.url) as worker:
+        await asyncio.to_thread(postgres.stop)
+        try:
+            await worker.stop()
+        finally:
+            await asyncio.to_thread(postgres.start)
+
+
+async def test_a_run_that_comes_while_a_worker_stops_is_not_begun(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+        worker.jobs.leave()
+        row = await gateway.opened()
+        order = partial(worker_runs.order, run_id=row.run_id, thread_id=row.thread_id, attempt=1, since=1)
+        job = (await gateway.store.write(order)).job
+        again = text("SELECT attempts FROM procrastinate_jobs WHERE id = :job")
+
+        async def came_back() -> bool:
+            return bool(await gateway.store.read(lambda tx: tx.scalar(again, {"job": job})))
+
+        await until(came_back)
+        assert worker.agent.starts == []
+
+
 async def test_a_word_that_is_lost_costs_seconds_only(gateway: Gateway) -> None:
     await gateway.tasks.cancel()  # nobody listens
     async with working(gateway.url):
@@ -410,6 +439,22 @@ async def test_a_restart_of_the_server_ends_neither_the_worker_nor_its_run(
         second = await gateway.opened()
         assert isinstance((await all_of(WorkersHarness(gateway.local, gateway.dispatch), second))[-1], Finished)
     assert len(worker.agent.starts) == 2
+
+
+async def test_a_long_outage_keeps_no_worker_from_the_server_afterwards(
+    gateway: Gateway, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(AttemptWithBackoff, "INITIAL_DELAY", 120)  # what the pool's pauses come to after minutes
+    monkeypatch.setattr(queue, "LOOK_SECONDS", 0.2)
+    async with working(gateway.url) as worker:
+        await asyncio.to_thread(postgres.stop)
+        try:
+            await until(lambda: "error connecting in" in caplog.text)
+        finally:
+            await asyncio.to_thread(postgres.start)
+        row = await gateway.opened()
+        assert isinstance((await all_of(WorkersHarness(gateway.local, gateway.dispatch), row))[-1], Finished)
+    assert len(worker.agent.starts) == 1
 
 
 async def test_what_a_run_used_is_written_by_its_worker_once(gateway: Gateway) -> None:
@@ -455,6 +500,54 @@ async def test_an_order_whose_job_was_lost_is_given_anew(gateway: Gateway) -> No
     assert await gateway.store.write(order) == first
     await gateway.store.write(lambda tx: tx.execute(text("DELETE FROM procrastinate_jobs")))
     assert (await gateway.store.write(order)).job != first.job
+
+
+def lost(tx: Connection, row: RunRow, worker: int | None) -> None:
+    """Order it, and have the server give its job to a worker that is not told of it."""
+    worker_runs.order(tx, row.run_id, row.thread_id, attempt=1, since=1)
+    tx.execute(text("SELECT procrastinate_fetch_job_v2(ARRAY['antler'], :worker)"), {"worker": worker})
+
+
+async def test_a_job_that_was_given_in_an_answer_that_was_lost_is_given_anew(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+        worker.agent.hold(SAID)
+        busy = await gateway.opened()
+        following = asyncio.create_task(all_of(WorkersHarness(gateway.local, gateway.dispatch), busy))
+        await until(lambda: worker.agent.working == 1)
+        row = await gateway.opened("telegram:8")
+        await gateway.store.write(partial(lost, row=row, worker=worker.queue.registration()))
+        other = asyncio.create_task(all_of(WorkersHarness(gateway.local, gateway.dispatch), row))
+        await until(lambda: worker.agent.working == 2)
+        for task in (following, other):
+            task.cancel()
+        await asyncio.gather(following, other, return_exceptions=True)
+    assert len(worker.agent.starts) == 2, "what is worked on is not put back"
+
+
+async def test_one_that_is_to_be_stopped_is_never_begun(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+        row = await gateway.opened()
+
+        def stopped(tx: Connection) -> None:
+            lost(tx, row, worker.queue.registration())
+            assert not worker_runs.stop(tx, row.run_id)
+
+        await gateway.store.write(stopped)
+        async with asyncio.timeout(20):
+            await gateway.dispatch.quiet(row.thread_id)
+        assert (await gateway.order(row)).state is OrderState.STOPPED
+        assert worker.agent.starts == []
+
+
+@pytest.mark.parametrize("leave", [partial(worker_runs.end, state=OrderState.DONE), worker_runs.put_back])
+async def test_a_job_ends_whose_order_is_gone(gateway: Gateway, leave: Callable[..., None]) -> None:
+    row = await gateway.opened()
+    worker = await gateway.store.write(lambda tx: tx.scalar(text("SELECT * FROM procrastinate_register_worker_v1()")))
+    await gateway.store.write(partial(lost, row=row, worker=worker))
+    job = (await gateway.order(row)).job
+    await gateway.store.write(partial(worker_runs.discard, run_ids=(row.run_id,)))
+    await gateway.store.write(partial(leave, run_id=row.run_id, job=job))
+    assert await gateway.store.read(lambda tx: tx.scalar(text("SELECT count(*) FROM procrastinate_jobs"))) == 0
 
 
 async def test_before_it_is_registered_a_worker_writes_nothing(gateway: Gateway) -> None:
