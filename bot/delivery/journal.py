@@ -126,7 +126,7 @@ class Journal:
         await self._insist(lambda: self._store.add(outbox.RECORD_SENT, [row]))
 
     async def draft_sent(self, reply: Reply, part: int, message_id: str, rev: int) -> bool:
-        """As `sent`, of a draft that the next process could not find. False: see Store.recorded."""
+        """Like `sent`, of a draft that the next process could not find. False: see Store.recorded."""
         return await self._store.recorded(self.sent(reply, part, message_id, rev))
 
     async def shown(self, reply: Reply, state: PartState, rev: int) -> None:
