@@ -145,10 +145,24 @@ def _gathered(package: str, path: str, source: bytes) -> _Gathered | None:
             rest.append(statement)
     modules = {origin.removeprefix(f"{package}.").partition(".")[0] for origin, _ in names.values()}
     used = {node.id for statement in rest for node in ast.walk(statement) if isinstance(node, ast.Name)}
-    # A name that is also its module's would become the module when that is imported.
-    if "*" in names or used & names.keys() or modules & names.keys():
+    bound = {name for statement in rest for node in ast.walk(statement) for name in _bound(node)}
+    # A name that is also its module's would become the module when that is imported. What is used has to be there,
+    # and a package's own __getattr__ would take the place of the loader's.
+    if (
+        "*" in names
+        or used & (names.keys() | modules)
+        or modules & names.keys()
+        or "__getattr__" in used | bound | names.keys()
+    ):
         return None
     return _Gathered(names, frozenset(modules), compile(ast.Module(rest, []), path, "exec"))
+
+
+def _bound(node: ast.AST) -> tuple[str, ...]:
+    """What a definition or an import calls by a name."""
+    if isinstance(node, ast.FunctionDef):
+        return (node.name,)
+    return (node.asname or node.name,) if isinstance(node, ast.alias) else ()
 
 
 def _origin(package: str, statement: ast.ImportFrom) -> str | None:
@@ -168,12 +182,26 @@ class WaitingLoader(SourceFileLoader):
         self._loading = RLock()
 
     def exec_module(self, module: ModuleType) -> None:
+        executes = False
+
+        def missing(name: str) -> AttributeError:
+            return AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
         def load(name: str) -> Any:
+            nonlocal executes
             if name.startswith("__"):  # the import system asks for some
-                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-            with self._loading:
-                if vars(module).pop("__getattr__", None) is not None:
-                    super(WaitingLoader, self).exec_module(module)
+                raise missing(name)
+            with self._loading:  # other threads wait here until the module has all its names
+                if executes:
+                    raise missing(name)
+                if vars(module).get("__getattr__") is load:
+                    executes = True
+                    try:
+                        super(WaitingLoader, self).exec_module(module)
+                    finally:
+                        executes = False
+                    if vars(module)["__getattr__"] is load:
+                        del vars(module)["__getattr__"]
             return getattr(module, name)
 
         def waiting(name: str) -> type:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -76,6 +78,8 @@ def test_a_gathered_name_is_loaded_when_it_is_asked_for(package: Path, monkeypat
         pytest.param("from .one import *", id="all-names"),
         pytest.param("from .one import First\nmade = First()", id="uses-a-name"),
         pytest.param("from .one import one", id="named-as-its-module"),
+        pytest.param("from .one import First\nmade = one.First", id="uses-its-module"),
+        pytest.param("from .one import First\ndef __getattr__(name): raise AttributeError(name)", id="own-getattr"),
     ],
 )
 def test_a_package_that_does_more_is_loaded_as_it_stands(
@@ -114,6 +118,31 @@ def test_an_unused_module_is_loaded_by_its_first_use(
     assert loaded() == {"client"}
     assert eval(asked, names) == 3
     assert loaded() == {"client", "parts"}
+
+
+def test_other_threads_wait_for_a_module_that_is_executed(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (package / "__init__.py").touch()
+    (package / "client.py").write_text(
+        "import pytest\nbegun, goes_on = pytest.gathers_events\nbegun.set()\nassert goes_on.wait(20)\n"
+        "class Client: pass\nclass Other: pass"
+    )
+    begun, goes_on, asked = threading.Event(), threading.Event(), threading.Event()
+    monkeypatch.setattr(pytest, "gathers_events", (begun, goes_on), raising=False)
+    module = load(monkeypatch, Finder(unused={"gathers.client": ("Client",)}), "gathers.client")
+
+    def other() -> Any:
+        asked.set()
+        return module.Other
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(lambda: module.Client())
+        assert begun.wait(20)
+        second = threads.submit(other)
+        assert asked.wait(20)
+        threading.Timer(0.2, goes_on.set).start()
+        assert second.result(20).__name__ == "Other"
+        assert type(first.result(20)).__name__ == "Client"
+    assert "__getattr__" not in vars(module)
 
 
 def run(code: str) -> str:
