@@ -51,7 +51,6 @@ from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
 from bot.usage.budgets import NOBODY, Scope
 from bot.voice.speech_to_text import CurrentSpeechToText
-from bot.workers.dispatch import Staff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +65,7 @@ if TYPE_CHECKING:
     from bot.store.forgetting import DeletionRow
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
+    from bot.workers.dispatch import Staff
     from channels.base import Clock
 
 
@@ -192,6 +192,8 @@ class Wiring:
         """The agent, and what it has; workers work on its runs where the settings say so."""
         settings, elsewhere = self._settings, self._settings.workers.enabled
         if elsewhere:
+            from bot.workers.dispatch import Staff  # with psycopg, which SQLite does without
+
             self.staff = Staff(
                 settings,
                 store,
