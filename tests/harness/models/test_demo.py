@@ -42,7 +42,7 @@ async def test_asked_what_it_can_do_it_lists_it_and_the_way_to_a_real_one(bench:
 
 @pytest.mark.parametrize("text", ["hello", "markdown", "long", "thanks", "tell me a story", "run echo hello"])
 async def test_no_other_answer_advertises(bench: Bench, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr("harness.models.build.DemoModel", partial(DemoModel, pause=0.0))
+    monkeypatch.setattr("harness.models.demo.DemoModel", partial(DemoModel, pause=0.0))
     in_memory(bench)
     assert "config.yaml" not in (await ask(bench, text)).text
 
