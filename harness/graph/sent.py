@@ -9,7 +9,6 @@ import logging
 import re
 from typing import TYPE_CHECKING
 
-from harness.graph.results import canonical
 from sandbox.base import Problem, SandboxError
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ _PLACE = re.compile(r"\[lines \d{1,12}+ to \d{1,12}+ of \d{1,12}+[^\]\n]{0,400}+
 async def sent_path(call: ToolCall, shown: str, scope: RunScope) -> str:
     """The path of the file that a person sent, where a call has read one and what it shows stands in what came. "" for
     any other call, and for a file that was changed since."""
+    from harness.graph.results import canonical  # with LangChain, which the gateway starts without
+
     path = canonical(str(call["args"].get("path", "")))
     sha256 = scope.sent.get(path, "")
     if call["name"] != READ_FILE or not sha256 or scope.sandbox is None:
