@@ -229,7 +229,9 @@ class Gateway:
         parts.menus.publish_soon(account)
 
     def _none_left(self, taken_over: bool) -> None:
-        self._fail("no working account is left", TAKEN_OVER if taken_over else FAILURE)
+        # Who lost the lead was thrown out by the next leader, and has to stand by again.
+        ended = TAKEN_OVER if taken_over and self._store.lease_valid() else FAILURE
+        self._fail("no working account is left", ended)
 
     async def _open_http(self) -> None:
         """Answer over HTTP when the first account is connected, or soon: what is left from the last process may take

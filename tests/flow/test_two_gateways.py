@@ -210,6 +210,7 @@ async def test_after_a_planned_stop_the_standby_takes_over(pair: Pair) -> None:
     assert await pair.second.end() == 0
 
 
+@pytest.mark.long
 async def test_a_frozen_leader_is_replaced_and_silent_when_it_wakes_up(pair: Pair) -> None:
     first = pair.first
     async with both(pair):
@@ -301,6 +302,7 @@ async def test_a_single_process_goes_on_when_its_server_restarts(world: World, p
         assert "run: leads as" in await pair.status(alone)
 
 
+@pytest.mark.long
 async def test_behind_pgbouncer_in_session_mode_a_standby_takes_over(pair: Pair) -> None:
     direct = pair.first.settings["database"]["url"]
     with pgbouncer(direct, "session") as pooled:

@@ -153,6 +153,7 @@ async def test_a_planned_stop_of_a_worker_gives_its_run_to_the_other_at_once(clu
         assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
 
 
+@pytest.mark.long
 async def test_a_worker_that_froze_writes_nothing_any_more(cluster: Cluster) -> None:
     world = cluster.world
     async with cluster:
