@@ -235,7 +235,9 @@ async def test_a_frozen_leader_is_replaced_and_silent_when_it_wakes_up(pair: Pai
         assert await first.end() == 0
 
 
-@pytest.mark.parametrize("silent", [False, True], ids=["cut", "silent"])
+@pytest.mark.parametrize(
+    "silent", [pytest.param(False, id="cut"), pytest.param(True, id="silent", marks=pytest.mark.long)]
+)
 async def test_a_leader_without_its_database_stops_before_another_one_begins(
     pair: Pair, postgres: PostgresServer, *, silent: bool
 ) -> None:
