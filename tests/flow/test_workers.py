@@ -90,6 +90,7 @@ async def test_a_call_is_made_once_a_person_allowed_it(cluster: Cluster) -> None
         assert len(letters.sent) == 1
 
 
+@pytest.mark.long
 async def test_after_the_death_of_a_worker_another_goes_on_and_repeats_no_command(cluster: Cluster, mark: str) -> None:
     require_bubblewrap()
     world = cluster.world
