@@ -54,7 +54,7 @@ async def test_what_a_command_finds_around_it(gateway: Gateway) -> None:
     status = await output(sandbox, "cat /proc/self/status")
     assert all(f"\n{name}:\t0000000000000000\n" in status for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"))
     assert "\nNoNewPrivs:\t1\n" in status
-    assert await output(sandbox, "ulimit -n; ulimit -Hn; ulimit -t; ulimit -Ht") == "128\n128\n600\n600\n"
+    assert await output(sandbox, "ulimit -n; ulimit -Hn; ulimit -t; ulimit -Ht") == "1024\n1024\n600\n600\n"
     assert await output(sandbox, "ulimit -f; ulimit -c") == f"{256 * 1024}\n0\n"
     assert (await output(sandbox, "cat /proc/net/dev")).count(":") == 1  # the loopback
 
