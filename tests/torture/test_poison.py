@@ -54,7 +54,8 @@ async def test_a_tool_that_aborts_the_process(
             place = next(place for place in load.places if place.chat == asked.chat)
             shown = [b for b in await platform.bubbles(place) if final_words(asked) in squeezed(b.text)]
             assert len(shown) == 1, asked
-        given_up, answer = await campaign.world.telegram.bot_messages(poisoned.room)
+        # A draft may stand above them: it was sent, and the process died before it could write that down.
+        *_, given_up, answer = await campaign.world.telegram.bot_messages(poisoned.room)
         assert EN.gave_up.partition("{")[0] in given_up.text
         assert [button["text"] for button in given_up.buttons] == [EN.button_retry]
         assert answer.text == f"Answer to {behind.marker}."

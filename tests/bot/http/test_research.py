@@ -156,14 +156,16 @@ async def test_start_on_the_page_is_what_start_in_the_chat_is(tmp_path: Path) ->
         shown = (await bob.get(f"/research/{thread}")).text
         assert "Nothing has been searched for the steps yet." in shown
         form = {"do": "start", "run_id": "r1"}
+        works = world.harness.hold("Start")
         answers = [await bob.post(f"/research/{thread}", data=form) for _ in range(2)]
+        works.set()
         assert [answer.status_code for answer in answers] == [204, 409], "what is decided is decided once"
         assert answers[0].headers["X-Antler-Location"] == f"/research/{thread}"
         await world.answered()
         (started,) = [start for start in world.harness.starts if start.run_input.choice]
         assert (started.run_input.choice, started.ctx.thread_id, started.ctx.speaker.id) == ("start", thread, PERSON)
         assert started.ctx.account == "memory"
-        assert world.texts(BOB)[-1].endswith("Start"), "what comes of it stands in the chat"
+        assert world.texts(BOB)[-1] == "The whole answer", "what comes of it stands in the chat"
 
 
 async def test_a_change_is_said_in_words_and_of_the_plan_that_was_seen(tmp_path: Path) -> None:
