@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tests.flow import tidiness
+from tests.flow.forking import STRICT, ForkedProcess, Template
 from tests.simulators.process import REPO_ROOT, child_environment
 from tests.simulators.telegram.seen import ALICE, TEAM
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tests.simulators.model.client import ModelSimulator
     from tests.simulators.telegram.client import TelegramSimulator
 
+Process = asyncio.subprocess.Process | ForkedProcess
 READY_SECONDS = 45.0
 STOP_SECONDS = 30.0
 
@@ -30,7 +32,8 @@ class World:
     """One gateway between one Telegram and one model server.
 
     `settings` is merged over the config below, `environment` over the process's variables. program: the module that is
-    run, role: its command. prefix: a program, with its arguments, that becomes the gateway.
+    run, role: its command. prefix: a program, with its arguments, that becomes the gateway. whole: start it as an
+    operator does, with all that it imports; otherwise that is there already (forking.py).
     """
 
     telegram: TelegramSimulator
@@ -41,7 +44,8 @@ class World:
     program: str = "bot"
     role: str = "run"
     prefix: tuple[str, ...] = ()
-    process: asyncio.subprocess.Process | None = None
+    whole: bool = False
+    process: Process | None = None
     _logging: asyncio.Task[None] | None = None
     _logged: asyncio.Event = field(default_factory=asyncio.Event)
     found: set[tuple[Path, int]] = field(default_factory=set)
@@ -113,7 +117,7 @@ class World:
                 self._logged.clear()
                 await self._logged.wait()
 
-    async def _waited(self, process: asyncio.subprocess.Process) -> int:
+    async def _waited(self, process: Process) -> int:
         """The exit code, once the log is complete."""
         code = await process.wait()
         if self._logging is not None:
@@ -126,23 +130,28 @@ class World:
                 log.write(chunk)
                 self._logged.set()
 
-    async def _launch(self, environment: dict[str, str]) -> asyncio.subprocess.Process:
+    async def _launch(self, environment: dict[str, str]) -> Process:
         self.write_config()
         (self.folder / "log.txt").touch()
         self._earlier = len(self.log)
         self.found = tidiness.logs_of(self.data_dir)
-        self.process = await asyncio.create_subprocess_exec(
-            *(*self.prefix, sys.executable),
-            *("-W", "error::DeprecationWarning:bot", "-m", self.program, self.role, "--config", str(self.config_file)),
+        arguments = (self.role, "--config", str(self.config_file))
+        self.process = await self._started(*arguments, environment=self.variables | environment)
+        assert self.process.stdout is not None
+        self._logging = asyncio.create_task(self._keep_log(self.process.stdout), name="gateway log")
+        return self.process
+
+    async def _started(self, *arguments: str, environment: dict[str, str]) -> Process:
+        if not self.prefix and not self.whole:
+            return await Template.shared().start(arguments, environment, self.program)
+        return await asyncio.create_subprocess_exec(
+            *(*self.prefix, sys.executable, "-W", STRICT, "-m", self.program, *arguments),
             cwd=REPO_ROOT,
-            env=self.variables | environment,
+            env=environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        assert self.process.stdout is not None
-        self._logging = asyncio.create_task(self._keep_log(self.process.stdout), name="gateway log")
-        return self.process
 
     def write_config(self) -> None:
         self.config_file.write_text(yaml.safe_dump(self.config()))
@@ -187,15 +196,7 @@ class World:
 
     async def command(self, *arguments: str) -> tuple[int, str]:
         """Run another `antler` command on the same config; returns exit code and output."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "bot", *arguments, "--config", str(self.config_file)),
-            cwd=REPO_ROOT,
-            env=self.variables,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
+        process = await Template.shared().start((*arguments, "--config", str(self.config_file)), self.variables)
         output, _ = await process.communicate()
         return process.returncode or 0, output.decode()
 

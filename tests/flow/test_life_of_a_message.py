@@ -20,6 +20,7 @@ HALVES = (Say(text="It is"), Pause(name="noted"), Say(text=" noted."))
 
 
 async def test_an_answer_grows_in_one_message(world: World) -> None:
+    world.whole = True
     async with world:
         said = await world.telegram.user_says("!pause half")
         draft = await world.telegram.wait_for_text(ALICE, FIRST_HALF)
@@ -43,6 +44,7 @@ async def test_the_answer_is_formatted_and_never_shows_a_link_preview(world: Wor
 
 
 async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(world: World) -> None:
+    world.whole = True
     async with world:
         await world.telegram.user_says("!pause half")
         draft = await world.telegram.wait_for_text(ALICE, FIRST_HALF)

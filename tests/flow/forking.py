@@ -1,0 +1,193 @@
+"""Gateways without the second of imports that each start costs: forks of a process that has imported what they need.
+
+A test has one template for its process, started when it first needs it: `python -m tests.flow.forking`. It holds the
+other end of a socket as its standard input, and ends when that is closed. For each order it forks; the fork gets the
+variables, the folder and the standard streams of a program that was started anew, and becomes `python -m bot ...`.
+What a start itself does (imports, options of Python) is shown by the tests that start a program of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+import warnings
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from tests.simulators.process import REPO_ROOT, child_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PRELOADED = (
+    "bot.cli.options",
+    "bot.control.server",
+    "bot.http.server",
+    "bot.process.app",
+    "bot.process.gateway",
+    "channels.telegram.channel",
+    "harness.run.runner",
+    "sqlalchemy.dialects.sqlite",
+)
+"""What a gateway on SQLite imports. No module among them may start a thread or open a file."""
+STRICT = "error::DeprecationWarning:bot"
+LONGEST_ORDER = 200_000
+
+Channel = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class ForkedProcess:
+    """As asyncio.subprocess.Process, as far as tests use that. stdout: with the standard error in it."""
+
+    def __init__(self, pid: int, stdout: asyncio.StreamReader, news: Channel) -> None:
+        self.pid = pid
+        self.stdout = stdout
+        self.returncode: int | None = None
+        self._ended = asyncio.create_task(self._end(*news), name=f"end of {pid}")
+
+    async def wait(self) -> int:
+        """The exit code, below 0 for a signal."""
+        return await asyncio.shield(self._ended)
+
+    async def communicate(self) -> tuple[bytes, None]:
+        """All that it said."""
+        said = await self.stdout.read()
+        await self.wait()
+        return said, None
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    async def _end(self, ending: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
+        try:
+            self.returncode = int(await ending.readline())
+        finally:
+            writer.close()
+        await writer.wait_closed()
+        return self.returncode
+
+
+class Template:
+    """The template of this process."""
+
+    _one: Template | None = None
+
+    def __init__(self) -> None:
+        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            command = (sys.executable, "-m", __name__)
+            self._process = subprocess.Popen(command, cwd=REPO_ROOT, env=child_environment(), stdin=theirs.fileno())
+        atexit.register(self._close)
+
+    @classmethod
+    def shared(cls) -> Template:
+        if cls._one is None or cls._one._process.poll() is not None:
+            cls._one = cls()
+        return cls._one
+
+    def _close(self) -> None:
+        self._orders.close()
+        self._process.wait()
+
+    async def start(
+        self, arguments: Sequence[str], environment: Mapping[str, str], module: str = "bot"
+    ) -> ForkedProcess:
+        """`python -m MODULE ARGUMENTS` in the repository's folder."""
+        out, output = os.pipe()
+        news, theirs = socket.socketpair()
+        order = json.dumps({"arguments": [module, *arguments], "environment": dict(environment)}).encode()
+        try:
+            await asyncio.to_thread(socket.send_fds, self._orders, [order], [output, theirs.fileno()])
+        finally:
+            os.close(output)
+            theirs.close()
+        ending, writer = await asyncio.open_connection(sock=news)
+        stdout = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stdout), os.fdopen(out, "rb", buffering=0)
+        )
+        return ForkedProcess(int(await ending.readline()), stdout, (ending, writer))
+
+
+# In the template.
+
+
+def _forks(orders: socket.socket) -> list[str]:
+    """Fork for each order. Returns in a fork, with its module and arguments; exits when no order can come any more."""
+    selector = selectors.DefaultSelector()
+    selector.register(orders, selectors.EVENT_READ)
+    running: dict[int, tuple[int, int]] = {}
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is not orders:
+                selector.unregister(key.fileobj)
+                _reaped(*running.pop(key.fd), key.fd)
+                continue
+            order, fds, _, _ = socket.recv_fds(orders, LONGEST_ORDER, 2)
+            if not order:
+                sys.exit()
+            output, news = fds
+            wanted: dict[str, Any] = json.loads(order)
+            if (pid := os.fork()) == 0:
+                selector.close()
+                orders.close()
+                for fd in (news, *running, *(news for _, news in running.values())):
+                    os.close(fd)
+                _become(output, wanted["environment"])
+                return list(wanted["arguments"])
+            os.close(output)
+            os.write(news, f"{pid}\n".encode())
+            watched = os.pidfd_open(pid)
+            running[watched] = (pid, news)
+            selector.register(watched, selectors.EVENT_READ)
+
+
+def _reaped(pid: int, news: int, watched: int) -> None:
+    _, status = os.waitpid(pid, 0)
+    with suppress(BrokenPipeError):  # the test has gone
+        os.write(news, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    os.close(news)
+    os.close(watched)
+
+
+def _become(output: int, environment: Mapping[str, str]) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for fd, standard in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(fd, standard)
+    os.close(nothing)
+    os.close(output)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+
+
+def _main() -> None:
+    warnings.filterwarnings("error", category=DeprecationWarning, module=r"bot\Z")
+    sys.warnoptions.append(STRICT)
+    from bot.process import imports
+
+    imports.install()
+    for name in PRELOADED:
+        importlib.import_module(name)
+    assert len(os.listdir("/proc/self/task")) == 1, "a fork would lack the other threads"
+    orders = socket.socket(fileno=os.dup(0))
+    sys.argv = _forks(orders)
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _main()
