@@ -1,0 +1,121 @@
+"""Operating workers: one config for all of them, what is known of each, and versions beside one another."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from bot.texts.en import EN
+from tests.flow.api_world import free_port
+from tests.flow.cluster import Cluster
+from tests.flow.gateway import merged
+from tests.flow.sandboxed import call
+from tests.flow.test_mcp import local
+from tests.simulators.model.scripts import Pause, Say
+from tests.simulators.telegram.seen import ALICE
+
+if TYPE_CHECKING:
+    from tests.flow.gateway import World
+    from tests.simulators.postgres import PostgresServer
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def cluster(world: World, postgres: PostgresServer) -> Cluster:
+    return Cluster(world, postgres)
+
+
+def edited(world: World, **changes: object) -> None:
+    world.settings = merged(world.settings, changes)
+    world.write_config()
+
+
+async def until_not_ready(probes: httpx.AsyncClient) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            if (await probes.get("/readyz")).status_code == 503:
+                return
+            await asyncio.sleep(0.2)
+
+
+async def test_a_changed_config_holds_at_every_worker(cluster: Cluster) -> None:
+    world = cluster.world
+    world.environment = {"CANARY": "canary-0123456789"}
+    async with cluster:
+        # A run that is at work goes on as it began.
+        await world.model.script("take long", (Pause(name="held"), Say(text="the long answer")), "contains")
+        await world.telegram.user_says("take long")
+        await world.model.wait_for_pause("held")
+        server = {"base_url": world.model.base_url, "api_key": "$MODEL_KEY"}
+        edited(world, models=[{"name": "new", "model": "sim-2", **server}], mcp_servers={"local": local()})
+        code, told = await world.command("reload")
+        assert (code, told.count("\nworker w")) == (0, 2), told
+        for name in cluster.workers:
+            assert f"worker {name}: now in force: models, mcp_servers" in told or f"worker {name}: in force" in told
+        await world.model.release("held")
+        await world.telegram.wait_for_text(ALICE, "the long answer")
+        await world.telegram.user_says(call("runtime"))
+        await world.telegram.wait_for_text(ALICE, "Tool result")
+        models = [record.body["model"] for record in await world.model.completions()]
+        assert (models[0], models[-1]) == ("sim", "sim-2")
+        await cluster.until_told(lambda told: "mcp local: ready" in told)
+
+
+async def test_what_a_worker_cannot_take_over_is_told_and_changes_nothing_there(cluster: Cluster) -> None:
+    """One of them does not have the secret that the new config names."""
+    world = cluster.world
+    async with cluster:
+        (world.folder / ".env").write_text(f"NEW_KEY={world.model.api_key}\n")
+        elsewhere = world.folder / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "config.yaml").write_text(world.config_file.read_text())
+        poor = await cluster.start_worker("poor", elsewhere / "config.yaml")
+        server = {"base_url": world.model.base_url, "api_key": "$NEW_KEY"}
+        edited(world, models=[{"name": "new", "model": "sim-2", **server}])
+        (elsewhere / "config.yaml").write_text(world.config_file.read_text())
+        code, told = await world.command("reload")
+        assert code == 1, told
+        assert "worker poor: the config was not applied, the previous one stays in force" in told
+        assert "environment variable NEW_KEY is not set" in told
+        assert "worker w1: " in told
+        status = await cluster.until_told(lambda told: "config the config was not applied" in told)
+        assert "worker poor" in status
+        await world.telegram.user_says("still there?")
+        await world.telegram.wait_for_text(ALICE, "You said: still there?")
+        assert poor.process is not None
+        assert poor.process.returncode is None
+
+
+async def test_each_worker_is_known_to_operators_and_to_probes(cluster: Cluster) -> None:
+    world, port = cluster.world, free_port()
+    world.settings = merged(world.settings, {"access": {"admins": [f"telegram:{ALICE.id}"]}})
+    cluster.count = 1
+    async with cluster:
+        second = await cluster.start_worker("probed", ANTLER__WORKERS__LISTEN=f"127.0.0.1:{port}")
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, "The first half")
+        status = await cluster.until_told(lambda told: told.count("worker ") == 2 and ", 1 of 200 running" in told)
+        assert "worker probed: " in status
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as probes:
+            assert [(await probes.get(path)).status_code for path in ("/healthz", "/readyz")] == [200, 200]
+            figures = (await probes.get("/metrics")).text
+            assert "antler_runs_active" in figures
+            assert 'antler_well{name="",part="store"} 1.0' in figures
+            assert (await probes.get("/")).status_code == 404
+            await asyncio.to_thread(cluster.postgres.stop)
+            try:
+                await until_not_ready(probes)
+                assert (await probes.get("/healthz")).status_code == 200
+            finally:
+                await asyncio.to_thread(cluster.postgres.start)
+        await world.model.release("half")
+        await world.telegram.wait_for_text(ALICE, "second half", timeout=60.0)
+        await second.kill()
+        await cluster.until_told(lambda told: "NOT WELL worker probed" in told or "worker probed" not in told, 60.0)
+        await world.telegram.user_says("/status")
+        line = EN.status["worker"].partition("{")[0]
+        await world.telegram.wait_for_text(ALICE, f"{line}w1 (")
