@@ -73,6 +73,8 @@ def prepare(tx: Connection, steps: Steps = STEPS, *, leads: bool = False) -> Non
             tx.execute(HOLD_WORKERS if expands else END_WORKERS)
         _upgrade(tx, steps)
         tx.execute(update(instance).values(works_with=works_with))
+        if not expands and "procrastinate_workers" in tables:
+            worker_runs.recover(tx)
 
 
 def known_revision(tx: Connection, steps: Steps = STEPS, *, beside: bool = False) -> str | None:

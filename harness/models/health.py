@@ -114,6 +114,5 @@ class ModelHealth:
 
 
 def _weight(state: ModelState) -> tuple[bool, float]:
-    """Of two processes that tell of a model the one counts that was refused, which lasts and may be its alone; else the
-    one that asked last."""
+    """How much a process's word on a model counts: a refusal most, which lasts and may be its alone, else the newest."""
     return state.kind in REFUSED, state.asked

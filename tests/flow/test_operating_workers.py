@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from typing import TYPE_CHECKING
 
 import httpx
@@ -12,6 +13,7 @@ from bot.texts.en import EN
 from tests.flow.api_world import free_port
 from tests.flow.cluster import Cluster
 from tests.flow.gateway import merged
+from tests.flow.next_version import prepared
 from tests.flow.sandboxed import call
 from tests.flow.test_mcp import local
 from tests.simulators.model.scripts import Pause, Say
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from tests.simulators.postgres import PostgresServer
 
 pytestmark = pytest.mark.postgres
+
+WHOLE = "The first half of the answer, and the second half."
 
 
 @pytest.fixture
@@ -119,3 +123,56 @@ async def test_each_worker_is_known_to_operators_and_to_probes(cluster: Cluster)
         await world.telegram.user_says("/status")
         line = EN.status["worker"].partition("{")[0]
         await world.telegram.wait_for_text(ALICE, f"{line}w1 (")
+
+
+async def test_workers_go_on_beside_a_gateway_of_the_next_version(cluster: Cluster) -> None:
+    world = cluster.world
+    async with cluster:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, "The first half")
+        assert await world.end() == 0
+        world.program, world.environment = "tests.flow.next_version", prepared(world.folder, expands=True)
+        await world.start()
+        await world.model.release("half")
+        await world.telegram.wait_for_text(ALICE, WHOLE)
+        for worker in cluster.workers.values():
+            await worker.wait_for_log("newer version (revision 9999), beside which this one works on")
+        await cluster.start_worker("late")
+
+        await cluster.start_worker("next", program=world.program)
+        await world.telegram.user_says("!pause later")
+        await world.model.wait_for_pause("later")
+        for name in ("w1", "w2", "late"):
+            cluster.workers[name].send(signal.SIGTERM)
+            assert await cluster.workers[name].ended() == 0
+        await world.model.release("later")
+        await world.telegram.wait_idle(ALICE, quiet=3.0)
+        answers = [message.text for message in await world.telegram.bot_messages(ALICE)]
+        assert answers == [WHOLE, WHOLE]
+
+        assert await world.end() == 0
+        world.program = "bot"
+        assert await world.ends() == 1
+        assert "revision 9999, which is newer than this program" in world.log
+
+
+async def test_workers_that_a_next_version_does_not_go_with_end_and_others_go_on(cluster: Cluster) -> None:
+    world = cluster.world
+    async with cluster:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, "The first half")
+        assert await world.end() == 0
+        world.program, world.environment = "tests.flow.next_version", prepared(world.folder, expands=False)
+        await world.start()
+        for worker in cluster.workers.values():
+            assert await worker.ended() != 0
+            assert "taken for dead" in worker.log
+        cluster.workers.clear()
+        with pytest.raises(AssertionError, match="newer than this program"):
+            await cluster.start_worker("old")
+        cluster.workers.clear()
+        await cluster.start_worker("next", program=world.program)
+        await world.model.wait_for_request(lambda request: request.id > 1 and request.paused_at == "half")
+        await world.model.release("half")
+        await world.telegram.wait_idle(ALICE, quiet=3.0)
+        assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
