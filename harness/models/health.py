@@ -114,5 +114,5 @@ class ModelHealth:
 
 
 def _weight(state: ModelState) -> tuple[bool, float]:
-    """How much a process's word on a model counts: a refusal most, which lasts and may be its alone, else the newest."""
+    """What a process's word on a model counts: a refusal most, which lasts and may be its alone, else the newest."""
     return state.kind in REFUSED, state.asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from tests.flow.next_version import prepared
 from tests.flow.sandboxed import call
 from tests.flow.test_mcp import local
 from tests.simulators.model.scripts import Pause, Say
-from tests.simulators.telegram.seen import ALICE
+from tests.simulators.telegram.seen import ALICE, TEAM
 
 if TYPE_CHECKING:
     from tests.flow.gateway import World
@@ -176,3 +177,52 @@ async def test_workers_that_a_next_version_does_not_go_with_end_and_others_go_on
         await world.model.release("half")
         await world.telegram.wait_idle(ALICE, quiet=3.0)
         assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
+
+
+async def test_two_workers_spend_no_more_than_one_would(cluster: Cluster) -> None:
+    world, key = cluster.world, "budgets.gateway_day.tokens"
+    world.settings["limits"] = {"concurrent_runs": 1}
+    async with cluster:
+        await world.telegram.user_says("hello")
+        await world.telegram.wait_for_text(ALICE, "You said: hello")
+        ((first,),) = cluster.rows("SELECT CAST(sum(input_tokens + output_tokens) AS bigint) FROM usage")
+        assert isinstance(first, int)
+        limit = first * 8
+        edited(world, budgets={"gateway_day": {"tokens": limit}})
+        code, told = await world.command("reload")
+        assert code == 0, told
+        plans = [{"todos": [{"content": f"look {number}", "status": "pending"}]} for number in range(20)]
+        work = "\n".join(f"!tool write_todos {json.dumps(plan)}" for plan in plans)
+        await world.telegram.user_says(work)
+        await world.telegram.group_says(f"@antler_bot {work}")
+        for chat in (ALICE, TEAM):
+            await world.telegram.wait_for_text(chat, key)
+        assert all("is worked on here" in worker.log for worker in cluster.workers.values())
+        calls = [row[0] for row in cluster.rows("SELECT input_tokens + output_tokens FROM usage ORDER BY id")]
+        spent = [sum(map(int, map(str, calls[:number]))) for number in range(len(calls) + 1)]
+        beyond = sum(before >= limit for before in spent[:-1])
+        assert beyond <= 3, (limit, calls)  # each worker's call under way, and one that sums up
+
+
+async def test_what_is_scheduled_remembered_and_titled_is_done_once_and_by_the_gateway(cluster: Cluster) -> None:
+    world = cluster.world
+    world.settings |= {"memory": {"debounce_seconds": 0}}
+    async with cluster:
+        await world.telegram.user_says(
+            f"{call('schedule', action='create', text='stretch', in_minutes=0.03)}\n!say noted"
+        )
+        await world.telegram.wait_for_text(ALICE, "⏰ stretch\n\nYou said: stretch")
+        await world.wait_for_log("was updated after run(s)")
+        await world.telegram.user_says("/compact")
+        await world.telegram.wait_for_text(ALICE, EN.compact["done"].partition("{")[0])
+        await world.telegram.wait_idle(ALICE, quiet=5.0)
+        said = [message.text for message in await world.telegram.bot_messages(ALICE)]
+        assert sum("stretch" in text for text in said) == 1, said
+        ((title,),) = cluster.rows("SELECT title FROM threads")
+        assert title
+        runs = [row[0] for row in cluster.rows("SELECT run_id FROM runs")]
+        for run in map(str, runs):
+            assert sum(worker.log.count(f"run {run} is worked on here") for worker in cluster.workers.values()) == 1
+        assert not any(
+            "bot.memory" in worker.log or "bot.schedule" in worker.log for worker in cluster.workers.values()
+        )
