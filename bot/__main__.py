@@ -121,10 +121,11 @@ def worker(
 
     gc_tuning.hold()
     imports.install()
-    settings = read(source_of(config, data_dir, log_level))
+    source = source_of(config, data_dir, log_level)
+    settings = read(source)
     from bot.process.worker import serve
 
-    raise typer.Exit(serve(settings, name))
+    raise typer.Exit(serve(settings, source, name))
 
 
 @app.command(rich_help_panel=SERVING)

@@ -200,6 +200,7 @@ def describe(status: dict[str, Any]) -> str:
         f"{status['waiting']} waiting"
     ]
     lines += _lead(status.get("lead"))
+    lines += [line for worker in status.get("workers", ()) for line in _worker(worker)]
     for connection_ in status["connections"]:
         silence = connection_["silence"]
         age = "no sign of life yet" if silence is None else f"last sign of life {silence:.0f} s ago"
@@ -229,6 +230,17 @@ def _lead(lead: Mapping[str, Any] | None) -> list[str]:
         others = ", ".join(lead["standing_by"]) or "nobody"
         return [f"  {lead['role']}: leads as {lead['leader']}; standing by: {others}"]
     return [f"  {lead['role']}: {lead['state']}; {lead['leader'] or 'nobody'} leads"]
+
+
+def _worker(worker: Mapping[str, Any]) -> list[str]:
+    """A line for a worker, and what does not work there; outages of models are told with the gateway's."""
+    works = "" if worker["alive"] else "NOT WELL "
+    line = (
+        f"  {works}worker {worker['name']}: {worker['process']}, {worker['version']}, {worker['running']} of "
+        f"{worker['slots']} running, last sign of life {worker['silence']:.0f} s ago"
+    )
+    config = [f"    config {worker['config']}"] if worker["config"] else []
+    return [line, *(f"    NOT WELL {trouble}" for trouble in worker["troubles"]), *config]
 
 
 def _model(model: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ class HttpUnavailable(Exception):
     """The address cannot be listened on; the text names the key."""
 
 
-def listening(settings: HttpSettings) -> socket.socket:
+def listening(settings: HttpSettings, key: str = "http.listen") -> socket.socket:
     """A bound socket for an address whose certificate, where there is one, can be read. Raises HttpUnavailable."""
     if settings.tls is not None:
         try:
@@ -31,7 +31,7 @@ def listening(settings: HttpSettings) -> socket.socket:
         # What create_server says repeats the address.
         number = error.errno or 0
         why = (os.strerror(number) if number in errno.errorcode else f"{error.strerror or error}").lower()
-        raise HttpUnavailable(f"http.listen: {settings.listen} cannot be listened on ({why})") from error
+        raise HttpUnavailable(f"{key}: {settings.listen} cannot be listened on ({why})") from error
     # Connections inherit it. asyncio sets it only where a socket names its protocol, which this one does not; without
     # it the body of an answer waits for the acknowledgement of its head, often 40 ms.
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

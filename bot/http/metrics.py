@@ -20,18 +20,21 @@ from bot.http.errors import PLAIN
 from channels.base import ConnectionState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
     from prometheus_client.metrics_core import Metric
 
     from bot.clock import Durations
     from bot.delivery.account import AccountSnapshot
     from bot.delivery.service import Delivery
+    from bot.files.sandboxes import SandboxFacts
     from bot.inbound.bus import MessageBus
+    from bot.operations.health import HealthService
     from bot.operations.status import StatusPage, StoredFacts
     from bot.runs.manager import RunManager
     from bot.settings.http import HttpSettings
     from bot.usage.meter import Totals
+    from harness.mcp.pool import ServerFacts
     from harness.models.health import ModelHealth
 
     Samples = Mapping[Any, float]
@@ -53,8 +56,8 @@ class Watched:
     totals: Totals
 
 
-def metrics_router(watched: Watched, settings: HttpSettings) -> APIRouter:
-    """Open without a token only where nobody beyond this machine can ask."""
+def metrics_router(figures: Callable[[], Awaitable[Collector]], settings: HttpSettings) -> APIRouter:
+    """Open without a token only where nobody beyond this machine can ask. figures: of this moment."""
     router = APIRouter()
     token = None if settings.metrics_token is None else settings.metrics_token.get_secret_value()
 
@@ -69,43 +72,90 @@ def metrics_router(watched: Watched, settings: HttpSettings) -> APIRouter:
         if token is not None and not hmac.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
             return PlainTextResponse("ask with the token of http.metrics_token\n", 401, {"WWW-Authenticate": "Bearer"})
         registry = CollectorRegistry()
-        registry.register(Figures(watched, await watched.status.stored()))
+        registry.register(await figures())
         ProcessCollector(registry=registry)
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     return router
 
 
+class Collected(Collector):
+    """Figures that were read already."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = tuple(metrics)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtWork(Collector):
+    """What a gateway and a worker have alike. running: answers at work."""
+
+    version: str
+    health: HealthService
+    sandbox: SandboxFacts
+    servers: Sequence[ServerFacts]
+    running: int
+    models: ModelHealth
+    totals: Totals
+
+    def collect(self) -> Iterator[Metric]:
+        yield _gauge("info", "Always 1; the version is a label.", {(self.version,): 1}, "version")
+        conditions = {(str(each.part), each.name): float(each.healthy) for each in self.health.conditions()}
+        yield _gauge("well", "1 where a part works, 0 where it does not.", conditions, "part", "name")
+        if (free := self.health.disk_free()) is not None:
+            yield _gauge("disk_free_bytes", "Free on the disk of data_dir.", {(): free})
+        yield _gauge("sandbox", "1; provider and state are labels.", {(self.sandbox.provider, self.sandbox.state): 1},
+                     "provider", "state")  # fmt: skip
+        servers = {(each.name,): float(each.state == "ready") for each in self.servers}
+        yield _gauge("mcp_server_up", "1 where a server of tools is connected.", servers, "server")
+        yield _gauge("runs_active", "Answers at work.", {(): self.running})
+        yield _counter("model_calls", "Calls by how they went: answered, or the kind of failure; each try counts.",
+                       self.models.calls, "model", "outcome")  # fmt: skip
+        yield _counter("tokens", "As providers counted them: input, cached (a part of it), output.",
+                       self.totals.tokens, "model", "kind")  # fmt: skip
+        costs = {label: nano / NANO for label, nano in self.totals.costs.items()}
+        yield _counter("cost", "Of models that have a price, in its currency.", costs, "model", "currency")
+
+
 class Figures(Collector):
-    """All figures of one moment. stored: what only the store knows, None where it does not answer."""
+    """All figures of one moment of a gateway. stored: what only the store knows, None where it does not answer."""
 
     def __init__(self, watched: Watched, stored: StoredFacts | None) -> None:
         self._watched = watched
         self._stored = stored
 
     def collect(self) -> Iterator[Metric]:
-        yield from self._of_process()
+        yield from self._at_work().collect()
+        yield from self._of_workers()
         yield from self._of_connections()
         yield from self._of_inbound()
         yield from self._of_runs()
-        yield from self._of_models()
         yield from self._of_delivery(self._watched.delivery.snapshot().accounts)
 
     def _account(self, name: str) -> list[str]:
         return [name, self._watched.platforms.get(name, "")]
 
-    def _of_process(self) -> Iterator[Metric]:
-        status = self._watched.status
-        yield _gauge("info", "Always 1; the version is a label.", {(status.version,): 1}, "version")
-        conditions = {(str(each.part), each.name): float(each.healthy) for each in status.health.conditions()}
-        yield _gauge("well", "1 where a part works, 0 where it does not.", conditions, "part", "name")
-        if (free := status.health.disk_free()) is not None:
-            yield _gauge("disk_free_bytes", "Free on the disk of data_dir.", {(): free})
-        facts = status.asked.sandbox()
-        yield _gauge("sandbox", "1; provider and state are labels.", {(facts.provider, facts.state): 1},
-                     "provider", "state")  # fmt: skip
-        servers = {(each.name,): float(each.state == "ready") for each in status.asked.servers()}
-        yield _gauge("mcp_server_up", "1 where a server of tools is connected.", servers, "server")
+    def _at_work(self) -> AtWork:
+        watched, asked = self._watched, self._watched.status.asked
+        return AtWork(
+            version=watched.status.version,
+            health=watched.status.health,
+            sandbox=asked.sandbox(),
+            servers=asked.servers(),
+            running=len(watched.runs.active),
+            models=watched.models,
+            totals=watched.totals,
+        )
+
+    def _of_workers(self) -> Iterator[Metric]:
+        workers = self._watched.status.asked.workers()
+        yield _gauge("worker_up", "1 where a worker gives signs of life.", {(w.name,): float(w.alive) for w in workers},
+                     "worker")  # fmt: skip
+        running = {(each.name,): each.facts.running for each in workers}
+        yield _gauge("worker_runs_active", "Answers at work there.", running, "worker")
 
     def _of_connections(self) -> Iterator[Metric]:
         found = self._watched.status.health.connections()
@@ -132,7 +182,6 @@ class Figures(Collector):
 
     def _of_runs(self) -> Iterator[Metric]:
         runs, counts = self._watched.runs, self._watched.runs.active.counts
-        yield _gauge("runs_active", "Answers at work.", {(): len(runs.active)})
         yield _gauge("runs_without_slot", "Of these, those that wait for one of limits.concurrent_runs.",
                      {(): runs.waiting})  # fmt: skip
         yield _gauge("approvals_waiting", "Tool calls that wait for a person's decision.",
@@ -142,15 +191,6 @@ class Figures(Collector):
         yield _histogram("first_words_seconds", "From a run's beginning to its first words.", {(): counts.first_words})
         yield _histogram("slot_wait_seconds", "That runs waited for a free slot.", {(): counts.slot_waits})
         yield _counter("tool_calls", "Tool calls that ended.", counts.tools, "tool", "outcome")
-
-    def _of_models(self) -> Iterator[Metric]:
-        models, totals = self._watched.models, self._watched.totals
-        yield _counter("model_calls", "Calls by how they went: answered, or the kind of failure; each try counts.",
-                       models.calls, "model", "outcome")  # fmt: skip
-        yield _counter("tokens", "As providers counted them: input, cached (a part of it), output.",
-                       totals.tokens, "model", "kind")  # fmt: skip
-        costs = {label: nano / NANO for label, nano in totals.costs.items()}
-        yield _counter("cost", "Of models that have a price, in its currency.", costs, "model", "currency")
 
     def _of_delivery(self, accounts: tuple[AccountSnapshot, ...]) -> Iterator[Metric]:
         calls = {(*self._account(each.account), outcome): n for each in accounts for outcome, n in each.calls.items()}

@@ -98,7 +98,7 @@ def routers(parts: HttpParts) -> list[APIRouter]:
     from bot.http.chats import chats_router
     from bot.http.health import health_router
     from bot.http.hooks import hooks_router
-    from bot.http.metrics import Watched, metrics_router
+    from bot.http.metrics import Figures, Watched, metrics_router
     from bot.http.page.chat import chat_router
     from bot.http.page.view import Pages, frame_router, last_router
     from bot.http.panel.operating import now_router, people_router, system_router
@@ -123,10 +123,14 @@ def routers(parts: HttpParts) -> list[APIRouter]:
         models=parts.models,
         totals=parts.spending.meter.totals,
     )
+
+    async def figures() -> Figures:
+        return Figures(watched, await parts.status.stored())
+
     pages = Pages()
     return [
         health_router(parts.is_ready),
-        metrics_router(watched, parts.gatekeeper.settings),
+        metrics_router(figures, parts.gatekeeper.settings),
         signing_router(parts, pages),
         chats_router(parts),
         *resource_routers(parts),

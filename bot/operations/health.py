@@ -14,7 +14,7 @@ from channels.base import ConnectionState
 from harness.events import FailureKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from bot.delivery.service import DeliverySnapshot
@@ -40,6 +40,7 @@ class Part(StrEnum):
     MODEL = "model"
     STORE = "store"
     DISK = "disk"
+    WORKERS = "workers"
 
 
 class Problem(StrEnum):
@@ -56,6 +57,7 @@ class Problem(StrEnum):
     STORE_UNAVAILABLE = "store_unavailable"
     STORE_SLOW = "store_slow"
     DISK_LOW = "disk_low"
+    NO_WORKER = "no_worker"
 
 
 _OF_CONNECTION: Mapping[ConnectionState, Problem] = {
@@ -111,7 +113,8 @@ class Connection:
 
 
 class HealthService:
-    """connections: of every account. sending: of every account with a channel. folder: data_dir."""
+    """connections: of every account. sending: of every account with a channel. folder: data_dir. more: of parts that
+    only some processes have, at a monotonic time."""
 
     def __init__(
         self,
@@ -122,6 +125,7 @@ class HealthService:
         store: Store,
         folder: Path,
         clock: Clock,
+        more: Callable[[float], Iterable[Condition]] = lambda now: (),
     ) -> None:
         self._connections = connections
         self._sending = sending
@@ -129,6 +133,7 @@ class HealthService:
         self._store = store
         self._folder = folder
         self._clock = clock
+        self._more = more
         self._known: dict[tuple[Part, str], Condition] = {}
 
     def connections(self) -> list[Connection]:
@@ -208,6 +213,7 @@ class HealthService:
         yield from self._of_models(now)
         yield self._of_store(now)
         yield self._of_disk(now)
+        yield from self._more(now)
 
     def _connection(self, account: str, health: Health) -> Connection:
         age = None if health.last_sign is None else self._clock.monotonic() - health.last_sign
@@ -241,7 +247,8 @@ class HealthService:
             problem, detail, unasked = None, [], now - state.asked
             if state.kind is not None and not state.works:
                 problem = _OF_REFUSAL.get(state.kind, Problem.MODEL_FAILING)
-                detail = [f"{state.kind}, {state.failures} failed call{'' if state.failures == 1 else 's'} in a row"]
+                times = f"{state.failures} failed call{'' if state.failures == 1 else 's'} in a row"
+                detail = [f"{state.kind}, {times}{f' at {state.at}' if state.at else ''}"]
             if unasked >= UNASKED:
                 detail.append(f"last asked {unasked / 60:.0f} min ago")
             yield Condition(

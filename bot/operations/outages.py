@@ -33,8 +33,9 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 10.0
 """Between two looks at the health of all parts."""
 GRACE = 45.0
-"""Seconds for which a lost connection, or a provider that is busy, is nobody's news: most come back within them."""
-OFTEN_PASSING = (Problem.NO_CONNECTION, Problem.MODEL_FAILING)
+"""Seconds for which a lost connection, a provider that is busy, or a restart of the only worker is nobody's news: most
+come back within them."""
+OFTEN_PASSING = (Problem.NO_CONNECTION, Problem.MODEL_FAILING, Problem.NO_WORKER)
 MANY = 3
 """Outages of one part within a day after which each further one has to last for GRACE_AFTER_MANY first."""
 GRACE_AFTER_MANY = 300.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bot.control.actions import EVENT, MACHINE, Action
@@ -23,15 +23,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from bot.agents.profiles import AgentChoices
-    from bot.inbound.accounts import Accounts
-    from bot.inbound.connections import Connections
     from bot.process.agent import Agent
     from bot.settings import Settings
     from bot.settings.http import HttpSettings
     from bot.settings.load import SettingsSource, Signature
     from bot.settings.model import ChannelSettings
     from bot.usage.report import Spending
-    from bot.voice.speech_to_text import CurrentSpeechToText
     from channels.base import Clock
     from harness.agents.profiles import AgentDefinition
 
@@ -110,8 +107,9 @@ async def _nowhere(wanted: HttpSettings) -> str:
 class Adoption:
     """Makes changed settings hold, in all parts that use them.
 
-    settings: those that hold. know: is told of all their secrets. hold: has the other parts go by them. listen: opens
-    the HTTP listener anew and returns "", or why it goes on as before.
+    settings: those that hold. know: is told of all their secrets. hold: has the other parts go by them. follow: has
+    what meets people go by them, and returns of each account that goes on as before why. listen: opens the HTTP
+    listener anew and returns "", or why it goes on as before.
     """
 
     settings: Settings
@@ -119,10 +117,8 @@ class Adoption:
     agent: Agent
     agents: AgentChoices
     spending: Spending
-    connections: Connections
-    accounts: Accounts
-    hearing: CurrentSpeechToText
     hold: Callable[[Settings], None]
+    follow: Callable[[Settings], Awaitable[Mapping[str, str]]]
     listen: Callable[[HttpSettings], Awaitable[str]] = _nowhere
 
     async def adopt(self, change: Change) -> Outcome:
@@ -144,11 +140,9 @@ class Adoption:
         if "http" in applied and (why := await self.listen(settings.http)):
             refused["http"], settings = why, settings.model_copy(update={"http": self.settings.http})
         self.agents.adopt(settings, definitions)
-        self.connections.adopt(settings)
         self.settings = settings
         self.hold(settings)
-        await self.hearing.adopt(settings)
-        kept = await self.accounts.follow(settings)
+        kept = await self.follow(settings)
         refused |= {f"channels.{account}": why for account, why in kept.items()}
         held = [key for key in applied if key.removesuffix(".proxy") not in refused]
         return Outcome(tuple(held), change.restart, refused=tuple(refused.items()))
@@ -168,14 +162,25 @@ class Adoption:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerOutcome:
+    """What came of it at a worker. complete: all that needs no restart holds there."""
+
+    name: str
+    text: str
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """Result of reading the config. applied, restart: changed keys. problems: why nothing was applied, a line each.
-    refused: the keys of what goes on as it was, an account's connection or the listener, and why."""
+    refused: the keys of what goes on as it was, an account's connection or the listener, and why. workers: what came of
+    it at each; they are asked where the gateway's own config is without fault."""
 
     applied: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
+    workers: tuple[WorkerOutcome, ...] = ()
 
     @property
     def state(self) -> str:
@@ -187,7 +192,13 @@ class Outcome:
     @property
     def complete(self) -> bool:
         """Whether all that needs no restart holds."""
-        return not (self.problems or self.refused)
+        return not (self.problems or self.refused) and all(worker.complete for worker in self.workers)
+
+    @property
+    def pending(self) -> str:
+        """What of the config on disk does not hold in this process, "" when all does."""
+        own = replace(self, workers=())
+        return str(own) if own.restart or not own.complete else ""
 
     def __str__(self) -> str:
         if self.problems:
@@ -195,12 +206,13 @@ class Outcome:
         said = [f"now in force: {', '.join(self.applied)}"] if self.applied else []
         said += [f"these need a restart of antler: {', '.join(self.restart)}"] if self.restart else []
         said += [f"{key} was not changed and goes on as before: {why}" for key, why in self.refused]
-        return "; ".join(said) or "the config has not changed"
+        own = "; ".join(said) or "the config has not changed"
+        return "\n".join([own, *(f"worker {worker.name}: {worker.text}" for worker in self.workers)])
 
 
 class Reloader:
     """source: where the config is. current: the settings that hold. adopt: makes others hold. retry: called after each
-    reading; what platforms refused may have been mended there."""
+    reading; what platforms refused may have been mended there. others: has other processes do the same."""
 
     def __init__(
         self,
@@ -209,12 +221,14 @@ class Reloader:
         adopt: Callable[[Change], Awaitable[Outcome]],
         clock: Clock,
         retry: Callable[[], None] = lambda: None,
+        others: Callable[[], Awaitable[tuple[WorkerOutcome, ...]]] | None = None,
     ) -> None:
         self.source = source
         self._current = current
         self._adopt = adopt
         self._clock = clock
         self._retry = retry
+        self._others = others
         self._one = asyncio.Lock()
         self.told: Callable[[bool], None] = lambda under_way: None
         """Told when the config is being read, and when it has been."""
@@ -240,6 +254,8 @@ class Reloader:
             self.told(True)
             try:
                 self.last = await self._reloaded()
+                if self._others is not None and not self.last.problems:
+                    self.last = replace(self.last, workers=await self._others())
             finally:
                 self.told(False)
         self._retry()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bot.files.sandboxes import SandboxFacts
     from bot.operations.health import Condition, Connection, HealthService
     from bot.operations.reload import Outcome
+    from bot.operations.workers import WorkerSeen
     from bot.runs.manager import RunManager
     from bot.store.retrying import RetryingStore
     from bot.store.rows import ConversationRow
@@ -50,14 +51,16 @@ class LeadFacts:
 class Asked:
     """What the status asks other parts for.
 
-    waiting: messages that wait for their turn. unreadable: events. pairings: persons who wait to be let in. budgets: of
-    all together, for today. errors: the newest lines of the log that are errors. read_by_admins: whether administrators
-    read everybody's threads here. has_page: whether there is a page.
+    waiting: messages that wait for their turn. workers: none where the gateway itself works. unreadable: events.
+    pairings: persons who wait to be let in. budgets: of all together, for today. errors: the newest lines of the log
+    that are errors. read_by_admins: whether administrators read everybody's threads here. has_page: whether there is a
+    page.
     """
 
     waiting: Callable[[], int]
     sandbox: Callable[[], SandboxFacts]
     servers: Callable[[], Sequence[ServerFacts]]
+    workers: Callable[[], Sequence[WorkerSeen]]
     config: Callable[[], Outcome | None]
     unreadable: Callable[[], int]
     pairings: Callable[[], int]
@@ -106,6 +109,7 @@ class StatusPage:
             "unreadable": asked.unreadable(),
             **self.health.machine(),
             "sandbox": str(asked.sandbox()),
+            "workers": [each.machine() for each in asked.workers()],
             "mcp": [asdict(facts) | {"text": str(facts)} for facts in asked.servers()],
             "budgets": [{"key": each.key, "share": round(each.share, 3)} for each in stored.budgets] if stored else [],
             "config": self._config_told(),
@@ -133,7 +137,7 @@ class StatusPage:
     def _config_told(self) -> str:
         """What of the config on disk does not hold here, "" when all does."""
         outcome = self.asked.config()
-        return str(outcome) if outcome is not None and (outcome.restart or not outcome.complete) else ""
+        return "" if outcome is None else outcome.pending
 
     async def for_chat(
         self,
@@ -171,6 +175,7 @@ class StatusPage:
             others = [_in_a_word(c, texts) for c in connections if c.account != row.account]
             lines += [say["others"].format(states=", ".join(others))] if others else []
             lines += await self._lead_lines(texts)
+            lines += self._worker_lines(texts)
             lines += self._trouble_lines(ill, texts)
         return "\n".join([lines[0], "", *(f"- {line}" for line in lines[1:])])
 
@@ -184,6 +189,23 @@ class StatusPage:
         say, names = texts.status, ", ".join(map(plain, lead.standing_by))
         line = say["lead"].format(role=lead.role, leader=plain(lead.leader))
         return [line, say["standing_by"].format(names=names) if names else say["alone"]]
+
+    def _worker_lines(self, texts: Texts) -> list[str]:
+        """A line for each worker, and what does not work there; outages of models are told with the others."""
+        lines = []
+        for each in self.asked.workers():
+            state = texts.status["worker"].format(
+                name=plain(each.name),
+                process=plain(each.process),
+                version=plain(each.version),
+                running=each.facts.running,
+                age=texts.duration(each.silence),
+            )
+            lines += [
+                state,
+                *(f"  {plain(trouble)}" for trouble in (*each.facts.troubles, each.facts.config) if trouble),
+            ]
+        return lines
 
     def _trouble_lines(self, ill: Sequence[Condition], texts: Texts) -> list[str]:
         """What the administrators were told of and is not over; connections have lines of their own."""

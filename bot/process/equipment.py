@@ -93,6 +93,7 @@ class Equipment:
     ) -> None:
         self._store = store
         self._redact = redact
+        self._tasks = tasks
         self._steering = steering
         self._has_servers = has_servers
         self._leads = leads
@@ -124,6 +125,13 @@ class Equipment:
             self.agents.definitions,
             outside.harness,
         )
+
+    def adopt(self, settings: Settings) -> None:
+        """Go by other settings from the next use on. The agent, the agents and the budgets have their own ways."""
+        self.skills.adopt(settings)
+        self.memory.adopt(settings.memory)
+        self._tasks.spawn("knowledge settings", self.knowledge.adopt(settings))
+        self.schedules.limits = settings.schedules
 
     def _mcp_servers(self, settings: Settings) -> McpPool:
         return McpPool(

@@ -14,7 +14,9 @@ from bot.http.listener import HttpUnavailable, listening
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from fastapi import APIRouter
 
     from bot.http.auth import Gatekeeper
     from bot.http.parts import HttpParts
@@ -108,6 +110,31 @@ class HttpService:
 
         await former.close(REPLACED_SECONDS)
         self._former.discard(former)
+
+
+async def serve(
+    settings: HttpSettings, address: socket.socket, routers: Callable[[], Sequence[APIRouter]], closing: float
+) -> None:
+    """Answer at an address, which is closed with it, until cancelled, for a process that has no page.
+
+    routers: called in a thread, for the sake of FastAPI's import. closing: seconds for what is being answered then.
+    """
+
+    def made() -> HttpServer:
+        from bot.http.server import HttpServer
+
+        return HttpServer(settings, address, routers())
+
+    try:
+        server = await asyncio.to_thread(made)
+        server.start()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            server.release()
+            await server.close(closing)
+    finally:
+        address.close()
 
 
 def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], bool]) -> HttpParts:

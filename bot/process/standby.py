@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 from bot.control.server import ControlServer
 from bot.http.listener import listening
 from bot.process import gc_tuning, terminal
+from bot.process.http import serve
 from bot.process.systemd import Supervisor
 from bot.store import sql
 from bot.store.errors import StoreBusy, StoreUnavailable
 from channels.registry import channel_class
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Mapping
 
-    from bot.http.server import HttpServer
+    from fastapi import APIRouter
+
     from bot.settings import Settings
-    from bot.settings.http import HttpSettings
     from bot.store.leadership import Lead
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,8 @@ class Standby:
             await stack.enter_async_context(ControlServer(self._settings.data_dir, self._status, operations=self._no()))
             stack.push_async_callback(_ended, asyncio.create_task(self._tell_systemd(), name="systemd"))
             if address is not None:
-                stack.push_async_callback(_ended, asyncio.create_task(self._serve_health(address), name="health"))
+                answering = serve(self._settings.http, address, _health, CLOSING_SECONDS)
+                stack.push_async_callback(_ended, asyncio.create_task(answering, name="health"))
             await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
                 log.info("told to stop while standing by")
@@ -150,30 +151,16 @@ class Standby:
 
         return dict.fromkeys(NOT_HERE, refuse)
 
-    async def _serve_health(self, address: socket.socket) -> None:
-        """/healthz and /readyz, until cancelled."""
-        try:
-            server = await asyncio.to_thread(_health_server, self._settings.http, address)
-            server.start()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                server.release()
-                await server.close(CLOSING_SECONDS)
-        finally:
-            address.close()
-
     async def _tell_systemd(self) -> None:
         # Of a copy: the leader tells it, too.
         await Supervisor.of(dict(os.environ)).serve(lambda: f"standing by: {self._leader or 'nobody'} leads")
 
 
-def _health_server(http: HttpSettings, address: socket.socket) -> HttpServer:
-    """Called in a thread, for the sake of FastAPI's import."""
+def _health() -> list[APIRouter]:
+    """/healthz and /readyz."""
     from bot.http.health import health_router
-    from bot.http.server import HttpServer
 
-    return HttpServer(http, address, [health_router(lambda: False, "standby")])
+    return [health_router(lambda: False, "standby")]
 
 
 async def _attempted(lead: Lead) -> bool:

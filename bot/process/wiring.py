@@ -53,9 +53,10 @@ from bot.usage.budgets import NOBODY, Scope
 from bot.voice.speech_to_text import CurrentSpeechToText
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from bot.conversations.actor import Conversation
+    from bot.operations.health import Condition
     from bot.process.tracing import OtlpTracing
     from bot.redaction import Redactor
     from bot.runs.endings import Ending
@@ -135,9 +136,7 @@ class Wiring:
         self.timer = Timer(patient, self.bus.originate, clock, lambda: self.settings.channels)
         self.accounts = Accounts(settings, self.connections, self.delivery, self.outages, self.bus, self.tasks)
         self.adoption = self._make_adoption()
-        self.reloader: Reloader | None = None
-        if source is not None:
-            self.reloader = Reloader(source, lambda: self.settings, self.adoption.adopt, clock, self._retry)
+        self.reloader = None if source is None else self._make_reloader(source)
 
     @property
     def settings(self) -> Settings:
@@ -214,6 +213,8 @@ class Wiring:
             outside=outside,
         )
         has.spending.meter.elsewhere = elsewhere
+        if self.staff is not None:
+            has.models.elsewhere = self.staff.workers.models
         self.models, self.owners, self.agents, self._spool = has.models, has.owners, has.agents, has.spool
         self.skills, self.sandboxes, self.spending, self.schedules = (
             has.skills,
@@ -250,8 +251,12 @@ class Wiring:
             store=self._store,
             folder=self._settings.data_dir,
             clock=self._clock,
+            more=self._of_workers,
         )
         self.outages = Outages(self.health, self.admins, self.tasks, self._clock, self._settings.data_dir)
+
+    def _of_workers(self, now: float) -> Iterable[Condition]:
+        return () if self.staff is None else self.staff.workers.conditions(now)
 
     def _make_runs(self, store: RetryingStore) -> RunManager:
         settings, clock, harness = self._settings, self._clock, self.agent.harness
@@ -286,6 +291,7 @@ class Wiring:
         return limits if self.staff is None else replace(limits, concurrent=MOST_FOLLOWED)
 
     def _make_status(self, store: RetryingStore) -> StatusPage:
+        staff = self.staff
         return StatusPage(
             version=version("antler"),
             store=store,
@@ -294,7 +300,8 @@ class Wiring:
             asked=Asked(
                 waiting=lambda: self.manager.waiting,
                 sandbox=lambda: self.sandboxes.facts,
-                servers=lambda: self.agent.servers.facts,
+                servers=lambda: self.agent.servers.facts if staff is None else staff.workers.servers(),
+                workers=lambda: () if staff is None else staff.workers.seen,
                 config=lambda: self.reloader.last if self.reloader is not None else None,
                 unreadable=lambda: self.bus.unreadable,
                 pairings=lambda: len(self.editor.book.pending(self._clock.now())),
@@ -393,23 +400,27 @@ class Wiring:
             agent=self.agent,
             agents=self.agents,
             spending=self.spending,
-            connections=self.connections,
-            accounts=self.accounts,
-            hearing=self.hearing,
             hold=self._hold,
+            follow=self._follow,
         )
+
+    def _make_reloader(self, source: SettingsSource) -> Reloader:
+        others = None if self.staff is None else self.staff.workers.reload
+        return Reloader(source, lambda: self.settings, self.adoption.adopt, self._clock, self._retry, others)
+
+    async def _follow(self, settings: Settings) -> Mapping[str, str]:
+        await self.hearing.adopt(settings)
+        return await self.accounts.follow(settings)
 
     def _hold(self, settings: Settings) -> None:
         """Have the parts go by other settings from their next use on."""
-        self.skills.adopt(settings)
+        self.connections.adopt(settings)
+        self.equipment.adopt(settings)
         self.menus.adopt()
         self.manager.review_access()
         self.manager.flood.allow(settings.limits.messages_per_minute, settings.limits.message_burst)
         self.titles.settings = settings.title
         self.runs.limit(self._run_limits(settings))
-        self.memory.adopt(settings.memory)
-        self.tasks.spawn("knowledge settings", self.knowledge.adopt(settings))
-        self.schedules.limits = settings.schedules
         self.uploads.limits = UploadLimits.of(settings.uploads)
         self.converter.wanted = settings.uploads.convert
         self.speaking.adopt(settings)

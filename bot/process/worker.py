@@ -6,10 +6,12 @@ import asyncio
 import logging
 import os
 import resource
+import signal
 import socket
 import sys
 from contextlib import suppress
 from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -19,12 +21,18 @@ from bot.clock import SystemClock
 from bot.control import logs
 from bot.control.lock import FILE as GATEWAY_LOCK
 from bot.control.lock import DataDirInUse, DataDirLock
+from bot.delivery.service import DeliverySnapshot
 from bot.files.sandboxes import Sandboxes
+from bot.http.listener import HttpUnavailable, listening
+from bot.operations.health import HealthService
+from bot.operations.reload import Adoption, Reloader
+from bot.operations.workers import Facts, Presence, ages, troubles
 from bot.process import gc_tuning, terminal
 from bot.process.agent import load_harness
 from bot.process.app import belongings, report
 from bot.process.equipment import Equipment, Outside
 from bot.process.gateway import CONFIG_ERROR, FAILURE, OK, SANDBOX_SECONDS
+from bot.process.http import serve as serve_http
 from bot.redaction import Redactor
 from bot.store import Store, worker_runs
 from bot.store.errors import StoreError, StoreUnavailable
@@ -36,10 +44,16 @@ from bot.workers.dispatch import MISSING, DeadWorkers
 from bot.workers.jobs import Jobs, StoreSteering
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from fastapi import APIRouter
+    from prometheus_client.metrics_core import Metric
     from sqlalchemy import Connection
 
     from bot.process.agent import MakeHarness
     from bot.settings import Settings
+    from bot.settings.http import HttpSettings
+    from bot.settings.load import SettingsSource
     from bot.workers.queue import Queue
     from harness.agents.parts import Parts
     from harness.ports import Harness
@@ -50,10 +64,13 @@ WORKER_LOCK = "worker-{}.lock"
 LAST_SECONDS = 2.0
 """After the grace, until what hangs is ended by force."""
 AGAIN_SECONDS = 2.0
+PROBES_SECONDS = 0.2
+"""For a question that is being answered when the process ends."""
 
 
-def serve(settings: Settings, name: str | None) -> int:
-    """Work until a signal; returns the exit code. name: tells apart workers of one machine, else the machine's."""
+def serve(settings: Settings, source: SettingsSource, name: str | None) -> int:
+    """Work until a signal; returns the exit code. source: of the settings, to be read again. name: tells apart workers
+    of one machine, else the machine's."""
     os.umask(0o077)
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold every secret
@@ -73,7 +90,10 @@ def serve(settings: Settings, name: str | None) -> int:
     try:
         # Two of one name would share their sandboxes: the start of the second ends what runs in those of the first.
         with DataDirLock(settings.data_dir, WORKER_LOCK.format(quote(name, safe=""))):
-            return asyncio.run(_serve(settings, redact, queue, name))
+            return asyncio.run(_serve(settings, source, redact, queue, name))
+    except HttpUnavailable as error:
+        print(f"antler: {error}", file=sys.stderr)
+        return FAILURE
     except DataDirInUse as error:
         who = f"process {error.pid}" if error.pid else "another process"
         print(f"antler: {who} is the worker {name!r} of this data_dir: give this one another --name", file=sys.stderr)
@@ -83,7 +103,7 @@ def serve(settings: Settings, name: str | None) -> int:
         return FAILURE
 
 
-async def _serve(settings: Settings, redact: Redactor, queue: Queue, name: str) -> int:
+async def _serve(settings: Settings, source: SettingsSource, redact: Redactor, queue: Queue, name: str) -> int:
     clock, before, last = SystemClock(), belongings(), terminal.LastResort()
     stopped = asyncio.Event()
 
@@ -91,15 +111,59 @@ async def _serve(settings: Settings, redact: Redactor, queue: Queue, name: str) 
         terminal.end_after(settings.shutdown_grace_seconds + LAST_SECONDS, last)
         stopped.set()
 
-    terminal.on_stop(stop, last, hangs_up=True)
-    store = await _join(settings, clock, queue, stopped)
-    if store is None:
-        return OK
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it is heard; what was edited meanwhile is seen
+    terminal.on_stop(stop, last, hangs_up=False)
+    probes = Probes(settings)
     try:
-        return await Worker(settings, store, redact, queue, name, last, stopped).run()
+        store = await _join(settings, clock, queue, stopped)
+        if store is None:
+            return OK
+        try:
+            worker = Worker(settings, source, store, redact, queue, name, last, stopped)
+            probes.ready, probes.figures = worker.is_ready, worker.figures
+            return await worker.run()
+        finally:
+            await store.close()
     finally:
-        await store.close()
+        await probes.close()
         await report(before, settings.data_dir)
+
+
+async def _no_accounts(settings: Settings) -> dict[str, str]:
+    """A worker meets nobody."""
+    return {}
+
+
+class Probes:
+    """What supervisors are told of this process from its start on, where workers.listen says at which address.
+
+    ready, figures: of the worker, once there is one. Raises HttpUnavailable.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.ready: Callable[[], bool] = lambda: False
+        self.figures: Callable[[], Iterable[Metric]] = tuple
+        self._answering: asyncio.Task[None] | None = None
+        if (listen := settings.workers.listen) is not None:
+            http = settings.http.of_worker(listen)
+            answering = serve_http(
+                http, listening(http, "workers.listen"), partial(self._routers, http), PROBES_SECONDS
+            )
+            self._answering = asyncio.create_task(answering, name="probes")
+
+    def _routers(self, http: HttpSettings) -> list[APIRouter]:
+        from bot.http.health import health_router
+        from bot.http.metrics import Collected, metrics_router
+
+        async def figures() -> Collected:
+            return Collected(self.figures())
+
+        return [health_router(lambda: self.ready()), metrics_router(figures, http)]
+
+    async def close(self) -> None:
+        if self._answering is not None:
+            self._answering.cancel()
+            await asyncio.wait({self._answering})
 
 
 async def _join(settings: Settings, clock: SystemClock, queue: Queue, stopped: asyncio.Event) -> Store | None:
@@ -131,6 +195,7 @@ class Worker:
     def __init__(
         self,
         settings: Settings,
+        source: SettingsSource,
         store: Store,
         redact: Redactor,
         queue: Queue,
@@ -139,6 +204,7 @@ class Worker:
         stopped: asyncio.Event,
     ) -> None:
         self._settings = settings
+        self._redact = redact
         self._queue = queue
         self._last = last
         self._stopped = stopped
@@ -149,7 +215,7 @@ class Worker:
         def sandboxes(settings: Settings, skills: SkillsOf) -> Sandboxes:
             return Sandboxes(settings.sandbox, settings.data_dir, settings.network_route, skills=skills, name=name)
 
-        self._has = Equipment(
+        self._has = has = Equipment(
             settings,
             patient,
             redact,
@@ -158,6 +224,61 @@ class Worker:
             due=lambda: self._told(worker_runs.SCHEDULES),
             outside=Outside(harness=self._load, sandboxes=sandboxes),
         )
+        self.jobs = Jobs(patient, has.agent.harness, has.spending.meter, has.owners, queue.registration, self._fenced)
+        self._health = HealthService(
+            connections=dict,
+            sending=lambda: DeliverySnapshot(()),
+            models=has.models,
+            store=store,
+            folder=settings.data_dir,
+            clock=store.clock,
+        )
+        self._adoption = Adoption(
+            settings=settings,
+            know=redact.know,
+            agent=has.agent,
+            agents=has.agents,
+            spending=has.spending,
+            hold=self._hold,
+            follow=_no_accounts,
+        )
+        self._reloader = Reloader(source, lambda: self._adoption.settings, self._adoption.adopt, store.clock)
+        self._presence = Presence(name, self._facts, self._reloader, patient, self._tasks, queue.registration)
+
+    def _hold(self, settings: Settings) -> None:
+        """Have the parts go by other settings from their next use on."""
+        self._has.adopt(settings)
+        self._queue.slots.resize(settings.limits.concurrent_runs)
+        logs.follow(settings.log.level, settings.log.format, self._redact)
+
+    def _facts(self) -> Facts:
+        return Facts(
+            running=self.jobs.running,
+            slots=self._queue.slots.number,
+            models=ages(self._has.models.own, self._store.clock),
+            servers=self._has.agent.servers.facts,
+            troubles=troubles(self._health),
+            config=self._reloader.last.pending,
+        )
+
+    def is_ready(self) -> bool:
+        """Whether it takes runs."""
+        taken = self._queue.registration() is not None and not self._stopped.is_set()
+        return taken and self._has.agent.is_built and self._health.store_works
+
+    def figures(self) -> Iterable[Metric]:
+        """Figures for Prometheus."""
+        from bot.http.metrics import AtWork
+
+        return AtWork(
+            version=version("antler"),
+            health=self._health,
+            sandbox=self._has.sandboxes.facts,
+            servers=self._has.agent.servers.facts,
+            running=self.jobs.running,
+            models=self._has.models,
+            totals=self._has.spending.meter.totals,
+        ).collect()
 
     async def run(self) -> int:
         """Serve until a signal; returns the exit code."""
@@ -169,7 +290,7 @@ class Worker:
                 log.error("%s; antler stops", why)
                 return FAILURE
             gc_tuning.settle()
-            return await self._work(await has.agent.harness())
+            return await self._work()
         finally:
             terminal.end_after(self._settings.shutdown_grace_seconds + LAST_SECONDS, self._last)
             await self._tasks.cancel()
@@ -179,12 +300,12 @@ class Worker:
                 await asyncio.to_thread(has.tracing.close)
             await has.sandboxes.shutdown(SANDBOX_SECONDS)
 
-    async def _work(self, harness: Harness) -> int:
-        queue, has = self._queue, self._has
-        jobs = Jobs(self._store, harness, has.spending.meter, has.owners, queue.registration, self._fenced)
+    async def _work(self) -> int:
+        queue, jobs = self._queue, self.jobs
         self._tasks.spawn("dead workers", DeadWorkers(self._store).serve())
         self._tasks.spawn("fence", self._watch_fence())
-        working = asyncio.create_task(queue.work(jobs.work), name="jobs")
+        self._tasks.spawn("config", self._reloader.serve())
+        working = asyncio.create_task(queue.work(jobs.work, self._presence), name="jobs")
         stopped = asyncio.create_task(self._stopped.wait(), name="stop")
         log.info("ready to work on %d run(s) at once", self._settings.limits.concurrent_runs)
         await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)

@@ -68,6 +68,16 @@ class HookSettings(Section):
         return value
 
 
+def usable_address(value: Any) -> Any:
+    """host:port to listen on, None where it is empty. Raises ValueError for anything else."""
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise ValueError(_LISTEN_FORM)
+    _host_and_port(value)
+    return value
+
+
 class HttpSettings(Section):
     """The HTTP listener: the page, the API, health and metrics. listen: host:port; None: there is none. behind_proxy: a
     proxy that has TLS stands in front of it. proxies: addresses and networks of such proxies, which are believed for
@@ -108,12 +118,7 @@ class HttpSettings(Section):
     @field_validator("listen", mode="before")
     @classmethod
     def _usable(cls, value: Any) -> Any:
-        if value is None or value == "":
-            return None
-        if not isinstance(value, str):
-            raise ValueError(_LISTEN_FORM)
-        _host_and_port(value)
-        return value
+        return usable_address(value)
 
     @field_validator("metrics_token")
     @classmethod
@@ -138,6 +143,11 @@ class HttpSettings(Section):
                 "in front, or give tls a cert and a key"
             )
         return self
+
+    def of_worker(self, listen: str) -> HttpSettings:
+        """The listener of a worker at that address: with the same certificate, and behind no proxy."""
+        own: dict[str, Any] = {"listen": listen, "behind_proxy": False, "url": None, "hooks": {}}
+        return self.model_copy(update=own)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -173,6 +183,19 @@ class HttpSettings(Section):
     def is_exposed(self) -> bool:
         """Others than this machine may reach it, be it through a proxy."""
         return self.behind_proxy or not self.is_local
+
+
+class WorkerSettings(Section):
+    """enabled: runs are worked on by `antler worker`, in processes of their own. listen: host:port at which each of
+    these tells supervisors how it is; None: nowhere."""
+
+    enabled: bool = False
+    listen: str | None = None
+
+    @field_validator("listen", mode="before")
+    @classmethod
+    def _usable(cls, value: Any) -> Any:
+        return usable_address(value)
 
 
 def _is_near(host: str) -> bool:

@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from bot.settings.http import HttpSettings
+from bot.settings.http import HttpSettings, WorkerSettings
 from bot.settings.layers import SOURCES
 from bot.settings.problems import did_you_mean
 from bot.settings.sections import (
@@ -41,7 +41,6 @@ from bot.settings.sections import (
     TracingSettings,
     TranscriptionSettings,
     UploadSettings,
-    WorkerSettings,
     with_account,
 )
 from channels.http.config import HttpConfig

@@ -187,12 +187,6 @@ class DatabaseSettings(Section):
         return value
 
 
-class WorkerSettings(Section):
-    """enabled: runs are worked on by `antler worker`, in processes of their own."""
-
-    enabled: bool = False
-
-
 LOG_FILE = "antler.log"
 """In the data folder; what was set aside of it has a number behind its name."""
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, MetaData, PrimaryKeyConstraint, String, Table, inspect, select, text
+from sqlalchemy import Column, MetaData, PrimaryKeyConstraint, String, Table, inspect, select, text, update
 
-from bot.store import knowledge_tables, memory_tables, migrations, worker_runs
+from bot.store import knowledge_tables, memory_tables, migrations, worker_runs, workers
 from bot.store.errors import StoreNewer, StoreTooOld, StoreUnavailable
-from bot.store.tables import metadata
+from bot.store.tables import instance, metadata
 from bot.store.writer import refuse_while_leased
 
 if TYPE_CHECKING:
@@ -32,15 +32,20 @@ alembic_version = Table(
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The migrations. revisions: oldest first. scripts: Alembic's script location."""
+    """The migrations. revisions: oldest first. scripts: Alembic's script location. expanding: see
+    migrations.EXPANDING."""
 
     revisions: tuple[str, ...]
     scripts: Path
+    expanding: frozenset[str] = frozenset()
 
 
-TABLES = (knowledge_tables.knowledge_documents, memory_tables.memories, worker_runs.worker_runs)
+TABLES = (knowledge_tables.knowledge_documents, memory_tables.memories, worker_runs.worker_runs, workers.workers)
 """Named here so that whoever opens a database has loaded them: the others stand in tables.py."""
-STEPS = Steps(migrations.REVISIONS, Path(migrations.__file__).parent)
+STEPS = Steps(migrations.REVISIONS, Path(migrations.__file__).parent, migrations.EXPANDING)
+WORKS_WITH = text("SELECT works_with FROM instance")
+HOLD_WORKERS = text("SELECT id FROM procrastinate_workers FOR UPDATE")
+END_WORKERS = text("DELETE FROM procrastinate_workers")
 
 
 def prepare(tx: Connection, steps: Steps = STEPS, *, leads: bool = False) -> None:
@@ -60,20 +65,38 @@ def prepare(tx: Connection, steps: Steps = STEPS, *, leads: bool = False) -> Non
     if revision is None:
         _create(tx, tables, steps)
     elif revision != steps.revisions[-1]:
+        missing = steps.revisions[steps.revisions.index(revision) + 1 :]
+        expands = steps.expanding.issuperset(missing)
+        works_with = (_works_with(tx) or revision) if expands else None
+        if "procrastinate_workers" in tables:
+            # Nothing that they are at comes in between, and none writes into tables that it does not know.
+            tx.execute(HOLD_WORKERS if expands else END_WORKERS)
         _upgrade(tx, steps)
+        tx.execute(update(instance).values(works_with=works_with))
+        if not expands and "procrastinate_workers" in tables:
+            worker_runs.recover(tx)
 
 
-def known_revision(tx: Connection, steps: Steps = STEPS) -> str | None:
-    """What the database says it is, None for one without tables of ours. Changes nothing. Raises StoreNewer,
-    StoreTooOld."""
+def known_revision(tx: Connection, steps: Steps = STEPS, *, beside: bool = False) -> str | None:
+    """What the database says it is, None for one without tables of ours. Changes nothing.
+
+    beside: the caller works beside a process of that revision, and may be older than it where the steps between them
+    only added to the tables. Raises StoreNewer, StoreTooOld.
+    """
     if alembic_version.name not in inspect(tx).get_table_names():
         return None
     revision = tx.scalar(select(alembic_version.c.version_num))
     if revision in migrations.DEVELOPMENT:
         raise StoreTooOld(tx.engine.url, revision)
-    if revision is not None and revision not in steps.revisions:
-        raise StoreNewer(revision)
-    return revision
+    if revision is None or revision in steps.revisions or (beside and _works_with(tx) in steps.revisions):
+        return revision
+    raise StoreNewer(revision)
+
+
+def _works_with(tx: Connection) -> str | None:
+    """The oldest revision whose programs may work on these tables beside the newest; None: no other one."""
+    has_it = any(column["name"] == "works_with" for column in inspect(tx).get_columns(instance.name))
+    return tx.scalar(WORKS_WITH) if has_it else None
 
 
 def run_steps(tx: Connection, steps: Steps, to: str = "head") -> None:

@@ -102,7 +102,8 @@ class Store:
 
     @classmethod
     async def join(cls, url: str, *, clock: Clock, check: Callable[[Connection], None]) -> Store:
-        """Write beside the process that leads, into a database of this program's revision.
+        """Write beside the process that leads, into a database of this program's revision, or of a newer one to which
+        its program may be older (schema.known_revision).
 
         check: the first statement of every batch; raises Fenced when this process may not write any more. Raises
         StoreUnavailable, also while the database is not prepared, StoreNewer, StoreTooOld.
@@ -314,11 +315,11 @@ class Store:
 
 
 def _look(url: URL) -> None:
-    """Be sure that the database is as this program left it."""
+    """Be sure that this program can work on the database."""
     engine = sql.reader_engine(url)
     try:
         with engine.connect() as tx:
-            revision = schema.known_revision(tx)
+            revision = schema.known_revision(tx, beside=True)
     except DBAPIError as error:
         typed = unavailable(error, url)
         if typed is None:
@@ -326,7 +327,7 @@ def _look(url: URL) -> None:
         raise typed from error
     finally:
         engine.dispose()
-    if revision != schema.STEPS.revisions[-1]:
+    if revision is None or revision in schema.STEPS.revisions[:-1]:
         raise StoreUnavailable("the database is not prepared yet: a gateway of this version does that at its start")
 
 

@@ -70,6 +70,9 @@ instance = Table(
     _count("epoch", "grows by one with each process that takes over; only writes of the current epoch are accepted"),
     _text("owner", "the process that holds the lease, host:pid; empty after a clean stop"),
     _time("lease_until", "PostgreSQL: until then nobody else may take over, by the server's clock", null=True),
+    _text(
+        "works_with", "the oldest revision whose programs may still work on these tables; null: only this", null=True
+    ),
 )
 
 accounts = Table(

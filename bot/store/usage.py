@@ -13,7 +13,7 @@ from bot.store.sql import insert_once
 from bot.store.tables import usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import ColumnElement, Connection
@@ -87,25 +87,39 @@ class Call(NamedTuple):
     spent: Spent
 
 
-def of_day(tx: Connection, since: datetime) -> tuple[int, list[Call]]:
-    """What was recorded at `since` or later, summed up by conversation and person; and the newest call's id."""
+NEAR = 1000
+"""Ids below the newest one that may still be missing because their transactions are under way."""
+
+
+class Read(NamedTuple):
+    """newest: the newest call's id. ids: of the calls, of a whole day those near the newest one."""
+
+    newest: int
+    ids: frozenset[int]
+    calls: Sequence[Call]
+
+
+def of_day(tx: Connection, since: datetime) -> Read:
+    """What was recorded at `since` or later, summed up by conversation and person."""
     newest: int = tx.execute(select(func.coalesce(func.max(usage.c.id), 0))).scalar_one()
     sums = [func.sum(usage.c[name]) for name in ("input_tokens", "output_tokens", "cached_tokens")]
     keys = (usage.c.conversation, usage.c.speaker, usage.c.currency)
     query = select(*keys, *sums, func.count(), func.coalesce(func.sum(usage.c.cost), 0)).group_by(*keys)
-    return newest, [_call(*row) for row in tx.execute(query.where(usage.c.at >= since, usage.c.id <= newest))]
+    calls = [_call(*row) for row in tx.execute(query.where(usage.c.at >= since, usage.c.id <= newest))]
+    return Read(newest, frozenset(tx.scalars(select(usage.c.id).where(usage.c.id > newest - NEAR))), calls)
 
 
-def since_then(tx: Connection, since: datetime, last: int) -> tuple[int, list[Call]]:
-    """What `of_day` returns, of the calls behind that id only."""
+def since_then(tx: Connection, since: datetime, last: int, missing: Collection[int] = ()) -> Read:
+    """What `of_day` returns, of the calls behind that id, and of those with an id that was missing, only."""
     tokens = (usage.c.input_tokens, usage.c.output_tokens, usage.c.cached_tokens)
     query = select(
         usage.c.id, usage.c.at, usage.c.conversation, usage.c.speaker, usage.c.currency, *tokens, usage.c.cost
     )
-    found = tx.execute(query.where(usage.c.id > last).order_by(usage.c.id)).all()
+    wanted = (usage.c.id > last) | usage.c.id.in_(missing) if missing else usage.c.id > last
+    found = tx.execute(query.where(wanted).order_by(usage.c.id)).all()
     # Not a condition of the query: with an index of their own these times would lead through the whole day.
     calls = [_call(*rest[:-1], 1, rest[-1] or 0) for _, at, *rest in found if at >= since]
-    return (found[-1].id if found else last), calls
+    return Read(max(last, found[-1].id) if found else last, frozenset(row.id for row in found), calls)
 
 
 def _call(conversation: str, speaker: str, currency: str | None, *counts: int) -> Call:

@@ -399,6 +399,7 @@ EN = Texts(
         ),
         "store_slow": "⚠️ The database has been busy with one write for {age}.",
         "disk_low": "⚠️ The disk that holds `data_dir` is almost full{why}.",
+        "no_worker": "⚠️ No worker (`antler worker`) has been at work for {age}: what people ask waits.",
     },
     outages_over={
         "receiving": "✅ The account `{name}` is connected again, after {age}.",
@@ -406,6 +407,7 @@ EN = Texts(
         "model": "✅ The model `{name}` is answering again, after {age}.",
         "store": "✅ The database can be written to again, after {age}.",
         "disk": "✅ The disk that holds `data_dir` has free space again, after {age}.",
+        "workers": "✅ A worker is at work again, after {age}.",
     },
     pair_usage="Send the code that the person got from me: `/pair ABCD-EFGH-JKLM`.",
     paired="✅ `{name}` (`{person}`) can talk to me now and has been told. To undo this: `/access revoke {person}`.",
@@ -1034,6 +1036,7 @@ EN = Texts(
         "lead": "Lead: this process (antler {role}, {leader})",
         "standing_by": "Standing by: {names}",
         "alone": "Standing by: nobody",
+        "worker": "Worker {name} ({process}, {version}): {running} running, last sign of life {age} ago",
         "not_sending": "Sending: not working right now, answers are waiting",
         "model_down": "Model: `{model}`, which cannot answer right now",
         "connected": "connected",

@@ -355,6 +355,7 @@ ZH = Texts(
         "store_unavailable": "⚠️ 数据库无法写入{why}。已接收的消息会等待；恢复之前不接收新消息。",
         "store_slow": "⚠️ 数据库的一次写入已持续 {age}。",
         "disk_low": "⚠️ `data_dir` 所在磁盘即将写满{why}。",
+        "no_worker": "⚠️ 已有 {age} 没有任何工作进程（`antler worker`）在工作：人们的提问都在等待。",
     },
     outages_over={
         "receiving": "✅ 账号 `{name}` 已重新连接，中断了 {age}。",
@@ -362,6 +363,7 @@ ZH = Texts(
         "model": "✅ 模型 `{name}` 已恢复回答，中断了 {age}。",
         "store": "✅ 数据库已恢复写入，中断了 {age}。",
         "disk": "✅ `data_dir` 所在磁盘又有空间了，此前不足持续了 {age}。",
+        "workers": "✅ 又有工作进程在工作了，中断了 {age}。",
     },
     pair_usage="请发送对方从我这里得到的配对码：`/pair ABCD-EFGH-JKLM`。",
     paired="✅ `{name}`（`{person}`）现在可以和我对话，我已通知对方。如需收回：`/access revoke {person}`。",
@@ -954,6 +956,7 @@ ZH = Texts(
         "lead": "主进程：本进程（antler {role}，{leader}）",
         "standing_by": "待命：{names}",
         "alone": "待命：无",
+        "worker": "工作进程 {name}（{process}，{version}）：运行中 {running} 个，{age} 前有过活动迹象",
         "not_sending": "发送：目前无法发送，回答正在等待",
         "model_down": "模型：`{model}`，目前无法回答",
         "connected": "已连接",

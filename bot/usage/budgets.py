@@ -36,6 +36,8 @@ WARN_SHARE = 0.8
 SMALL_SHARE = 1.2
 """Of a budget, up to which a last call may sum up; it costs about what the call before it did."""
 NOTHING_SPENT = Spent()
+UNDER_WAY_SECONDS = 60.0
+"""Longer than any transaction that records calls may take."""
 REMEMBERED = 10_000
 """Warnings of a day that are remembered."""
 
@@ -88,7 +90,11 @@ NOBODY = Payer("", "")
 
 
 class Today:
-    """What was spent today, by whom and where: a running figure, so that each call in the store is read once."""
+    """What was spent today, by whom and where: a running figure, so that each call in the store is read once.
+
+    Several workers write calls at once, and one with a smaller id may be committed after one with a larger: ids that
+    are missing are asked for again, until no transaction can have them any more.
+    """
 
     def __init__(self, store: RetryingStore, days: Days) -> None:
         self._store = store
@@ -98,6 +104,7 @@ class Today:
         self._version = 0
         self._known: tuple[datetime, int] | None = None
         self._last = 0
+        self._missing: dict[int, float] = {}
 
     def start_over(self) -> None:
         """Whose the day's calls are has changed in the store: sum them up again."""
@@ -109,19 +116,30 @@ class Today:
             while True:
                 since, version = self._days.starts(self._days.today), self._version
                 known, last = self._known == (since, version), self._last
-                read = (
-                    partial(usage.since_then, since=since, last=last) if known else partial(usage.of_day, since=since)
+                query = (
+                    partial(usage.since_then, since=since, last=last, missing=tuple(self._missing))
+                    if known
+                    else partial(usage.of_day, since=since)
                 )
-                newest, calls = await self._store.read(read)
+                read = await self._store.read(query)
                 if version == self._version:
                     break
             if not known:
                 self._spent.clear()
-            self._known, self._last = (since, version), newest
-            for call in calls:
+                self._missing.clear()
+                last = max(0, read.newest - usage.NEAR)
+            self._known, self._last = (since, version), read.newest
+            self._note_missing(last, read)
+            for call in read.calls:
                 self._spent[Scope.GATEWAY, ""] += call.spent
                 self._spent[Scope.CONVERSATION, call.conversation] += call.spent
                 self._spent[Scope.SPEAKER, call.speaker] += call.spent
+
+    def _note_missing(self, last: int, read: usage.Read) -> None:
+        now = self._store.clock.monotonic()
+        late = {number: at for number, at in self._missing.items() if now - at < UNDER_WAY_SECONDS}
+        new = {number: now for number in range(last + 1, read.newest)}
+        self._missing = {number: at for number, at in (new | late).items() if number not in read.ids}
 
     def spent(self, scope: Scope, payer: Payer) -> Spent:
         """What was spent, as of the last catch_up."""

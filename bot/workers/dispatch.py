@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
+from bot.operations.workers import Workers
 from bot.store import run_events, worker_runs
 from bot.store.retrying import every
 from bot.store.sql import libpq_url
 from bot.store.worker_runs import OrderState
+from bot.store.workers import ANSWERS
 from bot.workers.harness import WorkersHarness
 from bot.workers.listening import Listener
 from harness.errors import SetupError
@@ -44,6 +46,8 @@ LAST_TYPES = ("approval_requested", "finished", "failed")
 LOOK_SECONDS = 3.0
 """After which a run's rows are read again although no word of them came: a lost connection may have lost it."""
 TIDY_SECONDS = 10.0
+SIGHT_SECONDS = 5.0
+"""As old as what is told of workers may be."""
 
 
 class DeadWorkers:
@@ -209,7 +213,10 @@ def _ordered(tx: Connection, *, ctx: RunContext, attempt: int, since: int) -> Or
 
 
 class Staff:
-    """What a gateway has for its workers. due: told when one of them made a reminder; for the others see `Dispatch`."""
+    """What a gateway has for its workers, and what it knows of them.
+
+    due: told when one of them made a reminder; for the others see `Dispatch`.
+    """
 
     def __init__(
         self,
@@ -222,7 +229,9 @@ class Staff:
     ) -> None:
         self._url = libpq_url(settings.checkpoints)
         self._listener = Listener(self._url, store.clock, due)
+        self.workers = Workers(store, partial(self._listener.listening, ANSWERS))
         self._dispatch = Dispatch(store, self._listener, steering, leaving)
+        self._clock = store.clock
         self._prepared = asyncio.Event()
 
     def load(self, own: Callable[[], Awaitable[MakeHarness]]) -> Callable[[], Awaitable[MakeHarness]]:
@@ -249,7 +258,10 @@ class Staff:
 
     async def _look_after(self) -> None:
         await self._prepared.wait()
-        await self._dispatch.tidy()
+        await asyncio.gather(self._dispatch.tidy(), self._look())
+
+    async def _look(self) -> None:
+        await every(SIGHT_SECONDS, self._clock, "looking at workers", self.workers.look)
 
     async def close(self) -> None:
         """Wait for no worker any more."""

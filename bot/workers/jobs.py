@@ -26,7 +26,7 @@ from harness.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from sqlalchemy import Connection
 
@@ -61,12 +61,13 @@ class Taken:
 
 
 class Jobs:
-    """worker: this worker's registration, as of now. fenced: called when another worker has taken over."""
+    """harness: the one of now. worker: this worker's registration, as of now. fenced: called when another worker has
+    taken over."""
 
     def __init__(
         self,
         store: RetryingStore,
-        harness: Harness,
+        harness: Callable[[], Awaitable[Harness]],
         meter: Meter,
         owners: ThreadOwners,
         worker: Callable[[], int | None],
@@ -98,6 +99,11 @@ class Jobs:
             await self._store.write(partial(worker_runs.end, run_id=run_id, job=job, state=OrderState.STOPPED))
         finally:
             self._at_work.discard(task)
+
+    @property
+    def running(self) -> int:
+        """Runs that are worked on."""
+        return len(self._at_work)
 
     def leave(self) -> None:
         """Put all runs back, for other workers to go on with."""
@@ -135,7 +141,8 @@ class Jobs:
             return outlet.add(_failed(row, f"{deaths} workers died at it"))
         if taken.unfinished:  # the agent may tell the same message once more
             outlet.add(TextReset(run_id=row.run_id, seq=0, message_id=taken.unfinished))
-        events = self._harness.run(row.context, row.input, attempt=order.attempt + deaths)
+        harness = await self._harness()  # what one is given back is in use from its first event on
+        events = harness.run(row.context, row.input, attempt=order.attempt + deaths)
         try:
             async with aclosing(events):
                 async for event in events:

@@ -5,13 +5,15 @@ worked on by workers; the package comes with the extra `scale`.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import psycopg
 from procrastinate import App, PsycopgConnector, exceptions, manager, worker
 from procrastinate.schema import SchemaManager
 
+from bot.store import workers
 from bot.store.worker_runs import QUEUE, STALLED_SECONDS, TASK
 
 if TYPE_CHECKING:
@@ -51,18 +53,52 @@ async def prepare(url: str) -> None:
             await connection.execute(SchemaManager.get_schema())
 
 
+class Life(Protocol):
+    """What a worker tells with its signs of life, and what it learns by them."""
+
+    def sign(self) -> dict[str, str]:
+        """The parameters of workers.SIGN but for the worker's id."""
+
+    def heard(self, asked: int, revision: str) -> None:
+        """How often the worker was asked to read its config, and of which revision the database is, as of now."""
+
+
+class Slots(asyncio.Semaphore):
+    """How many jobs are worked on at once; may change meanwhile."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+        self._owed = 0
+
+    def resize(self, number: int) -> None:
+        """Fewer takes hold as slots are given back."""
+        self._owed, self.number = self._owed + self.number - number, number
+        while self._owed < 0:
+            self._owed += 1
+            super().release()
+
+    def release(self) -> None:
+        if self._owed:
+            self._owed -= 1
+        else:
+            super().release()
+
+
 class OutlivingJobs(manager.JobManager):
     """procrastinate's jobs, for a worker that outlives outages of the server.
 
     How a job ends is written together with the run's last events (bot/store/worker_runs.py), and stalled workers are
     cleared away where it is known whether the server was there at all (Dispatch): so both happen there alone.
 
-    working: the ids of the jobs that the worker works on.
+    working: the ids of the jobs that the worker works on. life: the worker's, once it has one.
     """
 
     def __init__(self, connector: PsycopgConnector, working: Callable[[], list[int]]) -> None:
         super().__init__(connector)
         self._working = working
+        self._worker: int | None = None
+        self.life: Life | None = None
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         """Nothing: the job has ended, or was put back, with its run."""
@@ -81,22 +117,41 @@ class OutlivingJobs(manager.JobManager):
             log.warning("no job can be taken now: %s", _first_line(error))
             return None
 
+    async def register_worker(self) -> int:
+        self._worker = await super().register_worker()
+        await self.update_heartbeat(self._worker)
+        return self._worker
+
     async def update_heartbeat(self, worker_id: int) -> None:
         try:
-            await super().update_heartbeat(worker_id)
+            if self.life is None:
+                return await super().update_heartbeat(worker_id)
+            sign = {"worker_id": worker_id, **self.life.sign()}
+            for row in await self.connector.execute_query_all_async(workers.SIGN, **sign):
+                self.life.heard(row["asked"], row["revision"])
         except exceptions.ConnectorException as error:
             log.warning("no sign of life can be given now: %s", _first_line(error))
 
     async def unregister_worker(self, worker_id: int) -> None:
+        self._worker = None
         try:
-            await super().unregister_worker(worker_id)
+            await self.connector.execute_query_async(workers.LEAVE, worker_id=worker_id)
         except exceptions.ConnectorException as error:
             log.warning("it cannot be told now that this worker stops: %s", _first_line(error))
 
-    async def listen_for_jobs(self, **options: Any) -> None:
+    async def listen_for_jobs(self, *, on_notification: Any, queues: Iterable[str] | None = None) -> None:
+        """procrastinate's words, and on the same connection the gateway's: what it asks a sign of life tells."""
+
+        async def hear(channel: str, payload: str) -> None:
+            if channel != workers.CHANNEL:
+                await on_notification(channel=channel, notification=json.loads(payload))
+            elif self._worker is not None:
+                await self.update_heartbeat(self._worker)
+
+        channels = [*manager.get_channel_for_queues(queues), workers.CHANNEL]
         while True:
             try:
-                await super().listen_for_jobs(**options)
+                await self.connector.listen_notify(hear, channels)
             except exceptions.ConnectorException as error:
                 log.warning("no word of new jobs comes now: %s", _first_line(error))
             await asyncio.sleep(AGAIN_SECONDS)
@@ -114,7 +169,7 @@ class Queue:
             reconnect_timeout=RECONNECT_SECONDS,
         )
         self._app = App(connector=self._connector)
-        self._app.job_manager = OutlivingJobs(self._connector, self._working)
+        self._app.job_manager = self._jobs = OutlivingJobs(self._connector, self._working)
         self._worker: Any = worker.Worker(
             self._app,
             queues=[QUEUE],
@@ -125,6 +180,7 @@ class Queue:
             update_heartbeat_interval=HEARTBEAT_SECONDS,
             stalled_worker_timeout=STALLED_SECONDS,
         )
+        self.slots = self._worker._job_semaphore = Slots(concurrent)
 
     def registration(self) -> int | None:
         """The worker's id in procrastinate's tables; None before it is there, and when it has stopped."""
@@ -134,9 +190,11 @@ class Queue:
     def _working(self) -> list[int]:
         return [context.job.id for context in self._worker._running_jobs.values()]
 
-    async def work(self, do: Callable[[str, int], Awaitable[None]]) -> None:
+    async def work(self, do: Callable[[str, int], Awaitable[None]], life: Life | None = None) -> None:
         """Take jobs until `stop`, then wait for those that are being worked on. do: is given a run's id and the job's.
-        Raises psycopg.Error and ConnectorException while there is no server at the start."""
+        life: of the worker, where it tells of itself. Raises psycopg.Error and ConnectorException while there is no
+        server at the start."""
+        self._jobs.life = life
 
         @self._app.task(name=TASK, queue=QUEUE, pass_context=True)
         async def run(context: JobContext, run_id: str) -> None:

@@ -31,13 +31,15 @@ NOT_ITS = frozenset({Kind.BUDGET, Kind.INTERNAL})
 @dataclass(frozen=True, slots=True)
 class ModelState:
     """One model's newest calls. kind: of the newest failure, None after a success. failures: in a row, up to now.
-    asked: monotonic time of the newest call; since: of the one with which it began to work, or not to."""
+    asked: monotonic time of the newest call; since: of the one with which it began to work, or not to. at: the worker
+    that called it, "" for this process."""
 
     model: str
     kind: Kind | None = None
     failures: int = 0
     asked: float = 0.0
     since: float = 0.0
+    at: str = ""
 
     @property
     def works(self) -> bool:
@@ -53,6 +55,8 @@ class ModelHealth:
         self._settings: dict[str, ModelSettings] = {}
         self.calls: Counter[tuple[str, str]] = Counter()
         """Calls since the start, by model and by how they went: answered, or the kind of failure; retries count."""
+        self.elsewhere: Callable[[], Sequence[ModelState]] = tuple
+        """What workers tell of the same models."""
 
     def configure(self, models: Sequence[ModelSettings]) -> None:
         """These are the models from now on; of one whose settings are others (a new key), nothing is known yet."""
@@ -90,9 +94,25 @@ class ModelHealth:
 
     def known(self) -> dict[str, ModelState | None]:
         """All configured models, in the config's order; None for one that was not asked yet."""
-        return {name: self._states.get(name) for name in self._settings or self._states}
+        states = {state.model: state for state in self.states}
+        return {name: states.get(name) for name in self._settings or states}
+
+    @property
+    def own(self) -> tuple[ModelState, ...]:
+        """What this process has met with."""
+        return tuple(self._states.values())
 
     @property
     def states(self) -> tuple[ModelState, ...]:
         """States of the models that were asked since the start, or since their settings changed."""
-        return tuple(self._states.values())
+        found: dict[str, ModelState] = dict(self._states)
+        for told in self.elsewhere():
+            known = found.get(told.model)
+            if told.model in (self._settings or found) and (known is None or _weight(told) > _weight(known)):
+                found[told.model] = told
+        return tuple(found.values())
+
+
+def _weight(state: ModelState) -> tuple[bool, float]:
+    """What a process's word on a model counts: a refusal most, which lasts and may be its alone, else the newest."""
+    return state.kind in REFUSED, state.asked

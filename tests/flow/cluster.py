@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tests.simulators.process import REPO_ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
     from typing import LiteralString
@@ -84,21 +85,37 @@ class Cluster:
         url = self.database.replace("+psycopg", "")
         self.world.settings = {**self.world.settings, "database": {"url": url}, "workers": {"enabled": True}}
 
-    async def start_worker(self, name: str) -> WorkerProcess:
-        """Start one more; returns once it takes jobs."""
+    async def start_worker(
+        self, name: str, config: Path | None = None, program: str = "bot", **environment: str
+    ) -> WorkerProcess:
+        """Start one more; returns once it takes jobs. config: its own, where it has not the gateway's. program: see
+        World."""
         worker = self.workers[name] = WorkerProcess(name, self.world.folder / f"worker-{name}.txt")
         with worker.log_file.open("ab") as output:
             worker.process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-W", "error::DeprecationWarning:bot", "-m", "bot", "worker"),
-                *("--config", str(self.world.config_file), "--name", name),
+                *(sys.executable, "-W", "error::DeprecationWarning:bot", "-m", program, "worker"),
+                *("--config", str(config or self.world.config_file), "--name", name),
                 cwd=REPO_ROOT,
-                env=self.world.variables,
+                env=self.world.variables | environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
             )
         await worker.wait_for_log(READY)
         return worker
+
+    async def until_told(self, holds: Callable[[str], bool], timeout: float = 40.0) -> str:
+        """What `antler status` says, once that holds."""
+        told = ""
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    _, told = await self.world.command("status")
+                    if holds(told):
+                        return told
+                    await asyncio.sleep(0.5)
+        except TimeoutError:
+            raise AssertionError(told) from None
 
     def rows(self, query: LiteralString) -> list[tuple[object, ...]]:
         """What the database has."""

@@ -359,7 +359,7 @@ class ConfigFile:
     def _pending(self) -> str:
         """What of the file on disk does not hold here, "" when all does."""
         last = self._parts.reloader.last if self._parts.reloader is not None else None
-        return str(last) if last is not None and (last.restart or not last.complete) else ""
+        return "" if last is None else last.pending
 
 
 async def _hold(reloader: Reloader, path: Path, text: str, by: str) -> Applied:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
     from bot.operations.health import Condition, Connection
+    from bot.operations.workers import WorkerSeen
     from bot.runs.active import ActiveRun
     from bot.store.overview import Timings
     from bot.store.rows import RunRow
@@ -153,6 +154,21 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """A process that works on runs. process: host:pid. silence: seconds since its last sign of life. alive: others do
+    not take it for dead. running: runs that it works on, of `slots` at once. troubles: what does not work there."""
+
+    name: str
+    process: str
+    version: str
+    silence: float
+    alive: bool
+    running: int
+    slots: int
+    troubles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
     """Everything of this moment, as one caller may see it. turns_left_out: how many more there are."""
 
@@ -168,6 +184,7 @@ class Now:
     failures: tuple[Failure, ...]
     sandbox: str
     servers: tuple[Server, ...]
+    workers: tuple[Worker, ...]
     budgets: Mapping[str, float]
     disk_free: int | None
     unreadable: int
@@ -208,6 +225,7 @@ class Live:
             failures=failures,
             sandbox=machine["sandbox"],
             servers=self.servers(),
+            workers=tuple(map(_worker, parts.status.asked.workers())),
             budgets={each["key"]: each["share"] for each in machine["budgets"]},
             disk_free=machine["disk_free"],
             unreadable=machine["unreadable"],
@@ -330,6 +348,20 @@ def _health(machine: Mapping[str, object]) -> Health:
         uptime=float(str(machine["uptime"])),
         running=int(str(machine["running"])),
         waiting=int(str(machine["waiting"])),
+    )
+
+
+def _worker(seen: WorkerSeen) -> Worker:
+    facts = seen.facts
+    return Worker(
+        name=seen.name,
+        process=seen.process,
+        version=seen.version,
+        silence=seen.silence,
+        alive=seen.alive,
+        running=facts.running,
+        slots=facts.slots,
+        troubles=tuple(filter(None, (*facts.troubles, facts.config))),
     )
 
 

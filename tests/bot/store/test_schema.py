@@ -6,6 +6,7 @@ import hashlib
 import shutil
 import sqlite3
 import stat
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,7 @@ FROZEN = {
     "7": "604728f183d0eda3",
     "8": "d937f5641d32aea2",
     "9": "7ccc9949a67292f7",
+    "10": "c0ee8b93686a81f9",
 }
 """What each step leaves of the schema, on SQLite. One that is in use never changes: the next change is another step."""
 INDEXES = ("knowledge_words", "ix_knowledge_passages_words")
@@ -229,6 +231,22 @@ async def test_a_newer_database_is_refused_untouched(url: str) -> None:
         await Store.open(url, clock=SystemClock())
     assert refused.value.revision == "9999"
     assert in_transaction(url, lambda tx: tx.scalar(text("SELECT epoch FROM instance"))) == 1
+
+
+@pytest.mark.parametrize("expands", [True, False])
+async def test_an_older_worker_goes_on_where_a_step_only_added(url: str, tmp_path: Path, *, expands: bool) -> None:
+    await open_and_close(url)
+    steps = with_step(tmp_path, SECOND_STEP)
+    newer = replace(steps, expanding=STEPS.expanding | {"9999"}) if expands else steps
+    in_transaction(url, lambda tx: schema.prepare(tx, newer))
+    with pytest.raises(StoreNewer):
+        in_transaction(url, schema.known_revision)
+    if expands:
+        assert in_transaction(url, partial(schema.known_revision, beside=True)) == "9999"
+    else:
+        with pytest.raises(StoreNewer):
+            in_transaction(url, partial(schema.known_revision, beside=True))
+    assert in_transaction(url, partial(schema.known_revision, steps=newer)) == "9999"
 
 
 async def test_a_database_of_before_the_first_release_is_refused_untouched(url: str) -> None:

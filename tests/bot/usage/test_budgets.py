@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from sqlalchemy import select
 
-from bot.store import runs
+from bot.clock import SystemClock
+from bot.settings.sections import BudgetsSettings
+from bot.store import Store, runs, sql
+from bot.store import usage as calls
+from bot.store.retrying import RetryingStore
 from bot.store.rows import RunState
 from bot.store.tables import usage
 from bot.texts.en import EN
 from bot.usage.budgets import Payer, Scope
+from bot.usage.meter import Meter
+from bot.usage.report import make_spending
 from harness.config import PriceSettings
 from harness.events import FailureKind, Finished, Outcome, TextDelta, Usage
 from harness.ports import Overdraft
 from tests.bot.core import ANN, BOB, Core, core
+from tests.bot.store.samples import run_row
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow
     from harness.ports import AnyRunEvent
     from tests.bot.scripted_harness import Teller
+    from tests.simulators.postgres import PostgresServer
 
 PRICES = {"sim": PriceSettings(input=1000, output=0)}  # a thousandth for a token read
 MIDNIGHT = " It resets in {}, at midnight (UTC)."
@@ -264,3 +273,29 @@ async def test_a_chat_that_moves_takes_along_what_it_has_spent(tmp_path: Path) -
         await c.manager.migrate("memory", "g", "s")
         (after,) = await c.spending.budgets.purses(replace(payer, conversation="memory:s"))
         assert before.spent == after.spent == 70
+
+
+@pytest.mark.postgres
+async def test_a_call_that_another_worker_commits_late_counts(postgres: PostgresServer) -> None:
+    """Its id was given before that of a call that has been counted already."""
+    url, clock, payer = postgres.database(), SystemClock(), Payer("telegram:1", "telegram:1")
+    opened = await Store.open(url, clock=clock)
+    limits = BudgetsSettings.model_validate({"gateway_day": {"tokens": 100}})
+    spending = make_spending(RetryingStore(opened, clock), clock, limits, {}, ZoneInfo("UTC"))
+
+    async def spent() -> int:
+        (account,) = await spending.budgets.purses(payer, (Scope.GATEWAY,))
+        return account.spent
+
+    assert await spent() == 0
+    elsewhere = Meter(RetryingStore(opened, clock), clock, {}).open(run_row())
+    elsewhere.add(of(40))
+    engine = sql.writer_engine(sql.parse(url))
+    with engine.connect() as tx:
+        calls.add(tx, elsewhere.calls(run_row(), clock.now()))
+        await spending.meter.charge(of(5), payer)
+        assert await spent() == 5
+        tx.commit()
+    engine.dispose()
+    assert [await spent(), await spent()] == [45, 45]
+    await opened.close()

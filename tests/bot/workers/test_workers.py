@@ -159,7 +159,11 @@ async def working(url: str) -> AsyncIterator[WorkerSide]:
         store, agent, fenced = RetryingStore(opened, CLOCK), ScriptedHarness(), asyncio.Event()
         agent.steering = StoreSteering(store)
         meter = Meter(store, CLOCK, {})
-        jobs = Jobs(store, agent, meter, ThreadOwners(), jobs_queue.registration, fenced.set)
+
+        async def harness() -> Harness:
+            return agent
+
+        jobs = Jobs(store, harness, meter, ThreadOwners(), jobs_queue.registration, fenced.set)
         side = WorkerSide(jobs_queue, store, agent, jobs, asyncio.create_task(jobs_queue.work(jobs.work)), fenced)
         await until(lambda: jobs_queue.registration() is not None)
         try:

@@ -1,0 +1,96 @@
+"""What workers tell of themselves with their signs of life, and what they are asked. PostgreSQL alone.
+
+A worker's row is written by the statement of its sign of life, so that it costs no commit of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import BigInteger, Column, Integer, Table, delete, text, update
+
+from bot.store.sql import SafeText
+from bot.store.tables import metadata
+from bot.store.worker_runs import notify
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection
+
+CHANNEL = "antler_workers"
+"""The channel of NOTIFY on which workers are asked for something."""
+ANSWERS = "workers"
+"""A worker has answered; on the gateway's channel."""
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=False, doc="its registration in procrastinate_workers"),
+    Column("name", SafeText, nullable=False, doc="the one of its --name"),
+    Column("process", SafeText, nullable=False, doc="host:pid"),
+    Column("version", SafeText, nullable=False, doc="of Antler, as it runs there"),
+    Column("facts", SafeText, nullable=False, doc="how it is, bot.operations.workers.Facts as JSON"),
+    Column("asked", Integer, nullable=False, doc="how often it was asked to read its config again"),
+    Column("heard", Integer, nullable=False, doc="the newest of these that it has answered"),
+    Column("answer", SafeText, nullable=False, doc="what came of that, as JSON; empty before"),
+)
+
+SIGN = """
+    WITH sign AS (UPDATE procrastinate_workers SET last_heartbeat = NOW() WHERE id = %(worker_id)s RETURNING id)
+    INSERT INTO workers (id, name, process, version, facts, asked, heard, answer)
+    SELECT id, %(name)s, %(process)s, %(version)s, %(facts)s, 0, 0, '' FROM sign
+    ON CONFLICT (id) DO UPDATE SET facts = excluded.facts
+    RETURNING asked, (SELECT version_num FROM alembic_version) AS revision
+"""
+"""A sign of life. Returns no row where the worker was taken for dead."""
+LEAVE = """
+    WITH gone AS (DELETE FROM workers WHERE id = %(worker_id)s)
+    SELECT procrastinate_unregister_worker_v1(%(worker_id)s)
+"""
+PRESENT = text("""
+    SELECT w.id, w.name, w.process, w.version, w.facts, w.asked, w.heard, w.answer,
+        CAST(extract(epoch FROM clock_timestamp() - p.last_heartbeat) AS double precision) AS silence
+    FROM workers w LEFT JOIN procrastinate_workers p ON p.id = w.id ORDER BY w.name, w.id
+""")
+NOTIFY = text("SELECT pg_notify(:channel, '')")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRow:
+    """One row of workers. silence: seconds since its last sign of life; None: it is registered no longer."""
+
+    id: int
+    name: str
+    process: str
+    version: str
+    facts: str
+    asked: int
+    heard: int
+    answer: str
+    silence: float | None
+
+
+def present(tx: Connection) -> list[WorkerRow]:
+    """All workers, by their names."""
+    return [WorkerRow(**row._mapping) for row in tx.execute(PRESENT)]
+
+
+def forget(tx: Connection, ids: Sequence[int]) -> None:
+    """Workers that are registered no longer."""
+    tx.execute(delete(workers).where(workers.c.id.in_(ids)))
+
+
+def ask(tx: Connection) -> dict[int, int]:
+    """Ask all workers to read their config again; returns the number that each has to answer, by id."""
+    asked = tx.execute(update(workers).values(asked=workers.c.asked + 1).returning(workers.c.id, workers.c.asked))
+    numbers = {row.id: row.asked for row in asked}
+    tx.execute(NOTIFY, {"channel": CHANNEL})
+    return numbers
+
+
+def answer(tx: Connection, worker: int, asked: int, said: str) -> None:
+    """Answer that question and the earlier ones."""
+    tx.execute(update(workers).where(workers.c.id == worker).values(heard=asked, answer=said))
+    notify(tx, ANSWERS)
