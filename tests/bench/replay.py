@@ -22,8 +22,9 @@ import psycopg
 from tests.bench.chats import ROUND_SECONDS, warm_up
 from tests.bench.figures import Figure, Outcome
 from tests.bench.stage import stage
-from tests.bench.workers import AT_ONCE, SERVER, SETTINGS, SLOW, talk, with_children
+from tests.bench.workers import SERVER, SETTINGS, SLOW, talk, with_children
 from tests.flow.cluster import Cluster
+from tests.flow.gateway import merged
 from tests.simulators.postgres import PostgresServer
 from tests.simulators.process import REPO_ROOT
 
@@ -35,7 +36,8 @@ TIME, DATABASE, SESSION, MESSAGE, DETAIL = 0, 2, 5, 13, 14
 """Columns of the log (PostgreSQL, 20.8.4)."""
 SENT = re.compile(r"(?:statement|execute [^:]*): (.*)", re.DOTALL)
 PARAMETER = re.compile(r"\$\d+ = (?:NULL|'((?:[^']|'')*)')")
-RATE = 4.0
+RATE, CHATS, AT_ONCE = 3.0, 32, 16
+"""Messages a second, from so many chats, with so many answers at once in each of two workers."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ async def postgres(groups: tuple[int, ...], seconds: float) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="antler-statements-") as folder:
         os.chmod(folder, 0o777)  # the server's user writes there
         with PostgresServer(options=f"{SERVER} {LOG.format(folder=folder)}") as server:
-            async with stage(2 * AT_ONCE, SETTINGS) as scene:
+            async with stage(CHATS, merged(SETTINGS, {"limits": {"concurrent_runs": AT_ONCE}})) as scene:
                 cluster = Cluster(scene.world, server, 2)
                 async with cluster:
                     await warm_up(scene)

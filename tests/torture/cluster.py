@@ -28,7 +28,7 @@ from tests.torture.on_telegram import OnTelegram
 from tests.torture.on_wecom import OnWecom
 from tests.torture.report import Report
 from tests.torture.windows import IN_CLUSTER, WINDOWS
-from tests.torture.world import SETTINGS
+from tests.torture.world import SETTINGS, StillAlive
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -118,6 +118,7 @@ class Disturbing:
     server: PostgresServer
     frozen: list[tuple[float, float]] = field(default_factory=list)
     _conflicts: int = 0
+    _restarting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def once(self) -> None:
         """One disturbance, or two at the same time."""
@@ -133,7 +134,10 @@ class Disturbing:
 
     async def _strike(self, kind: str) -> None:
         self.campaign.say(kind)
-        await KINDS[kind][1](self)
+        try:
+            await KINDS[kind][1](self)
+        except StillAlive as reason:
+            self._blame("unsettled", str(reason))
 
     # What is done.
 
@@ -141,9 +145,10 @@ class Disturbing:
         """As after a crash of its own."""
         for node in self.world.gateways:
             node.harm()
-        await asyncio.to_thread(self.server.stop)
-        await asyncio.sleep(self.campaign.chance.uniform(*SHORT))
-        await asyncio.to_thread(self.server.start)
+        async with self._restarting:
+            await asyncio.to_thread(self.server.stop)
+            await asyncio.sleep(self.campaign.chance.uniform(*SHORT))
+            await asyncio.to_thread(self.server.start)
         began = time.monotonic()
         while not any(at > began for _, at in self.world.polls_made()):
             if time.monotonic() > began + TAKEN_SECONDS:
