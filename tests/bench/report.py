@@ -26,7 +26,8 @@ SINGLE = (
     "split",
     "soak",
 )
-SANDBOXES = "sandboxes"
+SIDE_BY_SIDE = ("sandboxes", "workers", "postgres")
+"""Their figures are named COLUMN/WHAT."""
 
 _MARKERS = "<!-- bench:{name} -->\n{body}\n<!-- end of bench:{name} -->"
 _BLOCK = re.compile(r"<!-- bench:(?P<name>[\w-]+) -->\n.*?<!-- end of bench:(?P=name) -->", re.DOTALL)
@@ -65,8 +66,8 @@ def sections(document: Document) -> dict[str, str]:
     columns = [name for name in CHATS if name in scenarios]
     if columns:
         found["chats"] = _side_by_side({name: scenarios[name]["figures"] for name in columns})
-    if SANDBOXES in scenarios:
-        found[SANDBOXES] = _side_by_side(_by_provider(scenarios[SANDBOXES]["figures"]))
+    for name in (name for name in SIDE_BY_SIDE if name in scenarios):
+        found[name] = _side_by_side(_columns(scenarios[name]["figures"]))
     found |= {name: _one_by_one(scenarios[name]["figures"]) for name in SINGLE if name in scenarios}
     return found
 
@@ -117,12 +118,12 @@ def _side_by_side(columns: Mapping[str, Mapping[str, Any]]) -> str:
     return _table(("", *columns), rows)
 
 
-def _by_provider(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Figures that are named PROVIDER/WHAT, a column for each provider."""
+def _columns(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Figures that are named COLUMN/WHAT, for `_side_by_side`."""
     columns: dict[str, dict[str, Any]] = {}
     for name, figure in figures.items():
-        provider, _, what = name.partition("/")
-        columns.setdefault(provider, {})[what] = figure
+        column, _, what = name.partition("/")
+        columns.setdefault(column, {})[what] = figure
     return columns
 
 

@@ -13,11 +13,13 @@ from tests.bench.floors import floors
 from tests.bench.mcp import many_tools
 from tests.bench.page import Looks, first_paint, page_cost
 from tests.bench.remembering import memory_cost
+from tests.bench.replay import postgres
 from tests.bench.sandboxes import FULL, QUICK, sandboxes
 from tests.bench.split import split
 from tests.bench.stage import LONG, SHORT
 from tests.bench.starts import starts
 from tests.bench.threads import long_thread
+from tests.bench.workers import workers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -53,5 +55,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Outcome]]] = {
     "memory": lambda quick: memory_cost(10 if quick else 50),
     "chain": lambda quick: chain_cost(50 if quick else 300),
     "floor": lambda quick: floors(50 if quick else 300),
+    "workers": lambda quick: workers((1,), 5.0) if quick else workers((1, 2, 4, 8), 30.0),
+    "postgres": lambda quick: postgres((1,), 5.0) if quick else postgres((1, 2, 4), 30.0),
     "split": lambda quick: split(5 if quick else 15),
 }

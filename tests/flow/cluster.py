@@ -117,9 +117,14 @@ class Cluster:
         except TimeoutError:
             raise AssertionError(told) from None
 
+    @property
+    def name(self) -> str:
+        """Of the database."""
+        return self.database.partition("@/")[2].partition("?")[0]
+
     def rows(self, query: LiteralString) -> list[tuple[object, ...]]:
         """What the database has."""
-        with self.postgres.connect(self.database.partition("@/")[2].partition("?")[0]) as connection:
+        with self.postgres.connect(self.name) as connection:
             return connection.execute(query).fetchall()
 
     async def at_work(self) -> WorkerProcess:

@@ -35,10 +35,11 @@ class PostgresMissing(RuntimeError):
 class PostgresServer:
     """One cluster of its own; `database()` makes a new empty database and returns its URL.
 
-    programs: folder of the server's programs; None: Debian's newest.
+    programs: folder of the server's programs; None: Debian's newest. options: of the server, over those of tests.
     """
 
-    def __init__(self, programs: Path | None = None) -> None:
+    def __init__(self, programs: Path | None = None, *, options: str = "") -> None:
+        self._options = options
         self._programs = programs or _find_programs()
         self._prefix = _as_unprivileged()
         self._names = (f"test_{number}" for number in count(1))
@@ -75,6 +76,11 @@ class PostgresServer:
         """Where it listens."""
         return self._root / ".s.PGSQL.5432"
 
+    @property
+    def pid(self) -> int:
+        """The first process of the server, whose children are all others."""
+        return int((self._root / "data/postmaster.pid").read_text().split()[0])
+
     def connect(self, database: str) -> psycopg.Connection[tuple[object, ...]]:
         """A connection beside the store's, with autocommit."""
         return psycopg.connect(host=str(self._root), user=ROLE, dbname=database, autocommit=True)
@@ -87,7 +93,7 @@ class PostgresServer:
         self._run("pg_ctl", "start", "-w", "-t", "30", "-l", f"{self._root}/log", "-o", self._server_options())
 
     def _server_options(self) -> str:
-        return f"{SERVER_OPTIONS} -c unix_socket_directories='{self._root}'"
+        return f"{SERVER_OPTIONS} {self._options} -c unix_socket_directories='{self._root}'"
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [*self._prefix, str(self._programs / program), "-D", f"{self._root}/data", *arguments]

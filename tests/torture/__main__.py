@@ -27,6 +27,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, help="per mode; default: 200 or more")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--adopt", action="store_true", help="with adopt_placeholders")
+    parser.add_argument(
+        "--frozen", type=float, default=60.0, metavar="SECONDS", help="of a SIGSTOP; default: %(default)g"
+    )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_KILLS} kills per mode, short freezes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     parser.add_argument("--markdown", type=Path, nargs="+", metavar="FILE", help="only print the table of such files")
@@ -41,7 +44,7 @@ def scale_of(mode: str, given: argparse.Namespace) -> Scale:
     kills = given.kills or (QUICK_KILLS if given.quick else MODES[mode].kills)
     if given.quick:
         return Scale(kills=kills, frozen=QUICK_FROZEN, lively=2.0, slow_faults=False, quiet=QUICK_QUIET)
-    return Scale(kills=kills)
+    return Scale(kills=kills, frozen=given.frozen)
 
 
 async def torture(given: argparse.Namespace, folder: Path) -> list[Report]:

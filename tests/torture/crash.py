@@ -10,7 +10,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from tests.torture.windows import ELSEWHERE, WINDOWS
+from tests.torture.windows import ELSEWHERE, IN_CLUSTER, WINDOWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ class Trap:
 
     def set(self, seams: AfterImport) -> None:
         """Wrap every seam of the table."""
-        for window in (*WINDOWS, *ELSEWHERE):
+        for window in (*WINDOWS, *ELSEWHERE, *IN_CLUSTER):
             seams.replace(window.seam, functools.partial(self._wrapped, window))
 
     def _wrapped(self, window: Window, function: Callable[..., Any]) -> Callable[..., Any]:

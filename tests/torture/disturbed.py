@@ -44,13 +44,22 @@ def disturb(seams: AfterImport, folder: Path) -> None:
 
 
 def shorten_lease(seams: AfterImport, seconds: int) -> None:
-    """A lease of PostgreSQL's that runs out sooner, so that a frozen process need not be waited for so long."""
+    """A lease of PostgreSQL's that runs out sooner, and workers that are taken for dead after the same time, so that a
+    frozen process need not be waited for so long."""
 
     def shorten(module: Any) -> None:
         module.LEASE_SECONDS, module.RENEW_SECONDS = seconds, max(1, seconds // 3)
         module.LEASE = f"{module.SERVER_NOW} + {seconds * 1_000_000}"
 
+    def stalled(module: Any) -> None:
+        module.STALLED_SECONDS = float(seconds)
+
+    def looked_after(module: Any) -> None:
+        module.TIDY_SECONDS = max(1.0, seconds / 3)
+
     seams.change("bot.store.writer", shorten)
+    seams.change("bot.store.worker_runs", stalled)
+    seams.change("bot.workers.dispatch", looked_after)
 
 
 def shorten_quiet(seams: AfterImport, seconds: float) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tests.torture.at_windows import at_windows
 from tests.torture.bad_platform import bad_platform
 from tests.torture.campaign import Campaign, GivenUp, Scale
+from tests.torture.cluster import cluster, clustered
 from tests.torture.commands import commands
 from tests.torture.everywhere import everywhere, kills_everywhere
 from tests.torture.frozen import fenced, frozen
@@ -31,13 +32,10 @@ if TYPE_CHECKING:
     from tests.torture.report import Report
 
 KILLS_PER_WINDOW = 20
-SECONDS_PER_KILL = 40.0
-"""No mode takes longer than this for each of its kills, and the settle time twice."""
 
 
 @contextlib.asynccontextmanager
 async def alone(
-    name: str,
     telegram: TelegramSimulator,
     model: ModelSimulator,
     folder: Path,
@@ -45,36 +43,22 @@ async def alone(
     seed: int,
     scale: Scale,
     adopt: bool,
+    mode: str,
 ) -> AsyncIterator[Campaign]:
     """A campaign with Telegram and nothing else."""
-    async with await Campaign.of(name, telegram, model, folder, seed=seed, scale=scale, adopt=adopt) as campaign:
+    async with await Campaign.of(mode, telegram, model, folder, seed=seed, scale=scale, adopt=adopt) as campaign:
         yield campaign
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """run: what it does, up to the end or up to `Campaign.finish`. kills: in the long run. everywhere: on all platforms
-    at once."""
+    """run: what it does, up to the end or up to `Campaign.finish`. kills: in the long run. within: what it runs in, a
+    context manager as `alone`. seconds: it takes no longer for each of its kills, and the settle time twice."""
 
     run: Callable[[Campaign], Awaitable[None]]
     kills: int = 200
-    everywhere: bool = False
-
-    def campaign(
-        self,
-        name: str,
-        telegram: TelegramSimulator,
-        model: ModelSimulator,
-        folder: Path,
-        *,
-        seed: int,
-        scale: Scale,
-        adopt: bool,
-    ) -> AbstractAsyncContextManager[Campaign]:
-        """What it runs in."""
-        if self.everywhere:
-            return everywhere(telegram, model, folder, seed=seed, scale=scale, adopt=adopt, mode=name)
-        return alone(name, telegram, model, folder, seed=seed, scale=scale, adopt=adopt)
+    within: Callable[..., AbstractAsyncContextManager[Campaign]] = alone
+    seconds: float = 40.0
 
 
 MODES: dict[str, Mode] = {
@@ -89,8 +73,9 @@ MODES: dict[str, Mode] = {
     "commands": Mode(commands, 60),
     "storm": Mode(restart_storm, 300),
     "mixed": Mode(mixed, 60),
-    "platforms": Mode(kills_everywhere, everywhere=True),
-    "together": Mode(together, everywhere=True),
+    "platforms": Mode(kills_everywhere, within=everywhere),
+    "together": Mode(together, within=everywhere),
+    "cluster": Mode(cluster, within=clustered, seconds=180.0),
 }
 
 
@@ -106,8 +91,8 @@ async def run_mode(
 ) -> Report:
     """One mode, bounded in time; its report says what came of it, also when it could not be finished."""
     mode = MODES[name]
-    limit = scale.kills * SECONDS_PER_KILL + 2 * scale.settle + (1 + scale.kills / 20) * scale.frozen
-    async with mode.campaign(name, telegram, model, folder, seed=seed, scale=scale, adopt=adopt) as campaign:
+    limit = scale.kills * mode.seconds + 2 * scale.settle + (1 + scale.kills / 20) * scale.frozen
+    async with mode.within(telegram, model, folder, seed=seed, scale=scale, adopt=adopt, mode=name) as campaign:
         try:
             async with asyncio.timeout(limit):
                 await mode.run(campaign)

@@ -39,7 +39,8 @@ class Report:
     nothing; left_running: processes of commands that outlived theirs; left_behind: files that nothing needs any more.
     repeated_model_calls: whole answers
     that were asked for again; lost_steps: those whose checkpoint existed. unsettled: times that work stood still.
-    recovery: seconds, one entry per process that found work. adopted: `adopt_placeholders` was on.
+    recovery: seconds, one entry per process that found work. disturbances: of a cluster, by kind; takeovers: seconds
+    from one of them until another process did what the disturbed one had done. adopted: `adopt_placeholders` was on.
     platforms: of a mode with several, what was found on each; the counts here are then their sums.
     """
 
@@ -83,6 +84,8 @@ class Report:
     integrity: str = ""
     skipped: str = ""
     recovery: list[float] = field(default_factory=list)
+    disturbances: dict[str, int] = field(default_factory=dict)
+    takeovers: dict[str, list[float]] = field(default_factory=dict)
     details: list[str] = field(default_factory=list)
     folder: str = ""
     platforms: list[Report] = field(default_factory=list)
@@ -111,8 +114,7 @@ class Report:
 
     def recovered(self, share: float) -> float:
         """That quantile of the recovery times in seconds; 0 without any."""
-        ordered = sorted(self.recovery)
-        return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
+        return quantile(self.recovery, share)
 
     def problems(self, recovery_p95: float = RECOVERY_P95) -> list[str]:
         """Why the gate stays shut; empty when it opens."""
@@ -129,7 +131,14 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         quantiles = {"p50": self.recovered(0.5), "p95": self.recovered(0.95), "max": self.recovered(1.0)}
-        return {**asdict(self), "recovery_seconds": quantiles, "problems": self.problems()}
+        late = {kind: round(quantile(seconds, 0.95), 2) for kind, seconds in self.takeovers.items()}
+        return {**asdict(self), "recovery_seconds": quantiles, "takeover_p95": late, "problems": self.problems()}
+
+
+def quantile(seconds: Sequence[float], share: float) -> float:
+    """Of some times; 0 without any."""
+    ordered = sorted(seconds)
+    return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
 
 COLUMNS: tuple[tuple[str, str], ...] = (
@@ -154,7 +163,16 @@ def markdown(reports: Sequence[Report]) -> str:
     """The tables of docs/reliability.md: of all modes with Telegram alone, and of each with several platforms."""
     alone = [report for report in reports if not report.platforms]
     several = [_table([*report.platforms, report], OF_PLATFORMS) for report in reports if report.platforms]
-    return "\n\n".join([*([_table(alone, COLUMNS)] if alone else []), *several])
+    taken = [_takeovers(report) for report in reports if report.takeovers]
+    return "\n\n".join([*([_table(alone, COLUMNS)] if alone else []), *several, *taken])
+
+
+def _takeovers(report: Report) -> str:
+    lines = ["| another process takes over after | times | p50 / p95 / max |", "|---|---:|---|"]
+    for what, seconds in sorted(report.takeovers.items()):
+        times = " / ".join(f"{quantile(seconds, share):.1f}" for share in (0.5, 0.95, 1.0))
+        lines.append(f"| {what} | {len(seconds)} | {times} s |")
+    return "\n".join(lines)
 
 
 def _table(reports: Sequence[Report], columns: Sequence[tuple[str, str]]) -> str:

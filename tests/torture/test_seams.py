@@ -8,9 +8,9 @@ import pytest
 
 from tests.torture.sabotage import SABOTAGE
 from tests.torture.seams import resolve
-from tests.torture.windows import ELSEWHERE, WINDOWS
+from tests.torture.windows import ELSEWHERE, IN_CLUSTER, WINDOWS
 
-ALL = (*WINDOWS, *ELSEWHERE)
+ALL = (*WINDOWS, *ELSEWHERE, *IN_CLUSTER)
 SEAMS = {window.seam for window in ALL} | {target for target, _ in SABOTAGE.values()}
 
 

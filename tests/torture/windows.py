@@ -187,3 +187,27 @@ ELSEWHERE: tuple[Window, ...] = (
     ),
 )
 """What W5 and W9 are on the other platforms; the other windows are the same on all."""
+
+
+IN_CLUSTER: tuple[Window, ...] = (
+    Window(name="C1", seam="bot.store.worker_runs:order", side="after", state="a run is ordered, not committed"),
+    Window(
+        name="C2",
+        seam="bot.workers.queue:OutlivingJobs.fetch_job",
+        side="after",
+        # Most looks find no job.
+        passings=3,
+        state="a worker has a job, its run does not know of it",
+    ),
+    Window(name="C3", seam="bot.workers.jobs:_take", side="after", state="a worker takes a run, not committed"),
+    Window(
+        name="C4",
+        seam="harness.threads.postgres_saver:RetryingPostgresSaver.aput",
+        side="after",
+        stimulus=("tool", "stream"),
+        state="a worker is between two steps of the agent",
+    ),
+    Window(name="C5", seam="bot.workers.jobs:Outlet.end", side="before", state="a run has told all, not committed"),
+    Window(name="C6", seam="bot.workers.jobs:Outlet.end", side="after", state="a run's end is committed"),
+)
+"""Where gateways and workers are processes of their own."""

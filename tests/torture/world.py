@@ -104,6 +104,11 @@ class TortureWorld(World):
         return self.process is not None and self.process.returncode is None
 
     @property
+    def arguments(self) -> tuple[str, ...]:
+        """The command of the process."""
+        return ("run",)
+
+    @property
     def variables(self) -> dict[str, str]:
         own = {"TORTURE_FOLDER": str(self.control), "TORTURE_SABOTAGE": self.sabotage}
         shorter = {"TORTURE_LEASE": self.lease, "TORTURE_QUIET": self.quiet}
@@ -115,7 +120,7 @@ class TortureWorld(World):
         with (self.folder / "log.txt").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *("-m", MODULE, "run", "--config", str(self.config_file)),
+                *("-m", MODULE, *self.arguments, "--config", str(self.config_file)),
                 cwd=REPO_ROOT,
                 env=self.variables | environment,
                 stdin=asyncio.subprocess.DEVNULL,

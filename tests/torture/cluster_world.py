@@ -1,0 +1,268 @@
+"""Two gateways and three workers on one PostgreSQL, between two platforms: the processes of the cluster mode. Each is
+started again when it ends, as its supervisor would, and reaches the database by a network of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.engine import make_url
+
+from tests.flow.cluster import READY
+from tests.flow.gateway import merged
+from tests.torture.disturbed import CALLS_FILE
+from tests.torture.world import END_SECONDS, START_SECONDS, Life, StillAlive, TortureWorld
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from tests.simulators.postgres import PostgresServer
+    from tests.simulators.relay import Relay
+    from tests.torture.on_wecom import OnWecom
+
+GATEWAYS, WORKERS = ("g1", "g2"), ("w1", "w2", "w3")
+STANDS_BY = "standing by: "
+POLL = "getUpdates"
+SHARED = ("threads", "users", "spool")
+"""What gateways have in common below their data folders (docs/scaling.md)."""
+AGAIN_SECONDS = 0.5
+"""After which an ended process is started again."""
+LOOK_SECONDS = 0.1
+
+
+@dataclass
+class Node(TortureWorld):
+    """One process of the cluster. network: between it and the database. harms: when something was done to it; troubled:
+    how many things are being done."""
+
+    cluster: ClusterWorld = field(kw_only=True)
+    name: str = field(kw_only=True)
+    network: Relay = field(kw_only=True)
+    harms: list[float] = field(default_factory=list)
+    troubled: int = 0
+    _written: int = 0
+    """Bytes of the log that earlier processes wrote."""
+
+    @property
+    def is_gateway(self) -> bool:
+        return self.name in GATEWAYS
+
+    @property
+    def data_dir(self) -> Path:
+        return self.folder / "data" if self.is_gateway else self.cluster.data_dir
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return ("gateway",) if self.is_gateway else ("worker", "--name", self.name)
+
+    def config(self) -> dict[str, Any]:
+        server = make_url(self.cluster.database).set(host="127.0.0.1", port=self.network.port, query={})
+        url = server.set(drivername="postgresql").render_as_string(hide_password=False)
+        own = {"data_dir": str(self.data_dir), "database": {"url": url}, "workers": {"enabled": True}}
+        return merged(self.cluster.config(), own)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return super().variables | self.cluster.secrets
+
+    async def _launch(self, environment: dict[str, str]) -> asyncio.subprocess.Process:
+        if self.is_gateway:
+            self.data_dir.mkdir(exist_ok=True)
+            for name in SHARED:
+                (self.cluster.data_dir / name).mkdir(parents=True, exist_ok=True)
+                with contextlib.suppress(FileExistsError):
+                    (self.data_dir / name).symlink_to(self.cluster.data_dir / name)
+        log = self.folder / "log.txt"
+        self._written = log.stat().st_size if log.exists() else 0
+        return await super()._launch(environment)
+
+    @property
+    def said(self) -> str:
+        """What the newest process has logged."""
+        with (self.folder / "log.txt").open("rb") as log:
+            log.seek(self._written)
+            return log.read().decode(errors="replace")
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it leads, stands by, or takes jobs."""
+        if not self.alive:
+            return False
+        if not self.is_gateway:
+            return READY in self.said
+        return STANDS_BY in self.said or any(pid == self.life.pid for pid, _ in self.cluster.polls_made())
+
+    def harm(self) -> float:
+        """Something is done to it now, by which it may end; returns when that is."""
+        self.harms.append(time.monotonic())
+        self.life.harmed = True
+        return self.harms[-1]
+
+
+@dataclass
+class ClusterWorld(TortureWorld):
+    """All processes as one. ended: told of each process that ended before it was to."""
+
+    wecom: OnWecom = field(kw_only=True)
+    database: str = ""
+    nodes: dict[str, Node] = field(default_factory=dict)
+    ended: Callable[[Node, Life], None] = lambda node, life: None
+    _keepers: list[asyncio.Task[None]] = field(default_factory=list)
+    _over: bool = True
+    _read: int = 0
+    _polls: list[tuple[int, float]] = field(default_factory=list)
+
+    def config(self) -> dict[str, Any]:
+        bot = self.wecom.simulator
+        account = {"bot_id": bot.bot_id, "secret": "$WECOM_SECRET", "bot_name": bot.name, "url": bot.url}
+        return merged(super().config(), {"channels": {"wecom": account}})
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """Those that the config names besides Telegram's."""
+        return {"WECOM_SECRET": self.wecom.simulator.secret}
+
+    @contextlib.asynccontextmanager
+    async def on(self, server: PostgresServer, relay: Callable[[Path], Relay], lease: int) -> AsyncIterator[None]:
+        """Have the processes, not started yet, and a database within the block. lease: in seconds; 0: as it is."""
+        self.database = server.database()
+        async with contextlib.AsyncExitStack() as stack:
+            for name in (*GATEWAYS, *WORKERS):
+                folder = self.folder / name
+                folder.mkdir()
+                network = await stack.enter_async_context(relay(server.socket))
+                self.nodes[name] = Node(
+                    *(self.telegram, self.model, folder),
+                    control_folder=self.control,
+                    lease=lease,
+                    quiet=self.quiet,
+                    cluster=self,
+                    name=name,
+                    network=network,
+                )
+            try:
+                yield
+            finally:
+                await self.bury()
+
+    @property
+    def gateways(self) -> list[Node]:
+        return [self.nodes[name] for name in GATEWAYS]
+
+    @property
+    def workers(self) -> list[Node]:
+        return [self.nodes[name] for name in WORKERS]
+
+    def polls_made(self) -> list[tuple[int, float]]:
+        """(process, when) of each time that one asked Telegram for updates."""
+        file = self.control / CALLS_FILE
+        if file.exists():
+            with file.open() as calls:
+                calls.seek(self._read)
+                while (line := calls.readline()).endswith("\n"):
+                    self._read += len(line)
+                    pid, at, method = line.split()
+                    if method == POLL:
+                        self._polls.append((int(pid), float(at)))
+        return self._polls
+
+    def leader(self) -> Node | None:
+        """The gateway that polled last, if it still runs."""
+        made = self.polls_made()
+        return next((node for node in self.gateways if node.alive and made and made[-1][0] == node.life.pid), None)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the processes are kept running."""
+        return not self._over
+
+    @property
+    def life(self) -> Life:
+        return (self.leader() or self.gateways[0]).life
+
+    async def launch(self, crash_at: str = "") -> Life:
+        """Start all, and again whichever ends."""
+        self._over = False
+        for node in self.nodes.values():
+            await node.launch()
+            self._keepers.append(asyncio.create_task(self._keep(node), name=f"keep {node.name}"))
+        return self.life
+
+    async def _keep(self, node: Node) -> None:
+        while True:
+            life = node.life
+            assert node.process is not None
+            await node.process.wait()
+            await node.over()
+            if self._over:
+                return
+            self.ended(node, life)
+            await asyncio.sleep(AGAIN_SECONDS)
+            await node.launch()
+
+    async def polls(self, seconds: float = START_SECONDS) -> bool:
+        """Until one gateway leads, the other stands by, and all workers take jobs."""
+        deadline = time.monotonic() + seconds
+        while not (self.leader() and all(node.is_ready for node in self.nodes.values())):
+            if time.monotonic() > deadline:
+                late = [node.name for node in self.nodes.values() if not node.is_ready]
+                raise StillAlive(f"not at work after {seconds:g} s: {late or 'no gateway receives'}")
+            await asyncio.sleep(LOOK_SECONDS)
+        return True
+
+    async def retire(self) -> Life:
+        """A planned stop of all; returns the life that ended worst."""
+        self._over = True
+        self.lives = self.leaderships()
+        for node in self.nodes.values():
+            if node.alive:
+                await node.retire()
+        await self._dismiss()
+        lives = [node.life for node in self.nodes.values()]
+        return next((life for life in lives if life.ending not in ("stop", "kill")), lives[0])
+
+    def leaderships(self) -> list[Life]:
+        """The time that each leader led, for the judge: from its first poll until something was done to it after which
+        another one led. By its end it counts as replaced, unless that was a planned one."""
+        first: dict[int, float] = {}
+        for pid, at in self.polls_made():
+            first.setdefault(pid, at)
+        nodes = {life.pid: (node, life) for node in self.gateways for life in node.lives}
+        led = [(at, *nodes[pid]) for pid, at in sorted(first.items(), key=lambda item: item[1])]
+        lives = []
+        for number, (began, node, life) in enumerate(led):
+            following = led[number + 1][0] if number + 1 < len(led) else None
+            harms = [at for at in node.harms if began <= at and (following is None or at <= following)]
+            ended = life.ended
+            if following is not None and not life.ending.startswith("crash"):
+                ended = min([*harms[-1:], life.ended or following, following])
+            planned = life.leaving is not None and life.ending == "stop"
+            lives.append(
+                Life(
+                    life.pid,
+                    began,
+                    ended,
+                    life.ending,
+                    leaving=life.leaving,
+                    disturbed=True,  # how long a takeover takes is measured elsewhere
+                    replaced=following is not None and not planned,
+                )
+            )
+        return lives
+
+    async def _dismiss(self) -> None:
+        await asyncio.wait(self._keepers, timeout=END_SECONDS) if self._keepers else None
+        for task in self._keepers:
+            task.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
+        self._keepers.clear()
+
+    async def bury(self) -> None:
+        self._over = True
+        for node in self.nodes.values():
+            await node.bury()
+        await self._dismiss()
