@@ -188,7 +188,10 @@ class Gateway:
         async def uploads() -> None:
             await upkeep.clear_uploads(users_folder(self._settings.data_dir), self._clock)
 
-        work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, parts.retention.look, uploads)
+        async def sums() -> None:
+            await upkeep.sum_up_usage(self._store, parts.spending.days, keep_runs())
+
+        work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, parts.retention.look, uploads, sums)
         self._tasks.spawn("prune", work)
         self._tasks.spawn("forgetting", parts.forgetting.serve())
         self._tasks.spawn("memory", parts.memory.service.serve())

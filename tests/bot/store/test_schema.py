@@ -52,6 +52,7 @@ FROZEN = {
     "7": "604728f183d0eda3",
     "8": "d937f5641d32aea2",
     "9": "7ccc9949a67292f7",
+    "10": "84cee245382a08a9",
 }
 """What each step leaves of the schema, on SQLite. One that is in use never changes: the next change is another step."""
 INDEXES = ("knowledge_words", "ix_knowledge_passages_words")
