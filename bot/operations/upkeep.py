@@ -65,7 +65,7 @@ async def prune(
 
 
 async def sum_up_usage(store: Store, days: Days, keep_runs: timedelta) -> None:
-    """Of the days whose runs are all forgotten keep the sums: a call each would be what grows most over the years."""
+    """Keep the sums alone of days whose runs are all forgotten: a row a call would be what grows most over the years."""
     before = days.starts(days.today - keep_runs - timedelta(days=1))
     while (oldest := await store.read(lambda tx: usage.oldest_single(tx, before))) is not None:
         day = days.day_of(oldest)
@@ -103,7 +103,7 @@ async def _removed(
     remove: Callable[[Connection, Sequence[T]], None],
     before: datetime,
 ) -> None:
-    """In portions, too; what is to go is looked for beside the writer."""
+    """Remove portions; what is to go is looked for beside the writer."""
 
     async def portion() -> int:
         found = await store.read(lambda tx: old(tx, before, PORTION))

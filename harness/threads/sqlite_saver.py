@@ -149,9 +149,13 @@ def _discard(connecting: Future[sqlite3.Connection]) -> None:
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False)
     connection.execute("PRAGMA busy_timeout=5000")
+    # For a file that is made just now: its free pages can be given back to the disk.
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     connection.execute("PRAGMA journal_mode=WAL")
     # WAL with NORMAL survives any crash of the process; a power cut may cost the last commits, never the file.
     connection.execute("PRAGMA synchronous=NORMAL")
     # What is deleted is overwritten: it shall not be found in the file any more.
     connection.execute("PRAGMA secure_delete=ON")
+    # What something long, such as a backup, has made of the write-ahead log does not stay.
+    connection.execute("PRAGMA journal_size_limit=16000000")
     return connection
