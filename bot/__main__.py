@@ -282,6 +282,15 @@ def why(
     raise typer.Exit(tell(settings, message))
 
 
+@app.command(rich_help_panel=SETTING_UP)
+def compact(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Rewrite SQLite's files without the space that deleted rows left. Antler must be stopped."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.cli.maintenance import compact as rewrite
+
+    raise typer.Exit(rewrite(settings))
+
+
 @accounts.command("rename")
 def rename_account(
     old: Annotated[str, typer.Argument(help="Its present key in the config.")],

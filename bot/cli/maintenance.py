@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import IntegrityError
@@ -16,12 +17,14 @@ from bot.control.lock import DataDirInUse, DataDirLock
 from bot.memory.keeper import make_kept, rename_owners
 from bot.settings.sections import ACCOUNT_ID
 from bot.skills.folders import move_owner
-from bot.store import Store, accounts, conversations
+from bot.store import Store, accounts, conversations, space
 from bot.store.errors import StoreError
 from harness.memory.store import MemoryUnavailable
 
 if TYPE_CHECKING:
     from bot.settings import Settings
+
+MEGABYTE = 1_000_000
 
 
 def rename_account(settings: Settings, old: str, new: str) -> int:
@@ -53,6 +56,20 @@ async def _rename(settings: Settings, old: str, new: str) -> None:
         await rename_owners(make_kept(settings, store), old, new)
     finally:
         await store.close()
+
+
+def compact(settings: Settings) -> int:
+    """`antler compact`: rewrite the databases' files without the space that deleted rows left; returns 0 or 1."""
+    if not settings.database_files:
+        return _fail("PostgreSQL uses the space of deleted rows again by itself (autovacuum)")
+    try:
+        with DataDirLock(settings.data_dir):
+            for file in filter(Path.exists, settings.database_files):
+                before, after = space.compact(file)
+                print(f"{file.name}: {after / MEGABYTE:.1f} MB, before {before / MEGABYTE:.1f} MB")
+    except (DataDirInUse, StoreError) as error:
+        return _fail(str(error))
+    return 0
 
 
 def _fail(reason: str) -> int:

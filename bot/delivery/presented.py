@@ -179,7 +179,7 @@ class Presented:
         drawn = set(self._drawn)  # of the others that are there the store knows
         if there:
             needed = {row.run_id for row in await store.read(runs.unended)} | await store.read(outbox.open_keys)
-            needed |= await store.read(shown.kept_files)
+            needed |= await store.read(lambda tx: shown.kept_files(tx, there))
             for run_id in there - needed - drawn:
                 await asyncio.to_thread(self._remove, run_id)
 

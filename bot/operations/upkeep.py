@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-from bot.store import forgetting, inbox, outbox, prompts, runs, schedules
+from bot.store import forgetting, inbox, outbox, prompts, runs, schedules, usage
 from bot.store.retrying import attempted, every
+from bot.store.sql import chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -19,11 +21,19 @@ if TYPE_CHECKING:
 
     from bot.delivery.presented import Presented
     from bot.store import Store
+    from bot.usage.days import Days
     from channels.base import Clock
 
 INTERVAL_SECONDS = 3600.0
 KEPT = timedelta(days=7)
 """Longer than any platform's redelivery: keys of events must outlive it."""
+
+
+PORTION = 500
+"""Rows that are removed in one transaction: some 20 ms, in which nobody else writes."""
+THREADS = 50
+"""Whose calls of a day are summed up in one transaction."""
+T = TypeVar("T")
 
 
 async def prune(
@@ -38,10 +48,12 @@ async def prune(
 
     async def old_rows() -> None:
         now = clock.now()
-        for table in (inbox.prune, outbox.prune, prompts.prune):
-            await _in_portions(store, table, now - KEPT)
-        for table in (runs.prune, schedules.prune, forgetting.prune_deletions):
-            await _in_portions(store, table, now - keep_runs())
+        for table in (inbox, outbox):
+            await _removed(store, table.old, table.remove, now - KEPT)
+        await _removed(store, runs.old, runs.remove, now - keep_runs())
+        await _in_portions(store, lambda tx: prompts.prune(tx, now - KEPT))
+        for forget in (schedules.prune, forgetting.prune_deletions):
+            await _in_portions(store, partial(forget, before=now - keep_runs()))
 
     async def everything() -> None:
         await attempted("removing old rows", old_rows)
@@ -50,6 +62,20 @@ async def prune(
             await attempted("upkeep", work)
 
     await every(INTERVAL_SECONDS, clock, "upkeep", everything)
+
+
+async def sum_up_usage(store: Store, days: Days, keep_runs: timedelta) -> None:
+    """Keep the sums alone of days whose runs are all forgotten: a row a call would be what grows most over years."""
+    before = days.starts(days.today - keep_runs - timedelta(days=1))
+    while (oldest := await store.read(lambda tx: usage.oldest_single(tx, before))) is not None:
+        day = days.day_of(oldest)
+        await _sum_up(store, days.starts(day), days.starts(day + timedelta(days=1)))
+
+
+async def _sum_up(store: Store, since: datetime, until: datetime) -> None:
+    threads = await store.read(lambda tx: usage.threads_between(tx, since, until))
+    for part in chunks(threads, THREADS):
+        await store.write(partial(usage.fold, threads=part, since=since, until=until))
 
 
 async def clear_uploads(users: Path, clock: Clock) -> None:
@@ -65,7 +91,25 @@ def _clear(users: Path, before: float) -> None:
                 path.unlink()
 
 
-async def _in_portions(store: Store, forget: Callable[[Connection, datetime], int], before: datetime) -> None:
+async def _in_portions(store: Store, forget: Callable[[Connection], int]) -> None:
     """Others are served between two portions."""
-    while await store.write(lambda tx: forget(tx, before)):
+    while await store.write(forget):
+        pass
+
+
+async def _removed(
+    store: Store,
+    old: Callable[[Connection, datetime, int], Sequence[T]],
+    remove: Callable[[Connection, Sequence[T]], None],
+    before: datetime,
+) -> None:
+    """Remove portions; what is to go is looked for beside the writer."""
+
+    async def portion() -> int:
+        found = await store.read(lambda tx: old(tx, before, PORTION))
+        if found:
+            await store.write(lambda tx: remove(tx, found))
+        return len(found)
+
+    while await portion():
         pass

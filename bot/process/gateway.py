@@ -24,6 +24,7 @@ from bot.process import gc_tuning, terminal
 from bot.process.http import HttpService, http_parts
 from bot.process.systemd import Supervisor
 from bot.process.wiring import Wiring
+from bot.store import space
 from bot.store.identity import OWN_ACCOUNTS, users_folder
 from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
@@ -188,7 +189,14 @@ class Gateway:
         async def uploads() -> None:
             await upkeep.clear_uploads(users_folder(self._settings.data_dir), self._clock)
 
-        work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, parts.retention.look, uploads)
+        async def sums() -> None:
+            await upkeep.sum_up_usage(self._store, parts.spending.days, keep_runs())
+
+        async def space_of_files() -> None:
+            await space.give_back(self._settings.database_files, self._clock)
+
+        further = (parts.retention.look, uploads, sums, space_of_files)
+        work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, *further)
         self._tasks.spawn("prune", work)
         self._tasks.spawn("forgetting", parts.forgetting.serve())
         self._tasks.spawn("memory", parts.memory.service.serve())

@@ -283,6 +283,11 @@ class Settings(BaseSettings):
         return self.database.url.get_secret_value()
 
     @property
+    def database_files(self) -> tuple[Path, ...]:
+        """SQLite's files; none with PostgreSQL."""
+        return (self.data_dir / "antler.db", Path(self.checkpoints)) if self.database.url is None else ()
+
+    @property
     def custom_skills(self) -> Path:
         """The folder of this installation's own skills, which need not be there."""
         return self.skills.custom or self.data_dir / "skills" / "custom"

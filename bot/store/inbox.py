@@ -179,18 +179,22 @@ def assign(tx: Connection, ids: Iterable[int], run_id: str) -> None:
             raise AlreadyAssigned(f"not all of {sorted(part)} were free for run {run_id}")
 
 
-def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
-    """Forget done and dead events received before that time, their keys too, at most `limit`; returns how many.
+def old(tx: Connection, before: datetime, limit: int) -> list[int]:
+    """Done and dead events received before that time, oldest first, at most `limit`.
 
     A platform may deliver an event again for a day (Bot API, "Getting updates"), so `before` lies further back.
     """
-    settled = inbox.c.state.in_((InboxState.DONE, InboxState.DEAD)) & ~is_shown(inbox)
-    old = select(inbox.c.id).where(inbox.c.received_at < before, settled).order_by(inbox.c.received_at).limit(limit)
-    ids = list(tx.scalars(old))
+    # Not as the states that it may have: their index would lead through all that is kept.
+    settled = inbox.c.state.not_in((InboxState.NEW, InboxState.ASSIGNED)) & ~is_shown(inbox)
+    query = select(inbox.c.id).where(inbox.c.received_at < before, settled)
+    return list(tx.scalars(query.order_by(inbox.c.received_at).limit(limit)))
+
+
+def remove(tx: Connection, ids: Sequence[int]) -> None:
+    """Forget events, and their keys."""
     for part in chunks(ids):
         tx.execute(delete(inbox_keys).where(inbox_keys.c.inbox_id.in_(part)))
         tx.execute(delete(inbox).where(inbox.c.id.in_(part)))
-    return len(ids)
 
 
 def _known(tx: Connection, keys: set[Key]) -> dict[Key, int]:

@@ -270,9 +270,17 @@ def newest_replies(tx: Connection, address: Address, limit: int) -> list[ShownRe
     return [value_of(ShownReply, row) for row in tx.execute(query)]
 
 
-def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
-    """Forget delivered and abandoned replies created before that time, at most `limit` parts; returns how many."""
-    settled = (outbox.c.delivered_at.is_not(None) | outbox.c.abandoned.is_not(None)) & ~is_shown(outbox)
-    old = select(outbox.c.reply_key).where(settled, outbox.c.created_at < before).order_by(outbox.c.created_at)
-    keys = set(tx.scalars(old.limit(limit)))
-    return sum(tx.execute(delete(outbox).where(outbox.c.reply_key.in_(part))).rowcount for part in chunks(keys))
+def old(tx: Connection, before: datetime, limit: int) -> list[str]:
+    """The keys of replies that were delivered before that time, or abandoned and begun before it; at most `limit`."""
+    at, gone = outbox.c.delivered_at, ~is_shown(outbox)
+    delivered = select(outbox.c.reply_key).where(at < before, gone).order_by(at).limit(limit)
+    given_up = at.is_(None) & outbox.c.abandoned.is_not(None) & (outbox.c.created_at < before)
+    abandoned = select(outbox.c.reply_key).where(given_up, gone).limit(limit)
+    return list({*tx.scalars(delivered), *tx.scalars(abandoned)})[:limit]
+
+
+def remove(tx: Connection, keys: Sequence[str]) -> None:
+    """Forget replies, but for what is to be delivered again."""
+    settled = outbox.c.delivered_at.is_not(None) | outbox.c.abandoned.is_not(None)
+    for part in chunks(keys):
+        tx.execute(delete(outbox).where(outbox.c.reply_key.in_(part), settled))

@@ -13,7 +13,7 @@ from sqlalchemy import case, func, or_, select
 
 from bot.store.rows import RunRow, RunState, value_of
 from bot.store.tables import approvals, conversations, effects, outbox, run_events, runs, threads, usage
-from bot.store.usage import NOTHING, Spent, Totals
+from bot.store.usage import CALLS, NOTHING, SUMMED, Spent, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -282,8 +282,8 @@ def spent_by_threads(tx: Connection, found: Sequence[ThreadFacts]) -> dict[str, 
 
 
 def _sums(tx: Connection, key: ColumnElement[str], wanted: ColumnElement[bool]) -> dict[str, Spent]:
-    sums = [func.coalesce(func.sum(usage.c[name]), 0) for name in ("input_tokens", "output_tokens", "cached_tokens")]
-    query = select(key, usage.c.currency, *sums, func.count(), func.coalesce(func.sum(usage.c.cost), 0))
+    sums = [func.coalesce(func.sum(usage.c[name]), 0) for name in SUMMED]
+    query = select(key, usage.c.currency, *sums, CALLS, func.coalesce(func.sum(usage.c.cost), 0))
     found: dict[str, Spent] = {}
     for name, currency, *counts, cost in tx.execute(query.where(wanted).group_by(key, usage.c.currency)):
         more = Spent(Totals(*map(int, counts)), {} if currency is None else {currency: int(cost)})

@@ -15,10 +15,10 @@ from bot.store.tables import approvals, effects, run_events, runs, threads
 from bot.store.tables import inbox as inbox_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from sqlalchemy import Connection, Row, Select
+    from sqlalchemy import ColumnElement, Connection, Row, Select
 
     from harness.context import InputFile, RunInput
 
@@ -300,7 +300,8 @@ def with_files(tx: Connection, since: datetime) -> list[RunRow]:
     """The runs that were opened since then for messages with files."""
     recent = runs.c.ended_at.is_(None) | (runs.c.ended_at >= since)  # for the index
     query = RUNS.where(recent, runs.c.created_at >= since, type_coerce(runs.c.input, Text).like('%"files":[{%'))
-    return _rows(tx, query.order_by(runs.c.seq))
+    # Not sorted by the database, which would go through all runs for that.
+    return sorted(_rows(tx, query), key=lambda row: row.created_at)
 
 
 def files_of(tx: Connection, thread_id: str) -> list[InputFile]:
@@ -315,16 +316,19 @@ def last_worked(tx: Connection, conversation: str, thread_id: str) -> RunRow | N
     another, is none."""
     wanted = or_(runs.c.attempt > 0, runs.c.detail.is_(None), runs.c.detail.not_in((NEVER_WANTED, JOINED)))
     wanted = and_(wanted, or_(runs.c.detail.is_(None), runs.c.detail != UNDONE))
-    ended = and_(runs.c.conversation == conversation, runs.c.thread_id == thread_id, runs.c.ended_at.is_not(None))
-    found = _rows(tx, RUNS.where(ended, wanted).order_by(runs.c.ended_at.desc(), runs.c.seq.desc()).limit(1))
-    return found[0] if found else None
+    return _last_ended(tx, conversation, thread_id, wanted)
 
 
 def last_kept(tx: Connection, conversation: str, thread_id: str) -> RunRow | None:
     """The run that ended last in that thread of those that the agent remembers."""
     kept = and_(runs.c.attempt > 0, or_(runs.c.detail.is_(None), runs.c.detail.not_in(FORGOTTEN)))
+    return _last_ended(tx, conversation, thread_id, kept)
+
+
+def _last_ended(tx: Connection, conversation: str, thread_id: str, wanted: ColumnElement[bool]) -> RunRow | None:
+    """The run that ended last of those that are wanted."""
     ended = and_(runs.c.conversation == conversation, runs.c.thread_id == thread_id, runs.c.ended_at.is_not(None))
-    found = _rows(tx, RUNS.where(ended, kept).order_by(runs.c.ended_at.desc(), runs.c.seq.desc()).limit(1))
+    found = _rows(tx, RUNS.where(ended, wanted).order_by(runs.c.ended_at.desc(), runs.c.seq.desc()).limit(1))
     return found[0] if found else None
 
 
@@ -336,14 +340,17 @@ def undo(tx: Connection, row: RunRow) -> None:
     memories.drop_turns_of_runs(tx, list(undone))
 
 
-def prune(tx: Connection, before: datetime, limit: int = 1000) -> int:
-    """Forget runs that ended before that time, with all that belongs to them, at most `limit`; returns how many."""
-    old = select(runs.c.run_id).where(runs.c.ended_at < before).order_by(runs.c.ended_at).limit(limit)
-    ids = list(tx.scalars(old))
+def old(tx: Connection, before: datetime, limit: int) -> list[str]:
+    """Runs that ended before that time, at most `limit`."""
+    query = select(runs.c.run_id).where(runs.c.ended_at < before)
+    return list(tx.scalars(query.order_by(runs.c.ended_at).limit(limit)))
+
+
+def remove(tx: Connection, ids: Sequence[str]) -> None:
+    """Forget runs with all that belongs to them."""
     for part in chunks(ids):
         for table in (run_events, effects, approvals, runs):
             tx.execute(delete(table).where(table.c.run_id.in_(part)))
-    return len(ids)
 
 
 def _rows(tx: Connection, query: Select[Any]) -> list[RunRow]:

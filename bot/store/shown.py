@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import func, select
 
 from bot.store.identity import OWN_ACCOUNTS
-from bot.store.sql import from_json
+from bot.store.sql import chunks, from_json
 from bot.store.tables import branches, conversations, deletions, inbox, outbox, runs, threads
 from channels.message import INBOUND_EVENT, OUTBOUND_MESSAGE, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from sqlalchemy import ColumnElement, Connection, Row, Select, Table
@@ -199,9 +199,16 @@ def presented(tx: Connection, account: str, owner: str, limit: int) -> list[tupl
     return [(keys[key], _answered(key, rows)) for key, rows in parts.items()]
 
 
-def kept_files(tx: Connection) -> set[str]:
-    """The names of the folders of spooled files that chats of the gateway's own accounts still show: of runs that are
+def kept_files(tx: Connection, names: Iterable[str]) -> set[str]:
+    """Which of these folders of spooled files the chats of the gateway's own accounts still show: of runs that are
     known, of replies of commands, and of branches."""
-    shown = select(outbox.c.reply_key).where(outbox.c.account.in_(sorted(OWN_ACCOUNTS)), outbox.c.body != "")
-    of_runs = select(runs.c.run_id).where(runs.c.account.in_(sorted(OWN_ACCOUNTS)), runs.c.reply_key.in_(shown))
-    return {name for query in (shown, of_runs, select(branches.c.thread_id)) for name in tx.scalars(query)}
+    own, there = sorted(OWN_ACCOUNTS), (outbox.c.reply_key == runs.c.reply_key) & (outbox.c.body != "")
+    kept: set[str] = set()
+    for part in chunks(names):
+        replies = select(outbox.c.reply_key).where(
+            outbox.c.reply_key.in_(part), outbox.c.account.in_(own), outbox.c.body != ""
+        )
+        of_runs = select(runs.c.run_id).join(outbox, there).where(runs.c.run_id.in_(part), runs.c.account.in_(own))
+        of_branches = select(branches.c.thread_id).where(branches.c.thread_id.in_(part))
+        kept.update(name for query in (replies, of_runs, of_branches) for name in tx.scalars(query))
+    return kept

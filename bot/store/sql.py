@@ -202,6 +202,8 @@ class Bulk(Generic[Row, Result]):
 # How connections are made: the pragmas and options that the promises of the store rest on.
 
 READERS = 2
+LOG_BYTES = 16_000_000
+"""SQLite's write-ahead log is cut to that size after something long, such as a backup, has made it larger."""
 POSTGRES_OPTIONS: dict[str, Any] = {
     "connect_timeout": 5,
     "application_name": "antler",
@@ -267,8 +269,15 @@ def writer_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
         return _postgres_engine(url, poolclass=NullPool)
     # Made in the writer's thread, but closed by the one who closes the store.
     engine = _engine(url, poolclass=NullPool, connect_args={"check_same_thread": False})
-    # What is deleted is overwritten: it shall not be found in the file any more (docs/privacy.md).
-    pragmas = ["PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA secure_delete=ON"]
+    # What is deleted is overwritten: it shall not be found in the file any more (docs/privacy.md). The first one is for
+    # a file that is made just now (space.py), and means nothing once there is a table.
+    pragmas = [
+        "PRAGMA auto_vacuum=INCREMENTAL",
+        "PRAGMA journal_mode=WAL",
+        "PRAGMA synchronous=FULL",
+        "PRAGMA secure_delete=ON",
+        f"PRAGMA journal_size_limit={LOG_BYTES}",
+    ]
     _on_sqlite_connect(engine, *pragmas, *(["PRAGMA foreign_keys=ON"] if foreign_keys else []))
     # A deferred transaction that reads first and writes then fails at once when another one wrote in between.
     _on_begin(engine, "BEGIN IMMEDIATE")

@@ -100,6 +100,7 @@ inbox = Table(
     _text("run_id", "the run that answers it", null=True),
     Index(None, "state", "id"),
     Index(None, "account", "chat", "platform_message_id"),
+    Index(None, "account", "id"),
     Index(None, "received_at"),
     sqlite_autoincrement=True,
 )
@@ -181,6 +182,7 @@ runs = Table(
     Column("first_words", Integer, nullable=True, doc="milliseconds from its first start to its first words"),
     UniqueConstraint("run_id"),
     Index(None, "conversation", "seq"),
+    Index("ix_runs_thread_ended", "thread_id", "ended_at"),
     Index(None, "state"),
     Index(None, "ended_at"),
     # One run at a time.
@@ -369,11 +371,14 @@ usage = Table(
     _text("speaker", "person id of whom it answered"),
     Column("cost", BigInteger, nullable=True, doc="in billionths of the currency; null where the model had no price"),
     _text("currency", "of the cost", null=True),
+    Column("calls", Integer, nullable=True, doc="how many calls of one day the row sums up; null: one, as it was made"),
     UniqueConstraint("call"),
     Index(None, "thread_id", "run_id"),
     Index(None, "conversation", "at"),
     Index(None, "speaker", "at"),
     Index(None, "at"),
+    # For usage.fold.
+    Index("ix_usage_whole", "at", sqlite_where=text("calls IS NULL"), postgresql_where=text("calls IS NULL")),
     sqlite_autoincrement=True,
 )
 
@@ -406,6 +411,7 @@ branches = Table(
     _time("made_at", "when it was whole; null until then", null=True),
     Index(None, "key"),
     Index(None, "source_key"),
+    Index(None, "made_at"),
 )
 
 deletions = Table(

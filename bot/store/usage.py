@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, insert, select
 
 from bot.store.rows import columns_of
 from bot.store.sql import insert_once
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 NANO = 1_000_000_000
 """Costs are integers: billionths of their currency."""
+CALLS = func.coalesce(func.sum(func.coalesce(usage.c.calls, 1)), 0)
+"""How many calls the rows stand for."""
+SINGLE = usage.c.calls.is_(None)
+SUMMED = ("input_tokens", "output_tokens", "cached_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +106,9 @@ class Read(NamedTuple):
 def of_day(tx: Connection, since: datetime) -> Read:
     """What was recorded at `since` or later, summed up by conversation and person."""
     newest: int = tx.execute(select(func.coalesce(func.max(usage.c.id), 0))).scalar_one()
-    sums = [func.sum(usage.c[name]) for name in ("input_tokens", "output_tokens", "cached_tokens")]
+    sums = [func.sum(usage.c[name]) for name in SUMMED]
     keys = (usage.c.conversation, usage.c.speaker, usage.c.currency)
-    query = select(*keys, *sums, func.count(), func.coalesce(func.sum(usage.c.cost), 0)).group_by(*keys)
+    query = select(*keys, *sums, CALLS, func.coalesce(func.sum(usage.c.cost), 0)).group_by(*keys)
     calls = [_call(*row) for row in tx.execute(query.where(usage.c.at >= since, usage.c.id <= newest))]
     return Read(newest, frozenset(tx.scalars(select(usage.c.id).where(usage.c.id > newest - NEAR))), calls)
 
@@ -152,11 +156,39 @@ def spent(
         wanted.append(usage.c.at >= since)
     if until is not None:
         wanted.append(usage.c.at < until)
-    sums = [func.coalesce(func.sum(usage.c[name]), 0) for name in ("input_tokens", "output_tokens", "cached_tokens")]
-    query = select(usage.c.currency, *sums, func.count(), func.coalesce(func.sum(usage.c.cost), 0))
+    sums = [func.coalesce(func.sum(usage.c[name]), 0) for name in SUMMED]
+    query = select(usage.c.currency, *sums, CALLS, func.coalesce(func.sum(usage.c.cost), 0))
     totals, costs = NOTHING, {}
     for currency, *counts, cost in tx.execute(query.where(*wanted).group_by(usage.c.currency)):
         totals = Totals(*(known + int(more) for known, more in zip(totals, counts, strict=True)))
         if currency is not None:
             costs[currency] = int(cost)
     return Spent(totals, costs)
+
+
+# What is long ago: one row for all calls that a thread's person made of a model in one day.
+
+
+def oldest_single(tx: Connection, before: datetime) -> datetime | None:
+    """When the oldest call was recorded that has a row of its own, of those before that time."""
+    return tx.scalar(select(usage.c.at).where(SINGLE, usage.c.at < before).order_by(usage.c.at).limit(1))
+
+
+def threads_between(tx: Connection, since: datetime, until: datetime) -> list[str]:
+    """The threads with calls between two moments that have rows of their own."""
+    there = SINGLE & (usage.c.at >= since) & (usage.c.at < until)
+    return list(tx.scalars(select(usage.c.thread_id).where(there).distinct()))
+
+
+def fold(tx: Connection, threads: Sequence[str], since: datetime, until: datetime) -> None:
+    """Replace the calls between two moments in these threads by their sums: then it is not told any more which run made
+    one, and when."""
+    theirs = SINGLE & usage.c.thread_id.in_(threads) & (usage.c.at >= since) & (usage.c.at < until)
+    keys = (usage.c.thread_id, usage.c.conversation, usage.c.speaker, usage.c.model, usage.c.currency)
+    first = [func.min(usage.c[name]).label(name) for name in ("id", "call", "at")]
+    sums = [func.sum(usage.c[name]).label(name) for name in (*SUMMED, "cost")]
+    query = select(*keys, *first, *sums, func.count().label("calls")).where(theirs)
+    rows = tx.execute(query.group_by(*keys, usage.c.cost.is_(None))).mappings().all()
+    tx.execute(delete(usage).where(theirs))
+    if rows:
+        tx.execute(insert(usage), [{**row, "run_id": ""} for row in rows])

@@ -37,11 +37,15 @@ class Days:
 
     @property
     def today(self) -> date:
-        return self._clock.now().astimezone(self._zone).date()
+        return self.day_of(self._clock.now())
 
     def starts(self, day: date) -> datetime:
         """The day's first moment, in UTC."""
         return datetime.combine(day, time.min, self._zone).astimezone(UTC)
+
+    def day_of(self, moment: datetime) -> date:
+        """The day in which a moment lies."""
+        return moment.astimezone(self._zone).date()
 
     def told(self, moment: datetime) -> str:
         """A moment in digits, for every language: 2026-11-21 14:05."""

@@ -122,16 +122,13 @@ async def open_checkpoints(
     driver raises.
     """
     if "://" in database:
-        opened = await _open_postgres(database.replace("+psycopg://", "://", 1), fence, leads)
-    else:
-        opened = await _open_sqlite(Path(database))
-    await _never_go_back_in_time(opened)
-    return opened
+        return await _open_postgres(database.replace("+psycopg://", "://", 1), fence, leads)
+    return await _open_sqlite(Path(database))
 
 
 async def _open_sqlite(path: Path) -> Checkpoints:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    saver = await ThreadedSqliteSaver.open(path)
+    saver = await ThreadedSqliteSaver.open(path, _go_on_from)
     return Checkpoints(saver, ("writes", "checkpoints"), "", saver.run, saver.close, is_file=True)
 
 
@@ -143,16 +140,12 @@ async def _open_postgres(url: str, fence: Fence | None, leads: Callable[[], bool
     return Checkpoints(saver, ("checkpoint_writes", "checkpoints"), UNNAMED_BLOBS, saver.run, saver.close)
 
 
-async def _never_go_back_in_time(checkpoints: Checkpoints) -> None:
-    """The newest checkpoint is the one with the greatest id, and ids begin with the time: after a restart with the
-    clock set back new ones would sort below the old and never be read. So ids go on from the greatest one stored."""
-    ((newest,),) = await checkpoints.run("SELECT max(checkpoint_id) FROM checkpoints", ())
-    if newest is not None:
-        _go_on_from(newest)
-
-
 def _go_on_from(checkpoint_id: str) -> None:
-    """Give later checkpoints greater ids than this one."""
+    """Give later checkpoints greater ids than this one, which was read.
+
+    The newest checkpoint is the one with the greatest id, and ids begin with the time: after the clock was set back new
+    ones would sort below the old and never be read. A thread is read before it is written to.
+    """
     clock: Any = checkpoint_ids  # the module's own memory of the last id it gave
     clock._last_v6_timestamp = max(clock._last_v6_timestamp or 0, _uuid6_time(checkpoint_id))
 

@@ -43,20 +43,24 @@ T = TypeVar("T")
 
 
 class ThreadedSqliteSaver(SqliteSaver):
-    """Make it with `open`. What a cancelled caller asked for is done all the same, wholly or not at all."""
+    """Make it with `open`. What a cancelled caller asked for is done all the same, wholly or not at all.
 
-    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
+    saw: told the id of every checkpoint that is read: the clock may have been set back since it was made.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor, saw: Callable[[str], None]) -> None:
         super().__init__(connection)
         self._thread = thread
+        self._saw = saw
         self._outage = Outage(log.warning, "checkpoints cannot be written", "checkpoints are written again")
 
     @classmethod
-    async def open(cls, path: Path) -> ThreadedSqliteSaver:
+    async def open(cls, path: Path, saw: Callable[[str], None]) -> ThreadedSqliteSaver:
         """Raises sqlite3.Error."""
         thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
         connecting = thread.submit(_connect, path)
         try:
-            saver = cls(await asyncio.wrap_future(connecting), thread)
+            saver = cls(await asyncio.wrap_future(connecting), thread, saw)
             await saver.in_thread(saver.setup)
         except BaseException:  # a stop in mid-start among them: the thread and the connection must not stay behind
             if not connecting.cancelled():
@@ -89,7 +93,10 @@ class ThreadedSqliteSaver(SqliteSaver):
         self._thread.shutdown()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await self.in_thread(self.get_tuple, config)
+        saved = await self.in_thread(self.get_tuple, config)
+        if saved is not None:
+            self._saw(saved.checkpoint["id"])
+        return saved
 
     async def alist(
         self,
@@ -142,9 +149,13 @@ def _discard(connecting: Future[sqlite3.Connection]) -> None:
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False)
     connection.execute("PRAGMA busy_timeout=5000")
+    # For a file that is made just now: its free pages can be given back to the disk.
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     connection.execute("PRAGMA journal_mode=WAL")
     # WAL with NORMAL survives any crash of the process; a power cut may cost the last commits, never the file.
     connection.execute("PRAGMA synchronous=NORMAL")
     # What is deleted is overwritten: it shall not be found in the file any more.
     connection.execute("PRAGMA secure_delete=ON")
+    # What something long, such as a backup, has made of the write-ahead log does not stay.
+    connection.execute("PRAGMA journal_size_limit=16000000")
     return connection

@@ -10,6 +10,7 @@ import pytest
 from bot.store import conversations, runs
 from bot.texts.en import EN
 from tests.bot.core import ANN, BOB, Core, core
+from tests.bot.store.samples import pruned
 from tests.memory_channel import NO_BUTTONS
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ async def test_empty_ones_are_left_out_and_pruned_ones_stay(tmp_path: Path) -> N
         cats, _ = await two_threads(c)
         await said(c, "/new")
         await said(c, "/new")
-        await c.store.write(lambda tx: runs.prune(tx, c.clock.now()))
+        await pruned(c.store, runs, c.clock.now())
         told = await said(c, "/threads")
         assert told.count(". `") == 3
         assert f". `{EN.status['untitled']}`" in told

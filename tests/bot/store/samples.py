@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from bot.store.rows import OutboxRow, PromptRow, RunRow, RunState
 from bot.store.sql import to_json
 from channels.message import OUTBOUND_MESSAGE, Address, Message, OutboundMessage, Sender
 from harness.context import RunContext, RunInput, Speaker
+
+if TYPE_CHECKING:
+    from bot.store import Store
 
 NOW = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
@@ -108,3 +111,10 @@ def prompt_row(prompt_id: str = "p1", who: str | None = OWNER) -> PromptRow:
         answer=None,
         answered_by=None,
     )
+
+
+async def pruned(store: Store, table: Any, before: datetime) -> int:
+    """Have a table forget what is older, as upkeep does; how many rows or replies that were."""
+    found = await store.read(lambda tx: table.old(tx, before, 100))
+    await store.write(lambda tx: table.remove(tx, found))
+    return len(found)

@@ -15,7 +15,7 @@ from bot.store.prompts import EVERYBODY, MOST_GRANTS, ApprovalRow, Decided
 from bot.store.retrying import RetryingStore
 from bot.store.rows import RunState
 from harness.guardrails.approvals import Approval
-from tests.bot.store.samples import LATER, NOW, OWNER, run_row
+from tests.bot.store.samples import LATER, NOW, OWNER, pruned, run_row
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -187,5 +187,5 @@ async def test_they_go_with_their_run_and_follow_a_chat_and_an_account(store: St
     assert moved is not None
     assert (moved.conversation, moved.requester, moved.decided_by) == ("tg:-7", "tg:7", "tg:7")
     await store.write(lambda tx: runs.end(tx, row.run_id, RunState.SUCCESS, NOW))
-    await store.write(lambda tx: runs.prune(tx, LATER))
+    await pruned(store, runs, LATER)
     assert await store.read(lambda tx: prompts.load_approval(tx, "a1")) is None

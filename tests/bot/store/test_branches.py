@@ -71,7 +71,7 @@ async def test_one_is_recorded_before_it_is_made_and_has_what_the_other_chose(st
     assert (made.lacks, made.made_at) == (("results", "files"), LATER)
     newest = (await store.read(lambda tx: shown.listed(tx, "web", ANN, 10, None)))[0]
     assert (newest.chat, newest.touched_at) == ("a-2", LATER)
-    assert "new" in await store.read(shown.kept_files)
+    assert "new" in await store.read(lambda tx: shown.kept_files(tx, ["new"]))
 
 
 async def test_what_a_branch_began_with_is_found(store: Store) -> None:
@@ -109,7 +109,7 @@ async def test_two_chats_name_each_other_until_one_is_deleted(store: Store) -> N
     await store.write(lambda tx: forgetting.let_go(tx, "web:a-2", LATER, LATER, "new"))
     await store.write(lambda tx: forgetting.delete_thread(tx, "new"))
     assert await store.read(lambda tx: branches.load(tx, "web:a-2")) is None
-    assert await store.read(shown.kept_files) == set()
+    assert await store.read(lambda tx: shown.kept_files(tx, ["new"])) == set()
 
 
 async def test_nothing_is_left_of_one_that_could_not_be_made(store: Store) -> None:

@@ -20,7 +20,7 @@ from bot.store.tables import runs as runs_table
 from channels.message import Address, Attachment, Quote, Sender
 from harness.context import InputFile, RunInput
 from harness.ports import EffectKey
-from tests.bot.store.samples import LATER, NOW, OWNER, body, message, outbox_row, run_row
+from tests.bot.store.samples import LATER, NOW, OWNER, body, message, outbox_row, pruned, run_row
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -217,7 +217,7 @@ async def test_what_another_version_wrote_is_no_obstacle(store: Store) -> None:
     assert await store.read(holding) == []
     assert await store.read(lambda tx: inbox.newest_messages(tx, "telegram", NOW)) == []
     assert await store.add(ADD_EVENTS, [message("strange", text=CANARY)]) == [None]  # it is known until its age
-    assert await store.write(lambda tx: inbox.prune(tx, MUCH_LATER)) == 2
+    assert await pruned(store, inbox, MUCH_LATER) == 2
     assert await store.read(lambda tx: tx.scalar(select(func.count()).select_from(inbox_keys))) == 0
 
 

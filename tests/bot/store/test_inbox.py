@@ -14,7 +14,7 @@ from bot.store.inbox import ADD_EVENTS, AlreadyAssigned
 from bot.store.rows import InboxState
 from bot.store.tables import inbox_keys
 from channels.message import INBOUND_EVENT, ChatMigrated, MessageEdited, Unparsed
-from tests.bot.store.samples import LATER, NOW, message
+from tests.bot.store.samples import LATER, NOW, message, pruned
 
 if TYPE_CHECKING:
     from channels.message import InboundEvent
@@ -158,10 +158,10 @@ async def test_prune_forgets_only_what_is_settled_and_never_reuses_an_id(store: 
     ids = [row.id for row in rows if row is not None]
     await store.write(lambda tx: inbox.settle(tx, ids[1:], InboxState.DONE))
 
-    assert await store.write(lambda tx: inbox.prune(tx, NOW)) == 0
-    assert await store.write(lambda tx: inbox.prune(tx, NOW + timedelta(seconds=1))) == 2
+    assert await pruned(store, inbox, NOW) == 0
+    assert await pruned(store, inbox, NOW + timedelta(seconds=1)) == 2
     assert await store.read(lambda tx: tx.scalar(select(func.count()).select_from(inbox_keys))) == 1
     (again,) = await store.add(ADD_EVENTS, [message("c")])
     assert again is not None
     assert again.id > max(ids)
-    assert await store.write(lambda tx: inbox.prune(tx, LATER)) == 0
+    assert await pruned(store, inbox, LATER) == 0

@@ -8,7 +8,7 @@ from datetime import timedelta
 from bot.clock import SystemClock
 from bot.store import Store, outbox
 from bot.store.outbox import RECORD_SENT, RECORD_SHOWN, Sent, Shown
-from tests.bot.store.samples import DM, LATER, NOW, body, outbox_row
+from tests.bot.store.samples import DM, LATER, NOW, body, outbox_row, pruned
 
 
 async def load(store: Store, reply_key: str = "reply") -> list[tuple[str | None, int, int, bool]]:
@@ -121,6 +121,11 @@ async def test_prune_keeps_what_is_not_settled(store: Store) -> None:
     await store.write(lambda tx: outbox.intend(tx, [outbox_row("a"), outbox_row("a", 1), outbox_row("b")]))
     await store.write(lambda tx: outbox.delivered(tx, "a", LATER))
 
-    assert await store.write(lambda tx: outbox.prune(tx, NOW)) == 0
-    assert await store.write(lambda tx: outbox.prune(tx, LATER)) == 2
-    assert await load(store, "b") != []
+    await store.write(lambda tx: outbox.intend(tx, [outbox_row("c")]))
+    await store.write(lambda tx: outbox.abandon(tx, "c", "the chat is gone"))
+    after = LATER + timedelta(seconds=1)
+
+    assert await pruned(store, outbox, NOW) == 0
+    assert await pruned(store, outbox, after) == 2
+    assert [len(await load(store, key)) for key in "abc"] == [0, 1, 0]
+    assert await pruned(store, outbox, after) == 0

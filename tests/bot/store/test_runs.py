@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from bot.store import Store, inbox, run_events, runs
 from bot.store.inbox import ADD_EVENTS, AlreadyAssigned
 from bot.store.rows import InboxState, RunRow, RunState
-from tests.bot.store.samples import LATER, NOW, message, run_row
+from tests.bot.store.samples import LATER, NOW, message, pruned, run_row
 
 
 async def opened(store: Store, key: str = "u:1", conversation: str = "telegram:7") -> RunRow:
@@ -207,10 +207,10 @@ async def test_events_are_appended_once_and_pruned_with_their_run(store: Store) 
     assert await store.read(lambda tx: run_events.last_seq(tx, "other")) is None
 
     after = LATER + timedelta(microseconds=1)
-    assert await store.write(lambda tx: runs.prune(tx, after)) == 0
+    assert await pruned(store, runs, after) == 0
     await store.write(lambda tx: runs.end(tx, run.run_id, RunState.ERROR, LATER))
-    assert await store.write(lambda tx: runs.prune(tx, LATER)) == 0
-    assert await store.write(lambda tx: runs.prune(tx, after)) == 1
+    assert await pruned(store, runs, LATER) == 0
+    assert await pruned(store, runs, after) == 1
     assert await store.read(lambda tx: runs.load(tx, run.run_id)) is None
     assert await store.read(lambda tx: run_events.read(tx, run.run_id)) == []
 

@@ -13,7 +13,7 @@ from bot.store.rows import InboxState
 from bot.store.sql import to_json
 from bot.store.tables import threads
 from channels.message import OUTBOUND_MESSAGE, Address, OutboundMessage
-from tests.bot.store.samples import LATER, NOW, message
+from tests.bot.store.samples import LATER, NOW, message, pruned
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -55,7 +55,7 @@ async def test_what_stands_in_a_conversation_is_told_newest_first(store: Store) 
     found = await store.read(lambda tx: shown.reply_of(tx, "web", WEB.chat, "b1"))
     assert found == told[1]
     assert await store.read(lambda tx: shown.reply_of(tx, "api", WEB.chat, "b1")) is None
-    assert await store.read(shown.kept_files) == {"r1", "r2", "unsent"}
+    assert await store.read(lambda tx: shown.kept_files(tx, ["r1", "r2", "unsent", "r9"])) == {"r1", "r2", "unsent"}
 
 
 async def test_it_is_kept_while_the_conversation_has_a_thread_that_was_used(store: Store) -> None:
@@ -73,8 +73,8 @@ async def test_it_is_kept_while_the_conversation_has_a_thread_that_was_used(stor
     assert await store.read(lambda tx: shown.listed(tx, "web", ANN, 10, NOW)) == []
     assert await store.read(lambda tx: shown.listed(tx, "web", "telegram:8", 10, None)) == []
 
-    assert await store.write(lambda tx: inbox.prune(tx, MUCH_LATER)) == 1, "Telegram's"
-    assert await store.write(lambda tx: outbox.prune(tx, MUCH_LATER)) == 0
+    assert await pruned(store, inbox, MUCH_LATER) == 1, "Telegram's"
+    assert await pruned(store, outbox, MUCH_LATER) == 0
     await store.write(lambda tx: tx.execute(update(threads).values(conversation="")).rowcount)  # it is deleted
-    assert await store.write(lambda tx: inbox.prune(tx, MUCH_LATER)) == 1
-    assert await store.write(lambda tx: outbox.prune(tx, MUCH_LATER)) == 1
+    assert await pruned(store, inbox, MUCH_LATER) == 1
+    assert await pruned(store, outbox, MUCH_LATER) == 1

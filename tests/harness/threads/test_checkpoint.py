@@ -204,6 +204,22 @@ async def test_a_clock_set_back_over_a_restart_loses_no_turn(bench: Bench, scrip
         assert [e.text for e in await harness.history("thread-1")] == ["one", "answer 1", "two", "answer 2"]
 
 
+async def test_no_statement_of_a_turn_reads_through_all_threads(bench: Bench, script: Script) -> None:
+    seen: list[str] = []
+    async with bench.open() as harness:
+        saver: Any = harness.checkpoints.saver
+        saver.conn.set_trace_callback(seen.append)
+        for number in range(25):  # old checkpoints are dropped on the way
+            await collect(harness, context(f"r{number}"), said("more"))
+        saver.conn.set_trace_callback(None)
+        asked = [each for each in seen if each.lstrip().startswith(("SELECT", "DELETE", "WITH"))]
+        assert any("DELETE" in each for each in asked)
+        plans = {step[3] for each in asked for step in saver.conn.execute(f"EXPLAIN QUERY PLAN {each}")}
+        # A recursive query reads through what it has found itself.
+        read = {step.split()[1] for step in plans if step.startswith("SCAN")}
+        assert read <= {"CONSTANT", "ancestors", "a"}
+
+
 async def test_a_file_of_an_older_release_still_loads(bench: Bench, script: Script) -> None:
     """Made by make_fixture.py with that release: a thread with a snapshot, and one stopped inside a round of tools."""
     shutil.copy(OLD_FILE, bench.file)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[ThreadedSqliteSaver]:
-    saver = await ThreadedSqliteSaver.open(path)
+    saver = await ThreadedSqliteSaver.open(path, lambda _: None)
     try:
         yield saver
     finally:
@@ -86,4 +86,4 @@ async def test_a_deleted_thread_leaves_the_others_alone(tmp_path: Path) -> None:
 async def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "c.db").write_bytes(b"this is no database, however long it may be" * 100)
     with pytest.raises(Exception, match="not a database"):
-        await ThreadedSqliteSaver.open(tmp_path / "c.db")
+        await ThreadedSqliteSaver.open(tmp_path / "c.db", lambda _: None)
