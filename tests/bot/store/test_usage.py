@@ -78,7 +78,7 @@ async def test_calls_of_long_ago_become_sums_of_their_day(store: Store) -> None:
             usage.spent(tx, thread_id="t"),
             usage.spent(tx, speaker="telegram:7", since=bounds[0], until=bounds[1]),
             overview.spent_by(tx, "person", *bounds),
-            usage.of_day(tx, night - timedelta(days=1)),
+            usage.of_day(tx, night - timedelta(days=1)).calls,
         ]
 
     before = await store.read(told)
