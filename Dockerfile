@@ -30,9 +30,10 @@ RUN [ -z "$PACKAGES" ] || { apt-get update -q && apt-get install -y -q --no-inst
 COPY --from=build /opt/app /opt/app
 COPY --from=build /opt/antler /opt/antler
 
-# The data folder is 0700 and belongs to the one user who runs here.
+# The data folder is 0700 and belongs to the one user who runs here; so do the folders in it which several processes share
+# as volumes (compose.scale.yaml): a new volume takes their owner over.
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin antler \
-    && install -d -o antler -g antler -m 0700 /data \
+    && install -d -o antler -g antler -m 0700 /data /data/threads /data/users /data/spool /data/skills /data/mcp \
     && install -d -m 0755 /config
 ENV PATH=/opt/app/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     ANTLER__DATA_DIR=/data ANTLER__SANDBOX__RUNTIME=/opt/antler ANTLER__SANDBOX__USE=landlock

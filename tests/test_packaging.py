@@ -126,7 +126,9 @@ def test_what_compose_sets_is_a_setting(name: str) -> None:
 
 
 def test_the_sandbox_server_of_compose_can_read_its_settings() -> None:
-    text = _interpolated(COMPOSE["configs"]["sandbox"]["content"], {"SANDBOX_TOKEN": "0123456789abcdef"})
+    text = _interpolated(
+        COMPOSE["services"]["sandbox"]["environment"]["SETTINGS"], {"SANDBOX_TOKEN": "0123456789abcdef"}
+    )
     settings = ServerSettings.model_validate(yaml.safe_load(text))
     assert (settings.sandbox.use, settings.data_dir) == ("bubblewrap", Path("/data"))
     remote = COMPOSE["services"]["bot-sandbox"]["environment"]["ANTLER__SANDBOX__REMOTE__URL"]
@@ -242,8 +244,9 @@ def test_the_sandbox_server_of_the_guide_is_the_one_that_antler_asks(
     assert settings.sandbox.remote.token is not None
     assert settings.sandbox.remote.token.get_secret_value() == server.token.get_secret_value() == held["token"]
     assert server.data_dir.parent in [Path(each["mountPath"]) for each in sandbox["volumeMounts"]]
-    service = COMPOSE["services"]["sandbox"]
-    assert sandbox["command"] == [*service["entrypoint"], *service["command"]]
+    *_, module, config, file = sandbox["command"]
+    assert f"python -m {module} {config} " in COMPOSE["services"]["sandbox"]["command"][-1]
+    assert Path(file).parent in [Path(each["mountPath"]) for each in sandbox["volumeMounts"]]
     assert str(server.listen.port) in sandbox["startupProbe"]["exec"]["command"][-1]
 
 

@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bot.control import logs
@@ -18,7 +19,6 @@ from bot.store.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
-    from pathlib import Path
     from types import TracebackType
 
     from bot.settings import Settings
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     Here = Callable[[Settings, Mapping[str, Any]], Coroutine[Any, Any, dict[str, Any]]]
 
 FILE = "antler.lock"
+SHARED = Path("threads", ".gateway")
+"""Below the data folder: says to workers that a gateway has these threads' files. Where gateways and workers run in
+containers only what belongs to conversations is shared, and each has a data folder of its own around it."""
 
 
 class DataDirInUse(Exception):
@@ -84,6 +87,13 @@ class DataDirLock:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+
+def mark_shared(data_dir: Path) -> None:
+    """Leave the mark SHARED. Raises OSError."""
+    mark = data_dir / SHARED
+    mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mark.touch(mode=0o600)
 
 
 def do_there_or_here(

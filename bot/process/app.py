@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from bot.clock import SystemClock
 from bot.control import logs
-from bot.control.lock import DataDirInUse, DataDirLock
+from bot.control.lock import DataDirInUse, DataDirLock, mark_shared
 from bot.control.server import NO_CONSOLE, NotRunning
 from bot.http.listener import HttpUnavailable
 from bot.process import terminal
@@ -143,6 +143,8 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True, r
         log.warning("%s", warning)
     try:
         with DataDirLock(settings.data_dir):
+            if settings.workers.enabled:
+                mark_shared(settings.data_dir)
             if config_path is None:
                 print(first_screen(language_of("auto", locale_of(os.environ), "")), file=sys.stderr)
             elif settings.models[0].use == "demo":

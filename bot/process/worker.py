@@ -19,8 +19,7 @@ import psycopg
 
 from bot.clock import SystemClock
 from bot.control import logs
-from bot.control.lock import FILE as GATEWAY_LOCK
-from bot.control.lock import DataDirInUse, DataDirLock
+from bot.control.lock import SHARED, DataDirInUse, DataDirLock
 from bot.delivery.service import DeliverySnapshot
 from bot.files.sandboxes import Sandboxes
 from bot.http.listener import HttpUnavailable, listening
@@ -345,9 +344,9 @@ class Worker:
 
     def _say_what_is_missing(self) -> None:
         settings = self._settings
-        if not (settings.data_dir / GATEWAY_LOCK).exists():
+        if not (settings.data_dir / SHARED).exists():
             log.warning(
                 "no gateway ever ran on %s: files that people send are not found here, and those made here are not "
-                "delivered; share the gateway's data_dir with this worker",
+                "delivered; share the gateway's files with this worker (docs/scaling.md)",
                 settings.data_dir,
             )

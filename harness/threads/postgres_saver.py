@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ T = TypeVar("T")
 CONNECTIONS = 8
 POOL_SECONDS = 10.0
 """Seconds that one try waits for a connection."""
+SETUP_LOCK, LOOK_EVERY = 7_043_105_117, 0.1
+"""Held by the process that makes the tables; seconds between another one's looks at whether it is free."""
 PASSING = (OperationalError, ReadOnlySqlTransaction)
 """What ends without a change here: a server that restarts, a network that is cut, a full disk, a replica that is about
 to be promoted (PostgreSQL docs, appendix A, classes 08, 53, 57 and 25006)."""
@@ -110,11 +113,26 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
         try:
             await pool.open(wait=True)
             saver = cls(pool, saw, fence, leads)
-            await saver.setup()
+            await saver._made()
         except BaseException:  # a stop in mid-start among them: no connection may stay behind
             await pool.close()
             raise
         return saver
+
+    async def _made(self) -> None:
+        """Create the tables, or see another process through that is doing so: LangGraph's own way knows no others."""
+        async with self._pool.connection() as connection:
+            # Not by waiting in the server: an index that is built concurrently waits for every statement that runs.
+            while True:
+                if await self._asked(connection, "SELECT pg_try_advisory_lock(%s) AS had"):
+                    break
+                await asyncio.sleep(LOOK_EVERY)
+            await self.setup()
+            await self._asked(connection, "SELECT pg_advisory_unlock(%s) AS had")
+
+    async def _asked(self, connection: AsyncConnection[Any], statement: LiteralString) -> bool:
+        row = await (await connection.execute(statement, (SETUP_LOCK,))).fetchone()
+        return row is not None and row["had"]
 
     async def close(self) -> None:
         """Give the connections back; nothing may be under way."""

@@ -197,10 +197,8 @@ async def healthy(gateway: Container) -> None:
             await asyncio.sleep(0.5)
 
 
-async def test_a_sandbox_server_in_a_container_of_its_own_runs_them(
-    world: World, docker: Docker, tmp_path: Path
-) -> None:
-    async with sandbox_server(docker, tmp_path):
+async def test_a_sandbox_server_in_a_container_of_its_own_runs_them(world: World, docker: Docker) -> None:
+    async with sandbox_server(docker):
         remote = {"USE": "remote", "REMOTE__URL": f"http://127.0.0.1:{PORT}", "REMOTE__TOKEN": TOKEN}
         chosen = [text for name, value in remote.items() for text in ("-e", f"ANTLER__SANDBOX__{name}={value}")]
         async with contained(world, docker, *chosen):
@@ -211,7 +209,7 @@ async def test_a_sandbox_server_in_a_container_of_its_own_runs_them(
 
 
 @asynccontextmanager
-async def sandbox_server(docker: Docker, folder: Path) -> AsyncIterator[None]:
+async def sandbox_server(docker: Docker) -> AsyncIterator[None]:
     """As the service `sandbox` of compose.yaml, on this machine's loopback."""
     service = yaml.safe_load((REPO_ROOT / "compose.yaml").read_text())["services"]["sandbox"]
     settings = {
@@ -220,13 +218,12 @@ async def sandbox_server(docker: Docker, folder: Path) -> AsyncIterator[None]:
         "listen": {"port": PORT},
         "sandbox": {"use": "bubblewrap"},
     }
-    file = folder / "sandbox.yaml"
-    file.write_text(yaml.safe_dump(settings))
     name = f"antler-test-sandbox-{os.getpid()}"
     entry, *rest = service["entrypoint"]
     arguments = ("--name", name, "--network", "host", *UNPRIVILEGED, *NAMESPACES, "--entrypoint", entry)
-    mount = ("-v", f"{file}:/config/sandbox.yaml:ro")
-    run = ("run", "--rm", "-d", *arguments, *mount, IMAGE, *rest, *service["command"])
+    given = ("-e", f"SETTINGS={yaml.safe_dump(settings)}")
+    command = [each.replace("$$", "$") for each in service["command"]]
+    run = ("run", "--rm", "-d", *arguments, *given, IMAGE, *rest, *command)
     await asyncio.to_thread(docker.does, *run)
     try:
         async with asyncio.timeout(40):

@@ -42,6 +42,7 @@ async def test_an_answer_grows_and_is_delivered(cluster: Cluster) -> None:
         await world.telegram.wait_idle(ALICE)
         assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
         assert "Traceback" not in world.log
+        assert not any("no gateway ever ran" in worker.log for worker in cluster.workers.values())
 
 
 async def test_a_stop_reaches_the_worker(cluster: Cluster) -> None:

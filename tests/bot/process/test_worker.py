@@ -75,6 +75,7 @@ def test_a_stop_ends_without_a_server(tmp_path: Path, postgres: PostgresServer) 
             postgres.stop()
             worker.send_signal(signal.SIGTERM)
             assert worker.wait(15) == 1
+            assert "no gateway ever ran" in log.read_text()
         finally:
             worker.kill()
             postgres.start()

@@ -24,7 +24,7 @@ from bot.store.sql import POSTGRES_OPTIONS, libpq_url
 from harness.context import HistoryEntry, Removal
 from harness.errors import UnfitChange
 from harness.graph.state import thread_config
-from harness.threads.checkpoints import open_checkpoints
+from harness.threads.checkpoints import Checkpoints, open_checkpoints
 from harness.threads.postgres_saver import RetryingPostgresSaver
 from tests.harness.support import Bench, Script, collect, context, said
 from tests.simulators.postgres import PostgresServer, postgres_server
@@ -290,6 +290,15 @@ async def test_who_does_not_lead_reads_a_thread_and_leaves_it_as_it_is(postgres:
         assert (kept := await saver.aget_tuple(config)) is not None
     assert kept.checkpoint["id"] == late["id"]
     await saver.close()
+
+
+@pytest.mark.postgres
+async def test_processes_that_start_at_once_make_the_tables_once(postgres: PostgresServer) -> None:
+    url = libpq_url(postgres.database())
+    opened = await asyncio.gather(*(open_checkpoints(url) for _ in range(4)), return_exceptions=True)
+    for each in opened:
+        assert isinstance(each, Checkpoints)
+        await each.close()
 
 
 @pytest.mark.postgres
