@@ -142,13 +142,70 @@ def test_the_proxy_asks_for_the_gateway_that_leads() -> None:
 
 @cache
 def rendered(name: str) -> list[dict[str, Any]]:
-    """What `kubectl apply -k` would send."""
+    """What `kubectl apply -k` would send, as far as these files use kustomize, which a test compares."""
+    found: list[dict[str, Any]] = []
+    built(KUBERNETES / name, found)
+    return found
+
+
+def built(folder: Path, found: list[dict[str, Any]]) -> None:
+    """Add what a kustomization, or a component, has and changes. A map that it generates has no hash in its name."""
+    wanted = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    assert wanted.keys() <= {"apiVersion", "kind", "namespace", "resources", "components", "configMapGenerator",
+                             "patches", "images"}  # fmt: skip
+    own: list[dict[str, Any]] = []
+    for each in wanted.get("resources", ()):
+        if (folder / each).is_dir():
+            built(folder / each, own)
+        else:
+            own += yaml.safe_load_all((folder / each).read_text())
+    for each in wanted.get("configMapGenerator", ()):
+        data = {file: (folder / file).read_text() for file in each["files"]}
+        own.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": each["name"]}, "data": data})
+    for each in own:
+        if "namespace" in wanted and each["kind"] != "Namespace":
+            each["metadata"]["namespace"] = wanted["namespace"]
+    found += own
+    for each in wanted.get("components", ()):
+        built(folder / each, found)
+    for patch in wanted.get("patches", ()):
+        assert set(patch["target"]) == {"kind", "name"}
+        for each in found:
+            names = (each["kind"], each["metadata"]["name"])
+            if all(re.fullmatch(patch["target"][key], name) for key, name in zip(("kind", "name"), names, strict=True)):
+                patched(each, yaml.safe_load(patch["patch"]))
+    for image in wanted.get("images", ()):
+        for pod in (each["spec"]["template"] for each in found if "template" in each.get("spec", {})):
+            for container in containers(pod):
+                if container["image"] == image["name"]:
+                    container["image"] = f"{image['newName']}:{image['newTag']}"
+
+
+def patched(document: dict[str, Any], changes: list[dict[str, Any]]) -> None:
+    """JSON patches (RFC 6902) that add a key that is not there."""
+    for change in changes:
+        *path, last = change["path"].strip("/").split("/")
+        place: Any = document
+        for step in path:
+            place = place[int(step) if isinstance(place, list) else step]
+        assert (change["op"], last in place) == ("add", False)
+        place[last] = change["value"]
+
+
+@pytest.mark.image  # kubectl is not where the CI runs
+@pytest.mark.parametrize("overlay", ["base", "example", "sandbox-server"])
+def test_kustomize_makes_the_same_of_them(overlay: str) -> None:
     program = shutil.which("kubectl")
     if program is None:
         missing("kubectl is not installed")
-    done = subprocess.run([program, "kustomize", KUBERNETES / name], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([program, "kustomize", KUBERNETES / overlay], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
+    real = list(yaml.safe_load_all(re.sub(r"\bpage-[a-z0-9]{10}\b", "page", done.stdout)))
+
+    def key(each: dict[str, Any]) -> tuple[str, str]:
+        return each["kind"], each["metadata"]["name"]
+
+    assert sorted(real, key=key) == sorted(rendered(overlay), key=key)
 
 
 def manifest(overlay: str, kind: str, name: str) -> dict[str, Any]:
