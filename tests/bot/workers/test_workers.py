@@ -23,6 +23,7 @@ from bot.operations.workers import FACTS, Facts, Workers
 from bot.store import Fenced, Store, StoreUnavailable, run_events, runs, usage, worker_runs, workers
 from bot.store.retrying import RetryingStore
 from bot.store.rows import RunState
+from bot.store.schema import STEPS
 from bot.store.sql import libpq_url
 from bot.store.worker_runs import OrderState
 from bot.tasks import Tasks
@@ -154,7 +155,7 @@ class WorkerSide:
 
 
 @asynccontextmanager
-async def working(url: str) -> AsyncIterator[WorkerSide]:
+async def working(url: str, life: queue.Life | None = None) -> AsyncIterator[WorkerSide]:
     """A worker that takes jobs."""
     async with AsyncExitStack() as stack:
         jobs_queue = queue.Queue(libpq_url(url), 4)
@@ -169,7 +170,7 @@ async def working(url: str) -> AsyncIterator[WorkerSide]:
             return agent
 
         jobs = Jobs(store, harness, meter, ThreadOwners(), jobs_queue.registration, fenced.set)
-        side = WorkerSide(jobs_queue, store, agent, jobs, asyncio.create_task(jobs_queue.work(jobs.work)), fenced)
+        side = WorkerSide(jobs_queue, store, agent, jobs, asyncio.create_task(jobs_queue.work(jobs.work, life)), fenced)
         await until(lambda: jobs_queue.registration() is not None)
         try:
             yield side
@@ -646,3 +647,35 @@ async def test_of_several_workers_the_worst_is_told_and_of_gone_ones_nothing(gat
     assert seen.seen == ()
     assert [each.problem for each in seen.conditions(CLOCK.monotonic())] == [Problem.NO_WORKER]
     assert await gateway.store.read(workers.present) == []
+
+
+@dataclass
+class Life:
+    """What a worker was told."""
+
+    asked: int = 0
+
+    def sign(self) -> dict[str, str]:
+        return {"name": "w", "process": "h:1", "version": "1", "facts": "{}"}
+
+    def heard(self, asked: int, revision: str) -> None:
+        assert revision == STEPS.revisions[-1]
+        self.asked = asked
+
+
+async def test_what_is_asked_comes_without_waiting_for_a_sign_of_life(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "HEARTBEAT_SECONDS", 3600.0)
+    life = Life()
+    async with working(gateway.url, life) as worker:
+        (row,) = await gateway.store.read(workers.present)
+        assert (row.id, row.name, row.asked) == (worker.queue.registration(), "w", 0)
+
+        async def heard() -> bool:  # asked again until it listens
+            assert list(await gateway.store.write(workers.ask)) == [row.id]
+            return life.asked > 0
+
+        await until(heard)
+        await worker.stop()
+        assert await gateway.store.read(workers.present) == []
