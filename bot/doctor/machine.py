@@ -323,6 +323,16 @@ def _lead(lead: Mapping[str, Any]) -> Finding:
     return ok(what, f"leads as {leader}; standing by: {', '.join(lead['standing_by']) or 'nobody'}")
 
 
+def _worker(worker: Mapping[str, Any]) -> Finding:
+    """How one of the workers is that the gateway knows."""
+    silent = [] if worker["alive"] else [f"no sign of life for {worker['silence']:.0f} s"]
+    wrong = [*silent, *worker["troubles"], *filter(None, [worker["config"]])]
+    if wrong:
+        return warning(f"worker {worker['name']}", "; ".join(wrong), f"its log tells more, at {worker['process']}")
+    says = f"{worker['version']} at {worker['process']}, {worker['running']} answers at work"
+    return ok(f"worker {worker['name']}", says)
+
+
 async def gateway(examined: Examined) -> list[Finding]:
     """How the one that runs here is, as `antler status` tells it."""
     status = examined.gateway
@@ -331,6 +341,7 @@ async def gateway(examined: Examined) -> list[Finding]:
     found = [ok("antler run", f"{status['version']} runs, {status['running']} answers at work")]
     if (lead := status.get("lead")) is not None:
         found.append(_lead(lead))
+    found += map(_worker, status.get("workers", ()))
     for connection in status["connections"]:
         if connection["state"] != "connected":
             says = f"{connection['state']} {connection['detail']}".strip()

@@ -142,13 +142,11 @@ class Probes:
     def __init__(self, settings: Settings) -> None:
         self.ready: Callable[[], bool] = lambda: False
         self.figures: Callable[[], Iterable[Metric]] = tuple
-        self._answering: asyncio.Task[None] | None = None
+        self._tasks = Tasks("probes")
         if (listen := settings.workers.listen) is not None:
             http = settings.http.of_worker(listen)
-            answering = serve_http(
-                http, listening(http, "workers.listen"), partial(self._routers, http), PROBES_SECONDS
-            )
-            self._answering = asyncio.create_task(answering, name="probes")
+            address = listening(http, "workers.listen")
+            self._tasks.spawn("probes", serve_http(http, address, partial(self._routers, http), PROBES_SECONDS))
 
     def _routers(self, http: HttpSettings) -> list[APIRouter]:
         from bot.http.health import health_router
@@ -160,9 +158,8 @@ class Probes:
         return [health_router(lambda: self.ready()), metrics_router(figures, http)]
 
     async def close(self) -> None:
-        if self._answering is not None:
-            self._answering.cancel()
-            await asyncio.wait({self._answering})
+        """Answer no more."""
+        await self._tasks.cancel()
 
 
 async def _join(settings: Settings, clock: SystemClock, queue: Queue, stopped: asyncio.Event) -> Store | None:
@@ -291,7 +288,7 @@ class Worker:
             gc_tuning.settle()
             return await self._work()
         finally:
-            terminal.end_after(self._settings.shutdown_grace_seconds + LAST_SECONDS, self._last)
+            terminal.end_after(self._adoption.settings.shutdown_grace_seconds + LAST_SECONDS, self._last)
             await self._tasks.cancel()
             await has.agent.close()
             await has.knowledge.close()

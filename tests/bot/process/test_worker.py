@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -81,3 +83,19 @@ def test_a_stop_ends_without_a_server(tmp_path: Path, postgres: PostgresServer) 
             postgres.start()
     assert "still stopping after 3 s" in log.read_text()
     assert "Traceback" not in log.read_text()
+
+
+def test_an_address_that_is_taken_ends_the_start_and_names_the_key(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = subprocess.run(
+            command(tmp_path, "postgresql:///never"),
+            cwd=REPO_ROOT,
+            env=os.environ | {"ANTLER__WORKERS__LISTEN": address},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1, done.stderr
+    assert f"antler: workers.listen: {address} cannot be listened on (address already in use)" in done.stderr

@@ -18,9 +18,12 @@ from sqlalchemy import text
 import bot.workers
 from bot.clock import SystemClock
 from bot.files.sandboxes import ThreadOwners
-from bot.store import Fenced, Store, StoreUnavailable, run_events, runs, usage, worker_runs
+from bot.operations.health import Problem
+from bot.operations.workers import FACTS, Facts, Workers
+from bot.store import Fenced, Store, StoreUnavailable, run_events, runs, usage, worker_runs, workers
 from bot.store.retrying import RetryingStore
 from bot.store.rows import RunState
+from bot.store.schema import STEPS
 from bot.store.sql import libpq_url
 from bot.store.worker_runs import OrderState
 from bot.tasks import Tasks
@@ -30,9 +33,12 @@ from bot.workers.dispatch import Dispatch, prepare
 from bot.workers.harness import WorkersHarness
 from bot.workers.jobs import Jobs, StoreSteering
 from bot.workers.listening import Listener
+from harness.config import ModelSettings
 from harness.errors import SetupError
-from harness.events import Failed, Finished, Resumed, TextDelta, TextReset, ToolEnded, ToolStarted, Usage
+from harness.events import Failed, FailureKind, Finished, Resumed, TextDelta, TextReset, ToolEnded, ToolStarted, Usage
 from harness.graph.state import thread_config
+from harness.mcp.pool import ServerFacts
+from harness.models.health import ModelHealth, ModelState
 from harness.threads.checkpoints import open_checkpoints
 from harness.threads.postgres_saver import Fence, Superseded
 from tests.bot.scripted_harness import ScriptedHarness
@@ -149,7 +155,7 @@ class WorkerSide:
 
 
 @asynccontextmanager
-async def working(url: str) -> AsyncIterator[WorkerSide]:
+async def working(url: str, life: queue.Life | None = None) -> AsyncIterator[WorkerSide]:
     """A worker that takes jobs."""
     async with AsyncExitStack() as stack:
         jobs_queue = queue.Queue(libpq_url(url), 4)
@@ -164,7 +170,7 @@ async def working(url: str) -> AsyncIterator[WorkerSide]:
             return agent
 
         jobs = Jobs(store, harness, meter, ThreadOwners(), jobs_queue.registration, fenced.set)
-        side = WorkerSide(jobs_queue, store, agent, jobs, asyncio.create_task(jobs_queue.work(jobs.work)), fenced)
+        side = WorkerSide(jobs_queue, store, agent, jobs, asyncio.create_task(jobs_queue.work(jobs.work, life)), fenced)
         await until(lambda: jobs_queue.registration() is not None)
         try:
             yield side
@@ -588,3 +594,88 @@ async def test_checkpoints_of_a_worker_that_was_taken_for_dead_are_refused(gatew
         await checkpoints.forget("t")
     assert len(await checkpoints.run("SELECT task_id FROM checkpoint_writes", ())) == 1
     await checkpoints.close()
+
+
+async def test_slots_become_more_at_once_and_fewer_as_they_are_given_back() -> None:
+    slots = queue.Slots(2)
+    for _ in range(2):
+        await slots.acquire()
+    slots.resize(3)
+    assert not slots.locked()
+    await slots.acquire()
+    slots.resize(1)
+    for _ in range(2):
+        slots.release()
+        assert slots.locked()
+    slots.release()
+    assert not slots.locked()
+    await slots.acquire()
+    assert slots.locked()
+
+
+async def test_of_several_workers_the_worst_is_told_and_of_gone_ones_nothing(gateway: Gateway) -> None:
+    refused = ModelState("m", kind=FailureKind.AUTH, failures=1, asked=60.0, since=60.0)
+    ready = ServerFacts(name="s", state="ready", tools=3, detail="", silence=1.0)
+    away = ServerFacts(name="s", state="retrying", tools=0, detail="no answer", silence=None)
+    told = {
+        "a": FACTS.dump_json(Facts(models=(refused,), servers=(ready,))).decode(),
+        "b": FACTS.dump_json(Facts(running=2, models=(ModelState("m", asked=1.0),), servers=(away,))).decode(),
+        "of a later version": '{"running": "many"}',
+    }
+
+    def begin(tx: Connection) -> None:
+        for name, facts in told.items():
+            number = tx.scalar(text("SELECT * FROM procrastinate_register_worker_v1()"))
+            sign = {"worker_id": number, "name": name, "process": "h:1", "version": "1", "facts": facts}
+            assert tx.exec_driver_sql(workers.SIGN, sign).one().asked == 0
+
+    await gateway.store.write(begin)
+    seen = Workers(gateway.store, partial(gateway.listener.listening, workers.ANSWERS))
+    await seen.look()
+    assert [(each.name, each.facts.running, each.alive) for each in seen.seen] == [
+        *(("a", 0, True), ("b", 2, True), ("of a later version", 0, True)),
+    ]
+    health = ModelHealth()
+    health.configure([ModelSettings(name="m", use="demo")])
+    health.elsewhere = seen.models
+    assert [(state.kind, state.at) for state in health.states] == [(FailureKind.AUTH, "a")]
+    assert [(each.state, each.tools, each.detail) for each in seen.servers()] == [("retrying", 3, "b: no answer")]
+    assert [each.problem for each in seen.conditions(CLOCK.monotonic())] == [None]
+
+    await gateway.store.write(lambda tx: tx.execute(text("DELETE FROM procrastinate_workers")))
+    await seen.look()
+    assert seen.seen == ()
+    assert [each.problem for each in seen.conditions(CLOCK.monotonic())] == [Problem.NO_WORKER]
+    assert await gateway.store.read(workers.present) == []
+
+
+@dataclass
+class Life:
+    """What a worker was told."""
+
+    asked: int = 0
+
+    def sign(self) -> dict[str, str]:
+        return {"name": "w", "process": "h:1", "version": "1", "facts": "{}"}
+
+    def heard(self, asked: int, revision: str) -> None:
+        assert revision == STEPS.revisions[-1]
+        self.asked = asked
+
+
+async def test_what_is_asked_comes_without_waiting_for_a_sign_of_life(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "HEARTBEAT_SECONDS", 3600.0)
+    life = Life()
+    async with working(gateway.url, life) as worker:
+        (row,) = await gateway.store.read(workers.present)
+        assert (row.id, row.name, row.asked) == (worker.queue.registration(), "w", 0)
+
+        async def heard() -> bool:  # asked again until it listens
+            assert list(await gateway.store.write(workers.ask)) == [row.id]
+            return life.asked > 0
+
+        await until(heard)
+        await worker.stop()
+        assert await gateway.store.read(workers.present) == []
