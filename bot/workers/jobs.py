@@ -43,8 +43,9 @@ T = TypeVar("T")
 
 MOST_DEATHS = 3
 """Of workers, at one run that came no further between them: it is not tried once more."""
-TOLD_EVERY = 0.15
-"""Seconds in which what a run tells is collected, to be written at once."""
+TOLD_FIRST, TOLD_MOST, TOLD_GROWS = 0.15, 0.5, 0.02
+"""Seconds in which what a run tells is collected, to be written at once: at first, at most, and how much longer each
+time. Each part costs nine statements, and chats show what has been told at length once a second."""
 ANSWER_SECONDS, LOOK_EVERY = 5.0, 0.05
 """How long a run waits for a gateway to say what was said meanwhile, and how often it looks."""
 
@@ -162,7 +163,7 @@ class Outlet:
     def __init__(self, store: RetryingStore, run_id: str, told: int) -> None:
         self._store = store
         self._run_id = run_id
-        self._part = told
+        self._part = self._first = told
         self._waiting: list[AnyRunEvent] = []
         self._some, self._over = asyncio.Event(), asyncio.Event()
         self._task = asyncio.create_task(self._serve(), name=f"outlet:{run_id}")
@@ -186,7 +187,7 @@ class Outlet:
             await self._some.wait()
             self._some.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), TOLD_EVERY)
+                await asyncio.wait_for(self._over.wait(), collected_for(self._part - self._first))
             if self._over.is_set():
                 return
             await self._write()
@@ -205,6 +206,11 @@ class Outlet:
 
         if events or last is not None:
             await self._store.write(unit)
+
+
+def collected_for(parts: int) -> float:
+    """Seconds until the next part is written, after so many."""
+    return min(TOLD_MOST, TOLD_FIRST + parts * TOLD_GROWS)
 
 
 def _joined(before: AnyRunEvent | None, event: AnyRunEvent) -> AnyRunEvent | None:

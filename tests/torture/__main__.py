@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import random
 import shutil
 import sys
@@ -30,6 +31,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--frozen", type=float, default=60.0, metavar="SECONDS", help="of a SIGSTOP; default: %(default)g"
     )
+    parser.add_argument("--minutes", type=float, default=math.inf, help="after which `cluster` begins nothing more")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_KILLS} kills per mode, short freezes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     parser.add_argument("--markdown", type=Path, nargs="+", metavar="FILE", help="only print the table of such files")
@@ -44,7 +46,7 @@ def scale_of(mode: str, given: argparse.Namespace) -> Scale:
     kills = given.kills or (QUICK_KILLS if given.quick else MODES[mode].kills)
     if given.quick:
         return Scale(kills=kills, frozen=QUICK_FROZEN, lively=2.0, slow_faults=False, quiet=QUICK_QUIET)
-    return Scale(kills=kills, frozen=given.frozen)
+    return Scale(kills=kills, frozen=given.frozen, seconds=given.minutes * 60)
 
 
 async def torture(given: argparse.Namespace, folder: Path) -> list[Report]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import sys
 import time
@@ -49,7 +50,8 @@ class Scale:
     """How much is done. kills: of a mode in all; frozen: seconds of SIGSTOP; lively: seconds that a process lives at
     most under load before it is killed; slow_faults: calls may hang for longer than the client waits; again:
     share of crashes at a window after which the next process is to crash there, too; settle: seconds after which work
-    that has not ended counts as stuck; quiet: of a restart storm, see `TortureWorld`."""
+    that has not ended counts as stuck; quiet: of a restart storm, see `TortureWorld`; seconds: after which a cluster is
+    disturbed no more."""
 
     kills: int
     frozen: float = 60.0
@@ -58,6 +60,7 @@ class Scale:
     again: float = 0.25
     settle: float = SETTLE_SECONDS
     quiet: float = 0.0
+    seconds: float = math.inf
 
 
 @dataclass

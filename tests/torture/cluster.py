@@ -97,7 +97,8 @@ async def cluster(campaign: Campaign) -> None:
             disturbing = Disturbing(campaign, world, server)
             world.ended = disturbing.ended
             await campaign.start()
-            while sum(campaign.report.disturbances.values()) < campaign.scale.kills:
+            ends = time.monotonic() + campaign.scale.seconds
+            while sum(campaign.report.disturbances.values()) < campaign.scale.kills and time.monotonic() < ends:
                 async with campaign.talking(UNHURRIED):
                     await disturbing.once()
                 await world.polls()

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 GATEWAYS, WORKERS = ("g1", "g2"), ("w1", "w2", "w3")
 STANDS_BY = "standing by: "
 POLL = "getUpdates"
-SHARED = ("threads", "users", "spool")
-"""What gateways have in common below their data folders (docs/scaling.md)."""
 AGAIN_SECONDS = 0.5
 """After which an ended process is started again."""
 LOOK_SECONDS = 0.1
@@ -53,6 +51,7 @@ class Node(TortureWorld):
 
     @property
     def data_dir(self) -> Path:
+        """Workers have one in common. Gateways share no files with them here, as none is sent."""
         return self.folder / "data" if self.is_gateway else self.cluster.data_dir
 
     @property
@@ -70,12 +69,6 @@ class Node(TortureWorld):
         return super().variables | self.cluster.secrets
 
     async def _launch(self, environment: dict[str, str]) -> asyncio.subprocess.Process:
-        if self.is_gateway:
-            self.data_dir.mkdir(exist_ok=True)
-            for name in SHARED:
-                (self.cluster.data_dir / name).mkdir(parents=True, exist_ok=True)
-                with contextlib.suppress(FileExistsError):
-                    (self.data_dir / name).symlink_to(self.cluster.data_dir / name)
         log = self.folder / "log.txt"
         self._written = log.stat().st_size if log.exists() else 0
         return await super()._launch(environment)

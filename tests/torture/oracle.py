@@ -262,10 +262,11 @@ class Judge:
                 if second.messages[0].order < first.messages[0].order:
                     what = f"{second.text[:40]!r} stands above {first.text[:40]!r}"
                     self._report.blame("order_violations", f"{conversation}: {what}")
-            worked = [at for run in runs if run.detail != JOINED and (at := self._worked_at(run, asked_at))]
-            for earlier, later in pairwise(worked):
+            worked = [(run, at) for run in own if (at := self._worked_at(run, asked_at))]
+            for (before, earlier), (after, later) in pairwise(worked):
                 if min(later) < max(earlier):
-                    self._report.blame("order_violations", f"{conversation}: two runs worked at once")
+                    what = f"{before.run_id} until {max(earlier):.1f}, {after.run_id} from {min(later):.1f}"
+                    self._report.blame("order_violations", f"{conversation}: two runs worked at once: {what}")
 
     def _worked_at(self, run: Row[Any], asked_at: Mapping[str, list[float]]) -> list[float]:
         """When the model was asked for a run, also in the words that it was told while it worked."""

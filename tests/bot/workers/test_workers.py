@@ -9,6 +9,7 @@ import sys
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,7 +32,7 @@ from bot.usage.meter import EventRecord, Meter
 from bot.workers import queue
 from bot.workers.dispatch import Dispatch, prepare
 from bot.workers.harness import WorkersHarness
-from bot.workers.jobs import Jobs, StoreSteering
+from bot.workers.jobs import Jobs, StoreSteering, collected_for
 from bot.workers.listening import Listener
 from harness.config import ModelSettings
 from harness.errors import SetupError
@@ -465,6 +466,17 @@ async def test_a_long_outage_keeps_no_worker_from_the_server_afterwards(
         row = await gateway.opened()
         assert isinstance((await all_of(WorkersHarness(gateway.local, gateway.dispatch), row))[-1], Finished)
     assert len(worker.agent.starts) == 1
+
+
+def test_a_long_answer_is_told_in_ever_larger_parts() -> None:
+    told, parts = 0.0, 0
+    moments = []
+    while told < 30.0:
+        told, parts = told + collected_for(parts), parts + 1
+        moments.append(told)
+    assert sum(moment <= 1.0 for moment in moments) >= 4
+    assert max(later - before for before, later in pairwise(moments)) < 0.51
+    assert parts <= 70
 
 
 async def test_what_a_run_used_is_written_by_its_worker_once(gateway: Gateway) -> None:
