@@ -106,7 +106,7 @@ class HarnessRunner:
         """Start the run or go on with it. Iterate it inside `contextlib.aclosing`, so that a stop ends it at once."""
         turn = Turn(ctx.run_id, next_seq)
         with self._working():
-            scope = await self._scope(ctx)
+            scope = replace(await self._scope(ctx), again=attempt > 1)
             try:
                 async with aclosing(self._run(turn, scope, run_input, attempt, head)) as events:
                     async for event in events:
@@ -172,19 +172,23 @@ class HarnessRunner:
             yield event
         if start.works:
             config = thread_config(ctx.thread_id, run_id=ctx.run_id)
-            if research is not None and self._parts.research is not None:
-                config["max_concurrency"] = self._parts.research.settings.at_once
-            stream: Any = graph.astream(
-                start.graph_input,
-                config,
-                context=scope,
-                stream_mode=["messages", "custom"],
-                durability="sync",
-            )
-            async with aclosing(stream):
-                async for mode, payload in stream:
-                    for event in turn.events(mode, payload):
-                        yield event
+            async with AsyncExitStack() as holding:
+                if research is None:
+                    steps = await holding.enter_async_context(self.checkpoints.holding.of(ctx.thread_id))
+                    scope = replace(scope, settled=steps.settle)
+                elif self._parts.research is not None:  # whose every step counts: it lasts for minutes
+                    config["max_concurrency"] = self._parts.research.settings.at_once
+                stream: Any = graph.astream(
+                    start.graph_input,
+                    config,
+                    context=scope,
+                    stream_mode=["messages", "custom"],
+                    durability="sync",
+                )
+                async with aclosing(stream):
+                    async for mode, payload in stream:
+                        for event in turn.events(mode, payload):
+                            yield event
         if turn.asked:
             for event in requests(turn, turn.asked, self._parts.clock, self._parts.guarding.ask_seconds):
                 yield event
