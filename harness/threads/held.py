@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 
+    from harness.ports import Head
+
 log = logging.getLogger(__name__)
 
 
@@ -54,9 +56,11 @@ LAST_SECONDS = 2.0
 
 
 class HeldSteps:
-    """What is held back of one thread. write: commits steps in their order, in one transaction, and may be repeated."""
+    """What is held back of one thread. write: commits steps in their order, in one transaction, and may be repeated.
+    head: the thread's newest checkpoint, where that was just read: it need not be read again."""
 
-    def __init__(self, write: Callable[[Sequence[Step]], Awaitable[None]]) -> None:
+    def __init__(self, write: Callable[[Sequence[Step]], Awaitable[None]], head: Head | None) -> None:
+        self.head = head
         self._write = write
         self._steps: list[Step] = []
         self._holds = True
@@ -64,6 +68,7 @@ class HeldSteps:
 
     async def add(self, step: Step) -> None:
         """Hold it back; after `settle` write it, behind all before it."""
+        self.head = None
         if self._holds:
             self._steps.append(step)
         else:
@@ -108,9 +113,9 @@ class Holding:
         self._threads: dict[str, HeldSteps] = {}
 
     @asynccontextmanager
-    async def of(self, thread_id: str) -> AsyncIterator[HeldSteps]:
-        """Hold back what the block writes of the thread, until it settles that or ends."""
-        self._threads[thread_id] = steps = HeldSteps(self._write)
+    async def of(self, thread_id: str, head: Head | None = None) -> AsyncIterator[HeldSteps]:
+        """Hold back what the block writes of the thread, until it settles that or ends. head: see HeldSteps."""
+        self._threads[thread_id] = steps = HeldSteps(self._write, head)
         try:
             yield steps
         except Exception:
@@ -135,6 +140,16 @@ class Holding:
         """Hold a step back, or write it where nothing is held of its thread."""
         steps = self._threads.get(step.config["configurable"]["thread_id"])
         await (self._write([step]) if steps is None else steps.add(step))
+
+    def head(self, config: RunnableConfig) -> Head | None:
+        """The newest checkpoint of the thread that this addresses, where it is known; given once, as a run changes what
+        it begins with."""
+        where: dict[str, Any] = config["configurable"]
+        steps = self._threads.get(where["thread_id"])
+        if steps is None or where.get("checkpoint_id") or where.get("checkpoint_ns"):
+            return None
+        head, steps.head = steps.head, None
+        return head
 
     async def flush(self, config: RunnableConfig | None) -> None:
         """Return when all that was added is committed, of the thread that this addresses, None: of all."""

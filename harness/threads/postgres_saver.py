@@ -155,6 +155,8 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
             yield cursor
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        if (head := self.holding.head(config)) is not None:
+            return head.saved
         await self.holding.flush(config)
         saved = await self._answered(partial(super().aget_tuple, config))
         if saved is not None:

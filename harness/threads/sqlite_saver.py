@@ -97,6 +97,8 @@ class ThreadedSqliteSaver(SqliteSaver):
         self._thread.shutdown()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        if (head := self.holding.head(config)) is not None:
+            return head.saved
         await self.holding.flush(config)
         return await self.in_thread(self.get_tuple, config)
 
