@@ -59,18 +59,19 @@ def _logged(database: Path) -> int:
 async def commits(messages: int) -> Outcome:
     """So many messages of one chat, one after the other; on PostgreSQL where its server's programs are."""
     outcome = Outcome()
-    await _measure(outcome, SQLITE, messages)
+    await measure(outcome, SQLITE, messages)
     try:
         server = PostgresServer()
     except PostgresMissing as error:
         outcome.figures.append(Figure(POSTGRESQL, None, "commits", MOST, str(error)))
         return outcome
     with server:
-        await _measure(outcome, POSTGRESQL, messages, server.database().replace("+psycopg", ""))
+        await measure(outcome, POSTGRESQL, messages, server.database().replace("+psycopg", ""))
     return outcome
 
 
-async def _measure(outcome: Outcome, name: str, messages: int, url: str = "") -> None:
+async def measure(outcome: Outcome, name: str, messages: int, url: str = "") -> None:
+    """The figures of one database, and what each message committed as details. url: of PostgreSQL, "" for SQLite."""
     settings: dict[str, Any] = LIFTED | ({"database": {"url": url}} if url else {})
     async with stage(1, settings) as scene, scene.world:
         await warm_up(scene)
