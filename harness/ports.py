@@ -129,10 +129,12 @@ class Budget(Protocol):
 class Steering(Protocol):
     """What a person says while their run works, and that is to be heard in it."""
 
-    async def said(self, ctx: RunContext) -> Sequence[RunInput]:
+    async def said(self, ctx: RunContext, *, more: bool = True) -> Sequence[RunInput]:
         """Asked before each model call of a run: all of it since the run began, oldest first. What is given once is
         given again at every later call, also after a crash; what comes later waits for the next call, or for a turn of
-        its own."""
+        its own.
+
+        more: False: only what was given before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,9 +334,10 @@ class MemorySteering:
     waiting: dict[str, list[RunInput]] = field(default_factory=dict)
     heard: dict[str, list[RunInput]] = field(default_factory=dict)
 
-    async def said(self, ctx: RunContext) -> Sequence[RunInput]:
+    async def said(self, ctx: RunContext, *, more: bool = True) -> Sequence[RunInput]:
         heard = self.heard.setdefault(ctx.run_id, [])
-        heard += self.waiting.pop(ctx.run_id, [])
+        if more:
+            heard += self.waiting.pop(ctx.run_id, [])
         return tuple(heard)
 
 

@@ -62,22 +62,22 @@ class WatchedStore(Store):
         self.writing = asyncio.Event()
         """Set by the first write."""
 
-    async def write(self, unit: Callable[[Connection], Any]) -> Any:
+    async def write(self, unit: Callable[[Connection], Any], *, within: float = 0.0) -> Any:
         await self.tripwire.step()
         self.at_work += 1
         self.writing.set()
         try:
-            result = await super().write(unit)
+            result = await super().write(unit, within=within)
         finally:
             self.at_work -= 1
         await self.tripwire.step()
         return result
 
-    async def add(self, bulk: Bulk[Any, Any], rows: Sequence[Any]) -> list[Any]:
+    async def add(self, bulk: Bulk[Any, Any], rows: Sequence[Any], *, within: float = 0.0) -> list[Any]:
         await self.tripwire.step()
         self.at_work += 1
         try:
-            results = await super().add(bulk, rows)
+            results = await super().add(bulk, rows, within=within)
         finally:
             self.at_work -= 1
         await self.tripwire.step()

@@ -433,8 +433,8 @@ class Conversation:
 
     async def row(self, message: Message) -> ConversationRow:
         """The conversation as stored, made at its first message."""
-        if self._row is not None:
-            return self._row
+        if (known := await self.stored()) is not None:
+            return known
         owner, now = owner_of(message.address, message.sender, self.key), self._ports.clock.now()
         row = await self._ports.store.write(lambda tx: conversations.ensure(tx, self.key, message.account, owner, now))
         self._row = row

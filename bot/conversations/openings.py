@@ -115,10 +115,16 @@ class Openings:
             elif not waits and not turn.schedule:
                 answered[:] = take_answer(tx, run, turn.text)
 
-        await self._commit(turn, notice, unit)
+        async def written() -> None:
+            await self._ports.store.write_ahead(unit)
+            for question in answered:
+                await self._show_choice(question)
+
+        if waits or turn.offer or notice is not None:
+            await self._commit(turn, notice, unit)
+        else:  # it starts at once, which is one commit with this
+            self._ports.tasks.spawn(f"{run.run_id}:open", written())
         self._line.add(run)
-        for question in answered:
-            await self._show_choice(question)
 
     async def _show_choice(self, question: Answered) -> None:
         """What was answered stands in the question, in the place of its buttons."""

@@ -150,11 +150,15 @@ class Delivery:
             if not rows[0].final and self._find(key, rows[0].address) is None
         ]
 
-    async def open(self, reply_key: str, address: Address, reply_to: str | None) -> Reply:
+    async def open(self, reply_key: str, address: Address, reply_to: str | None, *, new: bool = False) -> Reply:
         """A reply to show things in; continues the messages that the outbox knows under this key.
 
-        Raises StoreUnavailable.
+        new: it knows none. Raises StoreUnavailable.
         """
+        if new:
+            reply = self.expect(reply_key, address, reply_to)
+            reply.loaded = True
+            return reply
         standing = self._find(reply_key, address)
         if standing is not None and standing.loaded:
             return standing

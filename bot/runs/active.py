@@ -149,11 +149,12 @@ class ActiveRuns(dict[str, ActiveRun]):
         super().__init__()
         self.counts = RunCounts()
 
-    async def said(self, ctx: RunContext) -> Sequence[RunInput]:
+    async def said(self, ctx: RunContext, *, more: bool = True) -> Sequence[RunInput]:
         """Everything that the run has heard, what waits for it included. It is kept in the run's row, so that a resumed
         run knows it too."""
         active = self.get(ctx.run_id)
         if active is None:
             return ()
-        await active.take_in(active)
+        if more:
+            await active.take_in(active)
         return active.row.input.steered

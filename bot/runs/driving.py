@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from bot.usage.budgets import Budgets
+    from bot.usage.meter import EventRecord
     from bot.voice.speech_to_text import SpeechToText
     from channels.base import Clock
     from channels.message import OutboundFile
@@ -218,7 +219,7 @@ class Driver:
         ):
             return endings.refused(*refused)
         head = await (await self._harness()).head(active.row.thread_id)
-        active.row, seq = await self._start(active.row, head)
+        active.row, seq = await self._start(active.row, head, active.record)
         active.context = active.row.context  # its chat may have moved
         message_id, read = active.view.unfinished
         if read:  # the agent may tell the same message once more
@@ -263,15 +264,19 @@ class Driver:
             for wait in waits:
                 wait.cancel()
 
-    async def _start(self, row: RunRow, head: Head) -> tuple[RunRow, int]:
-        """The run, marked as running, and the number of its next event."""
+    async def _start(self, row: RunRow, head: Head, record: EventRecord) -> tuple[RunRow, int]:
+        """The run, marked as running, and the number of its next event. What begins asks the model first: that call is
+        counted in the same commit."""
         now, is_new = self._clock.now(), row.attempt == 0
+        calls = int(is_new and not record.elsewhere and row.input.research is None)
 
         def unit(tx: Connection) -> tuple[RunRow, int]:
-            started = runs.start(tx, row.run_id, head.id, now, self._store.epoch)
+            started = runs.start(tx, row.run_id, head.id, now, self._store.epoch, calls=calls)
             return started, 1 if is_new else 1 + (run_events.last_seq(tx, row.run_id) or 0)
 
-        return await self._store.write(unit)
+        started, seq = await self._store.write(unit)
+        record.counted = started.model_calls if calls else 0
+        return started, seq
 
     async def keep_text(self, active: ActiveRun) -> None:
         """Write what people are about to read, so that the process after a crash does not take it back. Tried once: a

@@ -179,7 +179,11 @@ class RunManager:
     async def present(self, active: ActiveRun) -> None:
         """Show that the run begins, before anything that waits behind it shows itself."""
         row = active.row
-        reply = await self._store.until_available(lambda: self._delivery.open(row.reply_key, row.address, row.reply_to))
+        # Opened by this process, and nothing waited before it: nothing was said under its key.
+        new = row.attempt == 0 and row.place == 0 and row.epoch == self._store.epoch
+        reply = await self._store.until_available(
+            lambda: self._delivery.open(row.reply_key, row.address, row.reply_to, new=new)
+        )
         active.reply, reply.previews = reply, not row.context.heading
         reply.keep = partial(self._driver.keep_text, active)
         if row.started_at is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LONGEST_WAIT = 30.0
+AHEAD_SECONDS = 0.05
+"""That a unit which is written ahead waits for the one that builds on it."""
 
 
 class RetryingStore:
@@ -32,6 +35,8 @@ class RetryingStore:
         self._store = store
         self._clock = clock
         self._outage = Outage(log.error, "the store is not available", "the store is available again", clock.monotonic)
+        self._ahead: dict[object, asyncio.Event] = {}
+        """Units that later ones build on: set when they are written."""
 
     @property
     def clock(self) -> Clock:
@@ -43,6 +48,16 @@ class RetryingStore:
 
     async def write(self, unit: Callable[[Connection], T]) -> T:
         return await self.until_available(lambda: self._store.write(unit))
+
+    async def write_ahead(self, unit: Callable[[Connection], T]) -> T:
+        """`write`, for a unit that need not be awaited before the next one builds on it: it is committed with that, or
+        alone after a moment, and before it in any case."""
+        self._ahead[unit] = written = asyncio.Event()
+        try:
+            return await self.until_available(lambda: self._store.write(unit, within=AHEAD_SECONDS), ahead=True)
+        finally:
+            del self._ahead[unit]
+            written.set()
 
     async def tried(self, unit: Callable[[Connection], object]) -> bool:
         """Run `unit` once; whether it was written. For what would be good to have, and for which nobody waits."""
@@ -67,8 +82,11 @@ class RetryingStore:
         """See Store.scrub."""
         return await self.until_available(self._store.scrub)
 
-    async def until_available(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """What `attempt` returns, tried again for as long as it raises StoreUnavailable."""
+    async def until_available(self, attempt: Callable[[], Awaitable[T]], *, ahead: bool = False) -> T:
+        """What `attempt` returns, tried again for as long as it raises StoreUnavailable.
+
+        ahead: others wait for it before they are tried again.
+        """
         delay = 1.0
         try:
             while True:
@@ -81,6 +99,9 @@ class RetryingStore:
                     return result
                 await self._clock.sleep(delay)
                 delay = min(delay * 2, LONGEST_WAIT)
+                if not ahead:
+                    for written in [*self._ahead.values()]:
+                        await written.wait()
         finally:
             self._outage.left(attempt)
 

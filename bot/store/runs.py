@@ -38,6 +38,7 @@ START = (
         attempt=bindparam("count"),
         suspended=False,
         epoch=bindparam("own_epoch"),
+        model_calls=runs.c.model_calls + bindparam("calls"),
         started_at=bindparam("began"),
     )
 )
@@ -78,6 +79,10 @@ class RunEnded(StoreError):
     """A run that has ended was to go on."""
 
 
+class RunUnknown(StoreError, LookupError):
+    """A run was to start that was never opened."""
+
+
 def open(tx: Connection, row: RunRow) -> None:
     """Insert a run and give it its messages. Raises AlreadyAssigned when one of them is taken: then there is no run."""
     tx.execute(insert(tx, runs), columns_of(row) | {"suspended": False})
@@ -85,16 +90,17 @@ def open(tx: Connection, row: RunRow) -> None:
     inbox.assign(tx, row.inbox_ids, row.run_id)
 
 
-def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: int) -> RunRow:
-    """Mark it running and count the attempt. Raises RunEnded, LookupError.
+def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: int, *, calls: int = 0) -> RunRow:
+    """Mark it running and count the attempt. Raises RunEnded, RunUnknown.
 
-    head: the thread's newest checkpoint now. The attempt is 1 at the first start, when the run made a checkpoint since
-    the last start, when it waited for a person, and when it had been stopped regularly (`suspend`); else one more than
-    before.
+    head: the thread's newest checkpoint now. calls: model calls that it is about to make, which are counted here.
+
+    The attempt is 1 at the first start, when the run made a checkpoint since the last start, when it waited for a
+    person, and when it had been stopped regularly (`suspend`); else one more than before.
     """
     row = tx.execute(ONE_RUN, {"run_id": run_id}).first()
     if row is None:
-        raise LookupError(f"no run {run_id}")
+        raise RunUnknown(f"no run {run_id}")
     if RunState(row.state).ended:
         raise RunEnded(f"run {run_id} has ended: {row.state}")
     waited = row.state == RunState.WAITING
@@ -103,6 +109,7 @@ def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: i
     attempt = row.attempt + 1 if repeated else 1
     began = row.started_at or now
     changes = {"new_head": head, "base": base, "count": attempt, "own_epoch": epoch, "began": began}
+    changes["calls"] = calls
     tx.execute(START, {"run": run_id} | changes)
     started = load(tx, run_id)
     assert started is not None

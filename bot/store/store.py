@@ -113,20 +113,22 @@ class Store:
         thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         return cls(parsed, 0, thread, clock, clock.monotonic(), check=check)
 
-    async def write(self, unit: Callable[[Connection], T]) -> T:
+    async def write(self, unit: Callable[[Connection], T], *, within: float = 0.0) -> T:
         """Run `unit` in the writing thread as one atomic unit; returns its result once that is committed.
+
+        within: seconds that it may wait for the next write, of anybody, to be committed with that.
 
         Units are committed in the order of the calls, many in one transaction, and may be run again after a rollback:
         a unit does nothing but SQL. It must let database errors pass. What it raises comes back here, and nothing of
         it is kept; StoreUnavailable and Fenced besides. Cancelling the caller does not stop the unit.
         """
-        results = await self.add(cast("Bulk[Callable[[Connection], T], T]", UNIT), (unit,))
+        results = await self.add(cast("Bulk[Callable[[Connection], T], T]", UNIT), (unit,), within=within)
         return results[0]
 
-    async def add(self, bulk: Bulk[Row, Result], rows: Sequence[Row]) -> list[Result]:
+    async def add(self, bulk: Bulk[Row, Result], rows: Sequence[Row], *, within: float = 0.0) -> list[Result]:
         """Write rows of one kind, together with those of other callers; one result per row. As atomic as `write`."""
         with self._counted():
-            return await self._queue.submit(bulk, rows)
+            return await self._queue.submit(bulk, rows, within)
 
     async def read(self, query: Callable[[Connection], T]) -> T:
         """Run `query` on one consistent moment of the database, in a thread other than the writer's; it cannot write.

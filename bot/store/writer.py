@@ -295,14 +295,20 @@ class WriteQueue:
         self._closed = False
         self._task = asyncio.create_task(self._serve(), name="store-writer")
 
-    async def submit(self, bulk: Bulk[Any, Any], rows: Sequence[Any]) -> list[Any]:
-        """Write `rows`; returns when they are committed. A caller that is cancelled meanwhile does not stop it."""
+    async def submit(self, bulk: Bulk[Any, Any], rows: Sequence[Any], within: float = 0.0) -> list[Any]:
+        """Write `rows`; returns when they are committed. A caller that is cancelled meanwhile does not stop it.
+
+        within: seconds that they may wait for the next one that comes, to be committed with it.
+        """
         async with self._room:
             if self._closed:
                 raise StoreClosed
             waiter: Waiter = asyncio.get_running_loop().create_future()
             self._waiting.append((Job(bulk, rows), waiter))
-            self._wake.set()
+            if within:
+                asyncio.get_running_loop().call_later(within, self._wake.set)
+            else:
+                self._wake.set()
             return await waiter
 
     @property

@@ -55,13 +55,15 @@ class Totals:
 class EventRecord:
     """What of a run's events is kept: deltas folded to one row per message. prices: of models, by name. totals: its
     part is added there. usage: with a name for each call, so that it counts once however often it is written.
-    elsewhere: another process writes what calls cost."""
+    elsewhere: another process writes what calls cost. counted: the number of the next model call, where that is counted
+    already; else 0."""
 
     prices: Mapping[str, PriceSettings] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
     rows: list[tuple[int, str, str]] = field(default_factory=list)
     usage: list[tuple[str, Usage]] = field(default_factory=list)
     elsewhere: bool = False
+    counted: int = 0
     _folding: TextDelta | None = None
 
     def add(self, event: AnyRunEvent) -> None:
@@ -168,6 +170,15 @@ class Meter:
             return ()
         row, record = self._records[run_id]
         return record.calls(row, self._clock.now())
+
+    def counted(self, run_id: str) -> int:
+        """The count of the run's model calls with the one that is about to be made, where that is in the store; else 0.
+        Once."""
+        if run_id not in self._records:
+            return 0
+        _, record = self._records[run_id]
+        count, record.counted = record.counted, 0
+        return count
 
     def written(self, run_id: str, calls: tuple[UsageRow, ...]) -> None:
         """These are in the store."""

@@ -265,10 +265,10 @@ class StoreSteering:
     def __init__(self, store: RetryingStore) -> None:
         self._store = store
 
-    async def said(self, ctx: RunContext) -> Sequence[RunInput]:
+    async def said(self, ctx: RunContext, *, more: bool = True) -> Sequence[RunInput]:
         """Asks only where something waits; without an answer, as while no gateway runs, it goes on as it is."""
         waits = partial(worker_runs.somebody_waits, conversation=ctx.conversation)
-        if await self._store.read(waits):
+        if more and await self._store.read(waits):
             await self._asked(ctx.run_id)
         row = await self._store.read(partial(runs.load, run_id=ctx.run_id))
         return row.input.steered if row is not None else ()

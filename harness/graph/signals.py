@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from langchain_core.messages import AIMessage
 
@@ -45,13 +45,18 @@ class RunApprovals:
     asking: int = 0
 
 
+async def _nothing_held() -> None:
+    """Default: whatever is written of the thread is written at once, or there is no thread."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunScope:
     """The graph's run-scoped context (`runtime.context`): who runs, and where, for middlewares and tools.
 
     delegated: of a subagent. depth: 0 for the lead agent, 1 for its subagents. skills: that it has. skill_limits: what
     those that its lead agent follows leave of the tools, by their names. collections: that knowledge_search searches
-    where the model names none, () for all. sent: path in the sandbox -> SHA-256, of files that people sent."""
+    where the model names none, () for all. sent: path in the sandbox -> SHA-256, of files that people sent. settled:
+    awaited before a tool acts; the thread holds what led to it then. again: it is not the first start of the run."""
 
     ctx: RunContext
     skills: SkillView
@@ -63,6 +68,8 @@ class RunScope:
     skill_limits: Mapping[str, frozenset[str]] = field(default_factory=dict)
     collections: tuple[str, ...] = ()
     sent: Mapping[str, str] = field(default_factory=dict)
+    settled: Callable[[], Awaitable[None]] = _nothing_held
+    again: bool = False
 
     def key(self, inner: str) -> str:
         """What is unique within this agent's thread, made unique within the run: subagents have keys of their own."""

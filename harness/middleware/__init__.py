@@ -1,7 +1,7 @@
 """The chain around the model and the tools: one job per file, the order here and nowhere else.
 
 A `wrap_*` hook costs nothing; a node hook (`before_*`, `after_*`) is a graph node with a checkpoint of its own, about
-a millisecond and two commits per turn. So Summarization has the only one.
+a millisecond and two writes per turn. So Summarization has the only one.
 """
 
 from __future__ import annotations

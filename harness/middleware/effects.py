@@ -89,7 +89,9 @@ class EffectGuard(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        ctx = scope_of(request.runtime).ctx
+        scope = scope_of(request.runtime)
+        await scope.settled()
+        ctx = scope.ctx
         key = EffectKey(thread_id=ctx.thread_id, run_id=ctx.run_id, call_id=call_place(request))
         known = await self._effects.begin(key, request.tool_call["name"])
         if known is not None and known.state == "done":

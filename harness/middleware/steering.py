@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.events import Notice
+from harness.graph.messages import round_of
 from harness.graph.signals import Told, scope_of, tell
 from harness.graph.state import STEERED
 from harness.prompt import user_turn
@@ -50,7 +51,9 @@ class Meanwhile:
     async def said(self, state: Mapping[str, Any], runtime: Runtime[Any]) -> Joined:
         """What is new. The thread tells what it has by itself: a message may have been summarised since."""
         scope = scope_of(runtime)
-        inputs = await self.steering.said(scope.ctx)
+        # A turn that begins again asks its first call once more as it was: people may have read some of the answer.
+        more = not scope.again or any(round_of(scope.ctx.run_id, message) for message in state["messages"])
+        inputs = await self.steering.said(scope.ctx, more=more)
         known = set(state.get(STEERED) or ())
         messages = []
         for run_input in inputs:

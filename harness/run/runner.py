@@ -71,11 +71,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How the graph begins, or goes on. told: events that come before its own. works: whether it has to run at all."""
+    """How the graph begins, or goes on. told: events that come before its own. works: whether it has to run at all.
+    head: the thread's newest checkpoint, where it is as it was read."""
 
     told: Sequence[AnyRunEvent] = ()
     graph_input: Any = None
     works: bool = True
+    head: Head | None = None
 
 
 class HarnessRunner:
@@ -106,7 +108,7 @@ class HarnessRunner:
         """Start the run or go on with it. Iterate it inside `contextlib.aclosing`, so that a stop ends it at once."""
         turn = Turn(ctx.run_id, next_seq)
         with self._working():
-            scope = await self._scope(ctx)
+            scope = replace(await self._scope(ctx), again=attempt > 1)
             try:
                 async with aclosing(self._run(turn, scope, run_input, attempt, head)) as events:
                     async for event in events:
@@ -172,19 +174,23 @@ class HarnessRunner:
             yield event
         if start.works:
             config = thread_config(ctx.thread_id, run_id=ctx.run_id)
-            if research is not None and self._parts.research is not None:
-                config["max_concurrency"] = self._parts.research.settings.at_once
-            stream: Any = graph.astream(
-                start.graph_input,
-                config,
-                context=scope,
-                stream_mode=["messages", "custom"],
-                durability="sync",
-            )
-            async with aclosing(stream):
-                async for mode, payload in stream:
-                    for event in turn.events(mode, payload):
-                        yield event
+            async with AsyncExitStack() as holding:
+                if research is None:
+                    steps = await holding.enter_async_context(self.checkpoints.holding.of(ctx.thread_id, start.head))
+                    scope = replace(scope, settled=steps.settle)
+                elif self._parts.research is not None:  # whose every step counts: it lasts for minutes
+                    config["max_concurrency"] = self._parts.research.settings.at_once
+                stream: Any = graph.astream(
+                    start.graph_input,
+                    config,
+                    context=scope,
+                    stream_mode=["messages", "custom"],
+                    durability="sync",
+                )
+                async with aclosing(stream):
+                    async for mode, payload in stream:
+                        for event in turn.events(mode, payload):
+                            yield event
         if turn.asked:
             for event in requests(turn, turn.asked, self._parts.clock, self._parts.guarding.ask_seconds):
                 yield event
@@ -243,7 +249,9 @@ class HarnessRunner:
     ) -> Start:
         """Begin a turn. saved: how the thread was before it. researches: it is one of a research."""
         ctx = scope.ctx
+        head: Head | None = Head(saved.checkpoint["id"], saved) if saved is not None else Head()
         if saved is not None and not self._finished.ended(ctx.thread_id, saved):
+            head = None
             await self._settle(agent, saved)
             if researches:  # with the findings of what was stopped
                 saved = (await self.head(ctx.thread_id)).saved
@@ -261,7 +269,7 @@ class HarnessRunner:
         told = [turn.event(Resumed, attempt=attempt)] if attempt > 1 else []
         if user.unseen:
             told.append(turn.event(Notice, kind="images_not_seen", model=agent.settings.name))
-        return Start(told, begun)
+        return Start(told, begun, head=head)
 
     async def prompt(self, ctx: RunContext) -> tuple[list[Section], list[str]]:
         """What a run would send in front of the conversation: the parts of the system prompt, and each tool as JSON.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
     from harness.context import RunContext
+    from harness.threads.held import Holding
     from harness.threads.postgres_saver import Fence
 
 if not _msgpack.STRICT_MSGPACK_ENABLED:
@@ -52,11 +53,12 @@ MAX_KNOWN_THREADS = 4096
 class Checkpoints:
     """An open saver, on a database of its own.
 
-    tables: with one row or more per checkpoint, in the order of deletion. sweep: run after it, for what nothing names.
-    is_file: it is SQLite's.
+    holding: what it holds back of runs. tables: with one row or more per checkpoint, in the order of deletion. sweep:
+    run after it, for what nothing names. is_file: it is SQLite's.
     """
 
     saver: BaseCheckpointSaver[str]
+    holding: Holding
     tables: tuple[str, ...]
     sweep: str
     run: Run
@@ -129,7 +131,7 @@ async def open_checkpoints(
 async def _open_sqlite(path: Path) -> Checkpoints:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     saver = await ThreadedSqliteSaver.open(path, _go_on_from)
-    return Checkpoints(saver, ("writes", "checkpoints"), "", saver.run, saver.close, is_file=True)
+    return Checkpoints(saver, saver.holding, ("writes", "checkpoints"), "", saver.run, saver.close, is_file=True)
 
 
 async def _open_postgres(url: str, fence: Fence | None, leads: Callable[[], bool]) -> Checkpoints:
@@ -137,7 +139,8 @@ async def _open_postgres(url: str, fence: Fence | None, leads: Callable[[], bool
     from harness.threads.postgres_saver import RetryingPostgresSaver
 
     saver = await RetryingPostgresSaver.open(url, _go_on_from, fence, leads)
-    return Checkpoints(saver, ("checkpoint_writes", "checkpoints"), UNNAMED_BLOBS, saver.run, saver.close)
+    tables = ("checkpoint_writes", "checkpoints")
+    return Checkpoints(saver, saver.holding, tables, UNNAMED_BLOBS, saver.run, saver.close)
 
 
 def _go_on_from(checkpoint_id: str) -> None:

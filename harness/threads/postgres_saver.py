@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +16,7 @@ from psycopg.errors import ProgramLimitExceeded, ReadOnlySqlTransaction
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed
 
+from harness.threads.held import Holding, Put, PutWrites
 from harness.threads.outage import Outage
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     )
     from psycopg import AsyncConnection, AsyncCursor
     from psycopg.rows import DictRow
+
+    from harness.threads.held import Step
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +94,8 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
         self._fence = fence
         self._leads = leads
         self._outage = Outage(log.warning, "checkpoints cannot be reached", "checkpoints can be reached again")
+        self._shared: ContextVar[AsyncCursor[DictRow] | None] = ContextVar("shared_cursor", default=None)
+        self.holding = Holding(self._steps_written, self._write)
 
     @classmethod
     async def open(
@@ -149,18 +155,27 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
-        """A cursor; with pipeline: for a write. Overrides the one through which the saver does all of its work."""
-        if not pipeline or self._fence is None:
-            async with super()._cursor(pipeline=pipeline) as cursor:
+        """A cursor; with pipeline: for a write, in one transaction. Overrides the one that the saver does all of its
+        work through."""
+        shared = self._shared.get()
+        if shared is not None:
+            yield shared
+            return
+        if not pipeline:
+            async with super()._cursor() as cursor:
                 yield cursor
             return
-        async with super()._cursor() as cursor, cursor.connection.transaction():
-            await cursor.execute(self._fence.statement, self._fence.parameters())
-            if await cursor.fetchone() is None:
-                raise Superseded
+        async with super()._cursor(pipeline=True) as cursor, cursor.connection.transaction():
+            if self._fence is not None:
+                await cursor.execute(self._fence.statement, self._fence.parameters())
+                if await cursor.fetchone() is None:
+                    raise Superseded
             yield cursor
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        if (head := self.holding.head(config)) is not None:
+            return head.saved
+        await self.holding.flush(config)
         saved = await self._answered(partial(super().aget_tuple, config))
         if saved is not None:
             self._saw(saved.checkpoint["id"])
@@ -174,6 +189,7 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
+        await self.holding.flush(config)
         found = super().alist
 
         async def collect() -> list[CheckpointTuple]:
@@ -189,27 +205,47 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await self._written(partial(super().aput, config, checkpoint, metadata, new_versions))
+        put = Put(config, checkpoint, metadata.copy(), new_versions)
+        await self.holding.add(put)
+        return put.saved
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        await self._written(partial(super().aput_writes, config, writes, task_id, task_path))
+        await self.holding.add(PutWrites(config, tuple(writes), task_id, task_path))
+
+    async def _steps_written(self, steps: Sequence[Step]) -> None:
+        await self._written(partial(self._write, steps))
+
+    async def _write(self, steps: Sequence[Step]) -> None:
+        """Write them in one transaction. Raises OperationalError when this process does not lead."""
+        self._lead()
+        async with self._cursor(pipeline=True) as cursor:
+            token = self._shared.set(cursor)
+            try:
+                for step in steps:
+                    if isinstance(step, Put):
+                        await super().aput(step.config, step.checkpoint, step.metadata, step.new_versions)
+                    else:
+                        await super().aput_writes(step.config, step.writes, step.task_id, step.task_path)
+            finally:
+                self._shared.reset(token)
 
     async def adelete_thread(self, thread_id: str) -> None:
+        await self.holding.flush({"configurable": {"thread_id": thread_id}})
         await self._written(partial(super().adelete_thread, thread_id))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
+        await self.holding.flush(config)
         return await self._answered(partial(super().aget_delta_channel_history, config=config, channels=channels))
 
     async def _written(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call once the server is there and this process leads."""
 
         async def write() -> T:
-            if not self._leads():
-                raise OperationalError("this process does not lead")
+            self._lead()
             return await call()
 
         return await self._answered(write)
@@ -217,3 +253,7 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
     async def _answered(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call once the server is there."""
         return await self._outage.wait_out(call, PASSING, lambda error: not isinstance(error, LASTING))
+
+    def _lead(self) -> None:
+        if not self._leads():
+            raise OperationalError("this process does not lead")

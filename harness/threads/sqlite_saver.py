@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from harness.threads.held import Holding, Put, PutWrites
 from harness.threads.outage import Outage
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
         CheckpointTuple,
         DeltaChannelHistory,
     )
+
+    from harness.threads.held import Step
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +56,8 @@ class ThreadedSqliteSaver(SqliteSaver):
         self._thread = thread
         self._saw = saw
         self._outage = Outage(log.warning, "checkpoints cannot be written", "checkpoints are written again")
+        self._shared: sqlite3.Cursor | None = None
+        self.holding = Holding(self._written, self._write)
 
     @classmethod
     async def open(cls, path: Path, saw: Callable[[str], None]) -> ThreadedSqliteSaver:
@@ -84,6 +89,9 @@ class ThreadedSqliteSaver(SqliteSaver):
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
         """The parent's commits half of what failed, which a resume would take for the whole; here that is undone."""
+        if self._shared is not None:
+            yield self._shared
+            return
         with self.conn, closing(self.conn.cursor()) as cursor:
             yield cursor
 
@@ -93,6 +101,9 @@ class ThreadedSqliteSaver(SqliteSaver):
         self._thread.shutdown()
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        if (head := self.holding.head(config)) is not None:
+            return head.saved
+        await self.holding.flush(config)
         saved = await self.in_thread(self.get_tuple, config)
         if saved is not None:
             self._saw(saved.checkpoint["id"])
@@ -106,6 +117,7 @@ class ThreadedSqliteSaver(SqliteSaver):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
+        await self.holding.flush(config)
         for saved in await self.in_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
             yield saved
 
@@ -116,23 +128,41 @@ class ThreadedSqliteSaver(SqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await self._written(partial(self.put, config, checkpoint, metadata, new_versions))
+        put = Put(config, checkpoint, metadata.copy(), new_versions)
+        await self.holding.add(put)
+        return put.saved
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        await self._written(partial(self.put_writes, config, writes, task_id, task_path))
+        await self.holding.add(PutWrites(config, tuple(writes), task_id, task_path))
 
-    async def _written(self, write: Callable[[], T]) -> T:
+    async def _written(self, steps: Sequence[Step]) -> None:
         """Write once there is room for it."""
-        return await self._outage.wait_out(partial(self.in_thread, write), sqlite3.OperationalError, _passing)
+        await self._outage.wait_out(partial(self._write, steps), sqlite3.OperationalError, _passing)
+
+    async def _write(self, steps: Sequence[Step]) -> None:
+        await self.in_thread(self._write_all, steps)
+
+    def _write_all(self, steps: Sequence[Step]) -> None:
+        with self.cursor() as self._shared:
+            try:
+                for step in steps:
+                    if isinstance(step, Put):
+                        self.put(step.config, step.checkpoint, step.metadata, step.new_versions)
+                    else:
+                        self.put_writes(step.config, step.writes, step.task_id, step.task_path)
+            finally:
+                self._shared = None
 
     async def adelete_thread(self, thread_id: str) -> None:
+        await self.holding.flush({"configurable": {"thread_id": thread_id}})
         await self.in_thread(self.delete_thread, thread_id)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
+        await self.holding.flush(config)
         return await self.in_thread(self.get_delta_channel_history, config=config, channels=channels)
 
 

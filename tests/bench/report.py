@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 CHATS = ("chats-1", "chats-50", "chats-200", "chats-1000", "chats-1-long", "chats-50-long")
 SINGLE = (
+    "commits",
     "chats-50-default-rate",
     "first-words",
     "platforms-4x25",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.bench.chains import chain_cost
 from tests.bench.chats import Load, chats_at_once, default_rate, first_words
+from tests.bench.commits import commits
 from tests.bench.delegation import Runs, delegation
 from tests.bench.everywhere import Size, four_platforms
 from tests.bench.fairness import fairness
@@ -38,6 +39,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Outcome]]] = {
     "start": lambda quick: starts(3, 4.0) if quick else starts(10, 10.0),
     "chats-1": _chats(1, 40, 10),
     "chats-1-long": _chats(1, 6, 2, LONG),
+    "commits": lambda quick: commits(5 if quick else 21),
     "chats-50": _chats(50, 10, 2),
     "chats-50-long": _chats(50, 2, 1, LONG),
     "chats-200": _chats(200, 3, 1),

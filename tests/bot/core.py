@@ -73,13 +73,13 @@ class FlakyStore(WatchedStore):
     down = False
     gone = False
 
-    async def write(self, unit: Callable[[Connection], Any]) -> Any:
+    async def write(self, unit: Callable[[Connection], Any], *, within: float = 0.0) -> Any:
         await self._refuse()
-        return await super().write(unit)
+        return await super().write(unit, within=within)
 
-    async def add(self, bulk: Bulk[Any, Any], rows: Sequence[Any]) -> list[Any]:
+    async def add(self, bulk: Bulk[Any, Any], rows: Sequence[Any], *, within: float = 0.0) -> list[Any]:
         await self._refuse()
-        return await super().add(bulk, rows)
+        return await super().add(bulk, rows, within=within)
 
     async def read(self, query: Callable[[Connection], Any]) -> Any:
         await self._refuse()

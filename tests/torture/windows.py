@@ -90,11 +90,18 @@ WINDOWS: tuple[Window, ...] = (
     ),
     Window(
         name="W6",
-        seam="harness.threads.sqlite_saver:ThreadedSqliteSaver.aput",
+        seam="harness.threads.sqlite_saver:ThreadedSqliteSaver._write",
         side="after",
         stimulus=("tool", "stream"),
         resumes=True,
-        state="between two steps of the agent",
+        state="between two steps of the agent, all of them written",
+    ),
+    Window(
+        name="W17",
+        seam="harness.threads.sqlite_saver:ThreadedSqliteSaver._write",
+        side="before",
+        stimulus=("tool", "stream"),
+        state="the agent has made steps that are not written",
     ),
     Window(
         name="W7",

@@ -9,6 +9,7 @@ from bot.store import runs
 from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from harness.ports import EffectKey
+from tests.bench.commits import commits_of
 from tests.bot.core import FlakyStore
 from tests.bot.store.samples import run_row
 from tests.clock import VirtualClock
@@ -43,3 +44,33 @@ async def test_a_run_does_not_fail_because_its_records_find_no_room(
     said = [record.getMessage() for record in caplog.records if record.name == "bot.store.retrying"]
     assert sum("not available" in text for text in said) < 5  # two that wait are told as one
     assert "again" in said[-1]
+
+
+async def test_a_unit_that_is_written_ahead_is_committed_with_the_next_and_before_it(tmp_path: Path) -> None:
+    clock, row = VirtualClock(), run_row()
+    store = await FlakyStore.open(f"sqlite:///{tmp_path}/antler.db", clock=clock)
+    assert isinstance(store, FlakyStore)
+    patient, commits = RetryingStore(store, clock), commits_of(f"{tmp_path}/antler.db")
+    before = commits()
+    ahead = asyncio.create_task(patient.write_ahead(lambda tx: runs.open(tx, row)))
+    await asyncio.sleep(0)
+    started = await patient.write(lambda tx: runs.start(tx, row.run_id, None, clock.now(), 1, calls=1))
+    await ahead
+    assert started.model_calls == 1
+    assert commits() == before + 1
+    alone = run_row()
+    await patient.write_ahead(lambda tx: runs.open(tx, alone))  # nothing follows
+    assert commits() == before + 2
+
+    late = run_row(conversation="telegram:8")
+    store.down = True
+    behind = asyncio.create_task(patient.write(lambda tx: runs.start(tx, late.run_id, None, clock.now(), 1)))
+    await asyncio.sleep(0)  # its first try fails, and the next one stands before the other's
+    ahead = asyncio.create_task(patient.write_ahead(lambda tx: runs.open(tx, late)))
+    await clock.settle()
+    store.down = False
+    await clock.advance(10)
+    async with asyncio.timeout(30):
+        await ahead
+        assert (await behind).run_id == late.run_id
+    await store.close()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from bot.store import usage
+from bot.store import runs, usage
 from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreRunLedger
 from bot.texts.en import EN
@@ -173,6 +173,24 @@ async def test_a_model_without_a_price_costs_nothing_that_is_known(tmp_path: Pat
         await c.answered()
         assert (await spent(c)).costs == {}
         assert EN.usage["cost"] not in await shown(c)
+
+
+async def test_the_first_call_of_a_run_is_counted_when_it_starts(tmp_path: Path) -> None:
+    counts: list[int] = []
+    async with core(tmp_path) as c:
+
+        async def two_rounds(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+            ledger = StoreRunLedger(RetryingStore(c.store, c.clock), c.spending.meter)
+            started = await c.store.read(lambda tx: runs.load(tx, tell.ctx.run_id))
+            assert started is not None
+            counts.append(started.model_calls)
+            counts.extend([await ledger.model_called(tell.ctx.run_id) for _ in range(2)])
+            yield tell.answer("done")
+
+        c.harness.scripts["q"] = two_rounds
+        await c.say("q")
+        await c.answered()
+    assert counts == [1, 1, 2]
 
 
 async def test_what_a_run_used_before_a_crash_is_kept(tmp_path: Path) -> None:

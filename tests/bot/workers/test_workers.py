@@ -80,7 +80,7 @@ class TakenIn:
     waiting: list[RunInput] = field(default_factory=list)
     asked: int = 0
 
-    async def said(self, ctx: RunContext) -> tuple[RunInput, ...]:
+    async def said(self, ctx: RunContext, *, more: bool = True) -> tuple[RunInput, ...]:
         self.asked += 1
         row = await self.store.read(partial(runs.load, run_id=ctx.run_id))
         assert row is not None

@@ -104,6 +104,19 @@ async def test_it_is_heard_behind_the_results_and_kept_in_the_thread(
     ]
 
 
+async def test_a_turn_that_begins_again_asks_its_first_call_as_it_was(
+    bench: Bench, script: Script, steering: MemorySteering
+) -> None:
+    steering.heard["r1"], steering.waiting["r1"] = [said("heard before")], [said("waits")]
+    script.steps = [calls(("work", {"hears": ""})), "done"]
+    async with bench.open() as harness:
+        await collect(harness, context("r1"), said("go"), attempt=2)
+    assert [users(request) for request in script.requests] == [
+        ["go", "heard before"],
+        ["go", "heard before", "waits"],
+    ]
+
+
 async def test_what_comes_too_late_for_a_call_is_left_to_be_a_turn(
     bench: Bench, script: Script, steering: MemorySteering
 ) -> None:
@@ -147,8 +160,8 @@ class Crashing(MemorySteering):
 
     end: End | None = None
 
-    async def said(self, ctx: RunContext) -> Sequence[RunInput]:
-        given = await super().said(ctx)
+    async def said(self, ctx: RunContext, *, more: bool = True) -> Sequence[RunInput]:
+        given = await super().said(ctx, more=more)
         if given and self.end is not None:
             await self.end()
         return given

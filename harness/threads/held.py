@@ -1,0 +1,159 @@
+"""What a run writes of its thread before anything outside depends on it: held back, then written as one transaction.
+
+LangGraph makes two writes of every step, five before the first model call. Until a tool acts they are worth keeping
+only together: a process that dies before begins the turn again, and asks the model again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+
+    from harness.ports import Head
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """The arguments of a saver's `put`."""
+
+    config: RunnableConfig
+    checkpoint: Checkpoint
+    metadata: CheckpointMetadata
+    new_versions: ChannelVersions
+
+    @property
+    def saved(self) -> RunnableConfig:
+        """What `put` returns."""
+        own: dict[str, Any] = self.config["configurable"]
+        place = {"thread_id": own["thread_id"], "checkpoint_ns": own["checkpoint_ns"]}
+        return {"configurable": {**place, "checkpoint_id": self.checkpoint["id"]}}
+
+
+@dataclass(frozen=True, slots=True)
+class PutWrites:
+    """The arguments of a saver's `put_writes`."""
+
+    config: RunnableConfig
+    writes: Sequence[tuple[str, Any]]
+    task_id: str
+    task_path: str = ""
+
+
+Step = Put | PutWrites
+LAST_SECONDS = 2.0
+"""That a run which is stopped tries to write its last steps."""
+
+
+class HeldSteps:
+    """What is held back of one thread. write: commits steps in their order, in one transaction, and may be repeated.
+    head: the thread's newest checkpoint, where that was just read: it need not be read again."""
+
+    def __init__(self, write: Callable[[Sequence[Step]], Awaitable[None]], head: Head | None) -> None:
+        self.head = head
+        self._write = write
+        self._steps: list[Step] = []
+        self._holds = True
+        self._one = asyncio.Lock()
+
+    async def add(self, step: Step) -> None:
+        """Hold it back; after `settle` write it, behind all before it."""
+        self.head = None
+        if self._holds:
+            self._steps.append(step)
+        else:
+            await self.flush()
+            await self._write([step])
+
+    @property
+    def left(self) -> Sequence[Step]:
+        """What is held."""
+        return tuple(self._steps)
+
+    async def settle(self) -> None:
+        """Write what is held, and hold nothing more."""
+        self._holds = False
+        await self.flush()
+
+    async def flush(self) -> None:
+        """Return when all that was added is committed."""
+        async with self._one:
+            steps = self._steps[:]
+            if not steps:
+                return
+            try:
+                await self._write(steps)
+            except Exception:
+                # One of them may be what cannot be written: those before it shall be kept as without holding.
+                for step in steps:
+                    await self._write([step])
+                    del self._steps[0]
+                return
+            del self._steps[: len(steps)]
+
+
+class Holding:
+    """Held steps by thread. write: see HeldSteps; it waits for a database that is away. once: does not."""
+
+    def __init__(
+        self, write: Callable[[Sequence[Step]], Awaitable[None]], once: Callable[[Sequence[Step]], Awaitable[None]]
+    ) -> None:
+        self._write = write
+        self._once = once
+        self._threads: dict[str, HeldSteps] = {}
+
+    @asynccontextmanager
+    async def of(self, thread_id: str, head: Head | None = None) -> AsyncIterator[HeldSteps]:
+        """Hold back what the block writes of the thread, until it settles that or ends. head: see HeldSteps."""
+        self._threads[thread_id] = steps = HeldSteps(self._write, head)
+        try:
+            yield steps
+        except Exception:
+            await steps.settle()
+            raise
+        except BaseException:  # a stop: it need not wait until there is room, or a server
+            await self._tried(thread_id, steps)
+            raise
+        else:
+            await steps.settle()
+        finally:
+            del self._threads[thread_id]
+
+    async def _tried(self, thread_id: str, steps: HeldSteps) -> None:
+        try:
+            async with asyncio.timeout(LAST_SECONDS):
+                await self._once(steps.left)
+        except Exception as error:
+            log.warning("thread %s: its last steps were not written: %s: %s", thread_id, type(error).__name__, error)
+
+    async def add(self, step: Step) -> None:
+        """Hold a step back, or write it where nothing is held of its thread."""
+        steps = self._threads.get(step.config["configurable"]["thread_id"])
+        await (self._write([step]) if steps is None else steps.add(step))
+
+    def head(self, config: RunnableConfig) -> Head | None:
+        """The newest checkpoint of the thread that this addresses, where it is known; given once, as a run changes what
+        it begins with."""
+        where: dict[str, Any] = config["configurable"]
+        steps = self._threads.get(where["thread_id"])
+        if steps is None or where.get("checkpoint_id") or where.get("checkpoint_ns"):
+            return None
+        head, steps.head = steps.head, None
+        return head
+
+    async def flush(self, config: RunnableConfig | None) -> None:
+        """Return when all that was added is committed, of the thread that this addresses, None: of all."""
+        wanted = None if config is None else config["configurable"]["thread_id"]
+        for thread_id, steps in [*self._threads.items()]:
+            if wanted in (None, thread_id):
+                await steps.flush()
