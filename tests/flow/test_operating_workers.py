@@ -81,7 +81,7 @@ async def test_what_a_worker_cannot_take_over_is_told_and_changes_nothing_there(
         (elsewhere / "config.yaml").write_text(world.config_file.read_text())
         poor = await cluster.start_worker("poor", elsewhere / "config.yaml")
         server = {"base_url": world.model.base_url, "api_key": "$NEW_KEY"}
-        edited(world, models=[{"name": "new", "model": "sim-2", **server}])
+        edited(world, models=[{"name": "main", "model": "sim-2", **server}])
         (elsewhere / "config.yaml").write_text(world.config_file.read_text())
         code, told = await world.command("reload")
         assert code == 1, told
