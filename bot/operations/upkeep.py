@@ -29,9 +29,9 @@ KEPT = timedelta(days=7)
 """Longer than any platform's redelivery: keys of events must outlive it."""
 
 
-PORTION = 500
-"""Rows that are removed in one transaction: some 20 ms, in which nobody else writes."""
-THREADS = 50
+PORTION = 200
+"""Events, replies or runs that are removed in one transaction, in which nobody else writes."""
+THREADS = 20
 """Whose calls of a day are summed up in one transaction."""
 T = TypeVar("T")
 
@@ -46,17 +46,8 @@ async def prune(
     """Once an hour until cancelled. keep_runs: how long runs, their events and effects are kept. further: done behind
     it. What fails keeps nothing else from being done."""
 
-    async def old_rows() -> None:
-        now = clock.now()
-        for table in (inbox, outbox):
-            await _removed(store, table.old, table.remove, now - KEPT)
-        await _removed(store, runs.old, runs.remove, now - keep_runs())
-        await _in_portions(store, lambda tx: prompts.prune(tx, now - KEPT))
-        for forget in (schedules.prune, forgetting.prune_deletions):
-            await _in_portions(store, partial(forget, before=now - keep_runs()))
-
     async def everything() -> None:
-        await attempted("removing old rows", old_rows)
+        await attempted("removing old rows", lambda: remove_old_rows(store, clock.now(), keep_runs()))
         await attempted("removing delivered files", lambda: presented.clear_left(store))
         for work in further:
             await attempted("upkeep", work)
@@ -64,8 +55,18 @@ async def prune(
     await every(INTERVAL_SECONDS, clock, "upkeep", everything)
 
 
+async def remove_old_rows(store: Store, now: datetime, keep_runs: timedelta) -> None:
+    """Forget what was settled long ago."""
+    for table in (inbox, outbox):
+        await _removed(store, table.old, table.remove, now - KEPT)
+    await _removed(store, runs.old, runs.remove, now - keep_runs)
+    await _in_portions(store, lambda tx: prompts.prune(tx, now - KEPT))
+    for forget in (schedules.prune, forgetting.prune_deletions):
+        await _in_portions(store, partial(forget, before=now - keep_runs))
+
+
 async def sum_up_usage(store: Store, days: Days, keep_runs: timedelta) -> None:
-    """Keep the sums alone of days whose runs are all forgotten: a row a call would be what grows most over years."""
+    """Keep the sums alone of days whose runs are all forgotten: else every call would add a row for good."""
     before = days.starts(days.today - keep_runs - timedelta(days=1))
     while (oldest := await store.read(lambda tx: usage.oldest_single(tx, before))) is not None:
         day = days.day_of(oldest)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import httpx2
@@ -14,7 +15,7 @@ from sandbox.egress.tls import trust
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Coroutine, Iterator
     from pathlib import Path
 
 Route = tuple[str | None, "Path | None"]
@@ -61,7 +62,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             connect=limits.get("pool"), sock_connect=limits.get("connect"), sock_read=limits.get("read")
         )
         with _translated():
-            response = await self._opened().request(
+            asking = self._opened().request(
                 request.method,
                 URL(str(request.url), encoded=True),
                 headers=request.headers.multi_items(),
@@ -69,6 +70,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
                 timeout=timeout,
                 allow_redirects=False,
             )
+            response = await _apart(asking)
         return httpx2.Response(response.status, headers=response.raw_headers, stream=_Body(response), request=request)
 
     async def aclose(self) -> None:
@@ -88,6 +90,18 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
                 auto_decompress=False,
             )
         return self._session
+
+
+async def _apart(asking: Coroutine[Any, Any, aiohttp.ClientResponse]) -> aiohttp.ClientResponse:
+    """Ask in an empty context. What a connection is made in stays alive as long as it does, and the caller's context
+    holds the whole turn: its graph, and all messages of its thread."""
+    task = asyncio.get_running_loop().create_task(asking, context=Context())
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if task.done() and not task.cancelled() and task.exception() is None:
+            task.result().close()
+        raise
 
 
 class _Body(httpx2.AsyncByteStream):

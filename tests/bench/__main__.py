@@ -18,13 +18,14 @@ from tests.bench.facts import machine
 from tests.bench.figures import Outcome
 from tests.bench.scenarios import SCENARIOS
 from tests.bench.soak import soak
+from tests.bench.year import Size, year
 from tests.simulators.process import REPO_ROOT, SimulatorStartError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
 PAGE = REPO_ROOT / "docs" / "performance.md"
-SOAK = "soak"
+SOAK, YEAR = "soak", "year"
 FAILURES = (AssertionError, RuntimeError, OSError, SimulatorStartError, httpx.HTTPError, psutil.Error, ExceptionGroup)
 """How a scenario ends that could not be measured: the others still are, and the run fails in the end."""
 
@@ -64,6 +65,8 @@ async def _measured(options: argparse.Namespace) -> dict[str, Any]:
 def _run(name: str, options: argparse.Namespace) -> Callable[[], Awaitable[Outcome]]:
     if name == SOAK:
         return lambda: soak(options.minutes, options.rate, with_faults=options.faults)
+    if name == YEAR:
+        return lambda: year(Size.of(options.messages, quick=options.quick))
     return lambda: SCENARIOS[name](options.quick)
 
 
@@ -76,12 +79,13 @@ async def _outcome(run: Callable[[], Awaitable[Outcome]]) -> Outcome:
 
 def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests.bench", description=__doc__)
-    parser.add_argument("scenarios", nargs="*", choices=[*SCENARIOS, SOAK, []], metavar="SCENARIO", help=_names())
+    parser.add_argument("scenarios", nargs="*", choices=[*SCENARIOS, SOAK, YEAR, []], metavar="SCENARIO", help=_names())
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the JSON there instead of printing it")
     parser.add_argument("--markdown", action="store_true", help="print the tables of the docs instead of JSON")
     parser.add_argument("--quick", action="store_true", help="few rounds, two minutes in all")
     parser.add_argument("--minutes", type=float, default=30.0, help="soak: how long the traffic lasts")
     parser.add_argument("--rate", type=float, default=5.0, help="soak: messages a second")
+    parser.add_argument("--messages", type=int, default=10_000, help="year: messages of a day")
     parser.add_argument("--faults", action="store_true", help="soak: waves of failures of platform and model")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="soak: draw the figure there (.svg or .png)")
     parser.add_argument("--write-docs", type=Path, nargs="+", metavar="JSON", help=f"fill in {PAGE.name} and end")
@@ -89,7 +93,7 @@ def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def _names() -> str:
-    return f"{', '.join(SCENARIOS)}; {SOAK} runs only when it is named"
+    return f"{', '.join(SCENARIOS)}; {SOAK} and {YEAR} run only when they are named"
 
 
 if __name__ == "__main__":

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ssl
+import weakref
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -92,6 +95,45 @@ async def test_connections_are_used_again() -> None:
             await http.post(url, content=b"x")
     assert len(peers) == 3
     assert len(set(peers)) == 1
+
+
+async def test_a_kept_connection_keeps_nothing_of_the_turn_that_made_it() -> None:
+    class Turn:
+        pass
+
+    running: ContextVar[Turn | None] = ContextVar("running", default=None)
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text="answer")
+
+    async with served(answer) as url, client() as http:
+
+        async def turn() -> weakref.ref[Turn]:
+            running.set(mine := Turn())
+            assert (await http.get(url)).text == "answer"
+            return weakref.ref(mine)
+
+        left = await asyncio.create_task(turn())
+        assert (await http.get(url)).text == "answer"  # by the same connection
+        gc.collect()
+        assert left() is None
+
+
+async def test_who_stops_waiting_ends_the_request() -> None:
+    began = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.Response:
+        began.set()
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+    async with served(answer) as url, client() as http:
+        asking = asyncio.create_task(http.get(url))
+        await began.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert [task for task in asyncio.all_tasks() if "ClientSession" in repr(task.get_coro())] == []
 
 
 async def test_a_server_that_is_not_there() -> None:
