@@ -65,7 +65,7 @@ async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(world: World
 @pytest.mark.parametrize("count", [20, pytest.param(400, marks=pytest.mark.slow)])
 async def test_what_was_read_before_a_kill_stays_until_the_new_text_has_passed_it(world: World, count: int) -> None:
     async with world:
-        await world.telegram.user_says(f"!count {count}\n!pause far")
+        await world.telegram.user_says(f"!count {count}\n!pause far\n!say And it goes on.\n!pause end")
         await world.model.wait_for_pause("far")
         draft = await world.telegram.wait_for_text(ALICE, f"{count - 1} {count}")
         await world.telegram.wait_idle(ALICE)
@@ -74,6 +74,8 @@ async def test_what_was_read_before_a_kill_stays_until_the_new_text_has_passed_i
         await world.start()
         await world.model.wait_for_request(lambda record: record.id > asked and record.paused_at == "far")
         await world.model.release("far")
+        await world.telegram.wait_for_text(ALICE, "And it goes on.")
+        await world.model.release("end")
         await world.telegram.wait_idle(ALICE, quiet=2.0)
         (answer,) = await world.telegram.bot_messages(ALICE)
         (bubble,) = [m for m in await world.telegram.messages(ALICE) if m.message_id == draft.message_id]
