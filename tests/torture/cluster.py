@@ -50,7 +50,7 @@ AGAIN = 0.2
 SHORT = (1.0, 4.0)
 """Seconds for which a network is cut, or the server away, when that is not long."""
 LEAST_FROZEN = 16.0
-"""Half of it is a worker's time without a sign of life, and connecting again after a restart may take it five seconds."""
+"""Half of it is a worker's time without a sign of life, and connecting again may take it five seconds."""
 TAKEN_SECONDS = 90.0
 """After which nobody is waited for any more to take over."""
 OPEN_AT = "SELECT run_id, worker FROM worker_runs WHERE state = 'open' AND worker IS NOT NULL"
