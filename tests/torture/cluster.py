@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -49,6 +49,8 @@ AGAIN = 0.2
 """Share of disturbances during which a second one comes."""
 SHORT = (1.0, 4.0)
 """Seconds for which a network is cut, or the server away, when that is not long."""
+LEAST_FROZEN = 16.0
+"""Half of it is a worker's time without a sign of life, and connecting again may take it five seconds."""
 TAKEN_SECONDS = 90.0
 """After which nobody is waited for any more to take over."""
 OPEN_AT = "SELECT run_id, worker FROM worker_runs WHERE state = 'open' AND worker IS NOT NULL"
@@ -90,6 +92,7 @@ async def cluster(campaign: Campaign) -> None:
         raise NotPossible(str(error)) from error
     world, campaign.patient = campaign.world, True
     assert isinstance(world, ClusterWorld)
+    campaign.scale = replace(campaign.scale, frozen=max(campaign.scale.frozen, LEAST_FROZEN))
     lease = int(campaign.scale.frozen / 2) if campaign.scale.frozen < 2 * LEASE_SECONDS else 0
     with server:
         async with world.on(server, Relay, lease):

@@ -120,7 +120,7 @@ async def test_a_frozen_process_that_was_replaced_shows_nothing_any_more(
 async def test_a_few_disturbances_of_a_cluster(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path
 ) -> None:
-    scale = Scale(kills=8, frozen=8.0, lively=2.0, settle=SETTLE_SECONDS)
+    scale = Scale(kills=6, frozen=16.0, lively=2.0, settle=SETTLE_SECONDS)
     report = await run_mode("cluster", telegram, model, tmp_path, seed=SEED, scale=scale)
     if report.skipped:
         missing(report.skipped)
