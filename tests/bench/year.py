@@ -82,10 +82,10 @@ class TimedStore(Store):
 
     longest = 0.0
 
-    async def write(self, unit: Callable[[Connection], Any]) -> Any:
+    async def write(self, unit: Callable[[Connection], Any], *, within: float = 0.0) -> Any:
         began = time.perf_counter()
         try:
-            return await super().write(unit)
+            return await super().write(unit, within=within)
         finally:
             self.longest = max(self.longest, time.perf_counter() - began)
 

@@ -335,8 +335,10 @@ class RunReader:
             before = {"messages": [each for each in values["messages"] if id(each) not in own]}  # as the run found it
         self._seen = values
         if "updates" in self._modes and before is not None:
-            for node, update in _updates(before, values):
-                yield self._frame("updates", {node: update}, seq, UPDATES)
+            updates = list(_updates(before, values))
+            for number, (node, update) in enumerate(updates, 1):
+                frame = self._frame("updates", {node: update}, seq, UPDATES)
+                yield replace(frame, more=number < len(updates))
         if "values" in self._modes and (always or values != before):
             yield self._frame("values", values, seq, VALUES)
 
