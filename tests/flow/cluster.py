@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.simulators.process import REPO_ROOT
+from tests.flow.forking import Template
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import LiteralString
 
-    from tests.flow.gateway import World
+    from tests.flow.gateway import Process, World
     from tests.simulators.postgres import PostgresServer
 
 READY = "ready to work on"
@@ -30,7 +29,7 @@ class WorkerProcess:
 
     name: str
     log_file: Path
-    process: asyncio.subprocess.Process | None = None
+    process: Process | None = None
 
     @property
     def log(self) -> str:
@@ -92,14 +91,11 @@ class Cluster:
         World."""
         worker = self.workers[name] = WorkerProcess(name, self.world.folder / f"worker-{name}.txt")
         with worker.log_file.open("ab") as output:
-            worker.process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-W", "error::DeprecationWarning:bot", "-m", program, "worker"),
-                *("--config", str(config or self.world.config_file), "--name", name),
-                cwd=REPO_ROOT,
-                env=self.world.variables | environment,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=asyncio.subprocess.STDOUT,
+            worker.process = await Template.shared().start(
+                ("worker", "--config", str(config or self.world.config_file), "--name", name),
+                self.world.variables | environment,
+                program,
+                output.fileno(),
             )
         await worker.wait_for_log(READY)
         return worker

@@ -35,11 +35,15 @@ PRELOADED = (
     "bot.http.server",
     "bot.process.app",
     "bot.process.gateway",
+    "bot.process.worker",
     "channels.telegram.channel",
     "harness.run.runner",
+    "harness.threads.postgres_saver",
+    "procrastinate",
+    "sqlalchemy.dialects.postgresql.psycopg",
     "sqlalchemy.dialects.sqlite",
 )
-"""What a gateway on SQLite imports. No module among them may start a thread or open a file."""
+"""What gateways and workers import. No module among them may start a thread or open a file."""
 STRICT = "error::DeprecationWarning:bot"
 LONGEST_ORDER = 200_000
 
@@ -47,9 +51,10 @@ Channel = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class ForkedProcess:
-    """As asyncio.subprocess.Process, as far as tests use that. stdout: with the standard error in it."""
+    """As asyncio.subprocess.Process, as far as tests use that. stdout: with the standard error in it; None where the
+    process writes into a file."""
 
-    def __init__(self, pid: int, stdout: asyncio.StreamReader, news: Channel) -> None:
+    def __init__(self, pid: int, news: Channel, stdout: asyncio.StreamReader | None = None) -> None:
         self.pid = pid
         self.stdout = stdout
         self.returncode: int | None = None
@@ -61,6 +66,7 @@ class ForkedProcess:
 
     async def communicate(self) -> tuple[bytes, None]:
         """All that it said."""
+        assert self.stdout is not None
         said = await self.stdout.read()
         await self.wait()
         return said, None
@@ -104,23 +110,32 @@ class Template:
         self._process.wait()
 
     async def start(
-        self, arguments: Sequence[str], environment: Mapping[str, str], module: str = "bot"
+        self, arguments: Sequence[str], environment: Mapping[str, str], module: str = "bot", log: int | None = None
     ) -> ForkedProcess:
-        """`python -m MODULE ARGUMENTS` in the repository's folder."""
+        """`python -m MODULE ARGUMENTS` in the repository's folder. log: a file that its output goes to."""
+        if log is not None:
+            return ForkedProcess(*await self._ordered(module, arguments, environment, log))
         out, output = os.pipe()
-        news, theirs = socket.socketpair()
-        order = json.dumps({"arguments": [module, *arguments], "environment": dict(environment)}).encode()
         try:
-            await asyncio.to_thread(socket.send_fds, self._orders, [order], [output, theirs.fileno()])
+            pid, news = await self._ordered(module, arguments, environment, output)
         finally:
             os.close(output)
-            theirs.close()
-        ending, writer = await asyncio.open_connection(sock=news)
         stdout = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(stdout), os.fdopen(out, "rb", buffering=0)
         )
-        return ForkedProcess(int(await ending.readline()), stdout, (ending, writer))
+        return ForkedProcess(pid, news, stdout)
+
+    async def _ordered(
+        self, module: str, arguments: Sequence[str], environment: Mapping[str, str], output: int
+    ) -> tuple[int, Channel]:
+        """The fork's pid, and where its end is told."""
+        news, theirs = socket.socketpair()
+        order = json.dumps({"arguments": [module, *arguments], "environment": dict(environment)}).encode()
+        with theirs:
+            await asyncio.to_thread(socket.send_fds, self._orders, [order], [output, theirs.fileno()])
+        reader, writer = await asyncio.open_connection(sock=news)
+        return int(await reader.readline()), (reader, writer)
 
 
 # In the template.

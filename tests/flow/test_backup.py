@@ -112,6 +112,7 @@ async def test_a_copy_of_a_gateway_at_work_goes_on_elsewhere(world: World, tmp_p
 
 
 @pytest.mark.postgres
+@pytest.mark.long
 async def test_a_copy_of_a_gateway_on_postgresql_goes_on_in_another_database(
     world: World, postgres: PostgresServer, tmp_path: Path
 ) -> None:

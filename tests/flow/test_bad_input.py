@@ -115,6 +115,7 @@ async def test_a_hundred_thousand_characters_in_one_update(gateway: World, perso
     await is_well(gateway, person)
 
 
+@pytest.mark.long
 async def test_ten_thousand_updates_at_once(gateway: World, person: Person) -> None:
     people = [person, *(Person(person.id + 1_000_000 + number, f"Crowd{number}") for number in range(4))]
     await gateway.telegram.inject(*(message(people[n % 5], f"spam {n}") for n in range(10_000)))

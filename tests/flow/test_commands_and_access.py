@@ -105,6 +105,7 @@ async def test_the_command_menu_is_registered_in_both_languages(world: World) ->
         names = [command["command"] for command in (await world.telegram.commands())[0]["commands"]]
         assert names == list(EN.command_menu)
         assert {"new", "stop", "undo", "threads", "usage", "help"} <= set(names)
+        await world.wait_for_log("bot.files.sandboxes")  # which it had not looked at yet
 
 
 async def test_a_second_process_for_the_same_data_is_refused(world: World) -> None:

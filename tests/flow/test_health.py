@@ -8,6 +8,8 @@ import itertools
 import sqlite3
 from typing import TYPE_CHECKING
 
+import pytest
+
 from bot.delivery.plan import FIRST_TRIAL
 from bot.texts.en import EN
 from tests.parts import missing
@@ -120,6 +122,7 @@ async def test_an_account_that_cannot_send_is_not_healthy_although_it_receives(w
         assert "NOT WELL sending telegram: sending stopped" in shown
 
 
+@pytest.mark.long
 async def test_a_database_that_cannot_be_written_is_told_all_the_same(world: World) -> None:
     world.settings = ADMIN
     async with world:

@@ -71,6 +71,7 @@ async def test_a_changed_config_holds_at_every_worker(cluster: Cluster) -> None:
         await cluster.until_told(lambda told: "mcp local: ready" in told)
 
 
+@pytest.mark.long
 async def test_what_a_worker_cannot_take_over_is_told_and_changes_nothing_there(cluster: Cluster) -> None:
     """One of them does not have the secret that the new config names."""
     world = cluster.world
@@ -160,6 +161,7 @@ async def test_workers_go_on_beside_a_gateway_of_the_next_version(cluster: Clust
         assert "revision 9999, which is newer than this program" in world.log
 
 
+@pytest.mark.long
 async def test_workers_that_a_next_version_does_not_go_with_end_and_others_go_on(cluster: Cluster) -> None:
     world = cluster.world
     async with cluster:
@@ -182,6 +184,7 @@ async def test_workers_that_a_next_version_does_not_go_with_end_and_others_go_on
         assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
 
 
+@pytest.mark.long
 async def test_two_workers_spend_no_more_than_one_would(cluster: Cluster) -> None:
     world, key = cluster.world, "budgets.gateway_day.tokens"
     world.settings["limits"] = {"concurrent_runs": 1}
@@ -207,6 +210,7 @@ async def test_two_workers_spend_no_more_than_one_would(cluster: Cluster) -> Non
         assert beyond <= 3, (limit, calls)  # each worker's call under way, and one that sums up
 
 
+@pytest.mark.long
 async def test_what_is_scheduled_remembered_and_titled_is_done_once_and_by_the_gateway(cluster: Cluster) -> None:
     world = cluster.world
     world.settings |= {"memory": {"debounce_seconds": 0}}

@@ -139,6 +139,7 @@ async def test_the_bot_says_what_it_is_before_it_is_written_to_but_not_over_its_
         await world.telegram.wait_for_record(
             lambda call: call.method == "setMyShortDescription" and not call.params.get("language_code")
         )
+        await world.wait_for_log("bot.files.sandboxes")
         assert await world.stop() == 0
         before = await world.telegram.records("setMyDescription")
         seen = await world.telegram.records("getMyShortDescription")
@@ -147,6 +148,7 @@ async def test_the_bot_says_what_it_is_before_it_is_written_to_but_not_over_its_
             lambda call: call.method == "getMyShortDescription", since=seen[-1].index + 1
         )
         assert await world.telegram.records("setMyDescription") == before
+        await world.wait_for_log("bot.files.sandboxes")
 
 
 async def test_with_json_logs_the_code_is_not_printed_but_the_command_is_named(world: World) -> None:

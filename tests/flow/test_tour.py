@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from harness.models.tour_texts import EN, ZH
 from sandbox.policy import DEFAULT_FOLDER, complete
 from tests.flow.sandboxed import require_bubblewrap
@@ -75,6 +77,7 @@ async def test_an_order_is_written_after_a_yes_and_not_after_a_no(tmp_path: Path
     assert read(name).decode() == EN.order
 
 
+@pytest.mark.long
 async def test_the_end_of_a_pipe_leaves_a_request_open_until_the_next_start(tmp_path: Path) -> None:
     code, output, _ = await piped(tmp_path, "3\n", "run")
     assert code == 0
@@ -92,6 +95,7 @@ async def test_a_question_is_answered_by_its_number(tmp_path: Path) -> None:
     assert "你选了 Harbour。" in output
 
 
+@pytest.mark.long
 async def test_all_of_it_is_chinese_for_who_reads_chinese(tmp_path: Path) -> None:
     """What the tour itself says and asks; also for the few orders that it knows in English alone."""
     typed = ("3", "1", "4", "2", "2", "run echo hi", "write a file", "delegate run echo a; 你好", "5", "1", "1")
@@ -118,6 +122,7 @@ async def test_something_is_remembered_and_forgotten(tmp_path: Path) -> None:
     assert "I remember nothing about you yet" in forgotten
 
 
+@pytest.mark.long
 async def test_a_reminder_comes_by_itself(tmp_path: Path) -> None:
     async with sitting(tmp_path) as terminal:
         terminal.type(b"5\r")
@@ -154,6 +159,7 @@ async def test_a_killed_answer_goes_on_after_the_next_start(tmp_path: Path) -> N
 # The terminal around it.
 
 
+@pytest.mark.long
 async def test_commands_are_completed_and_lines_are_there_again_after_a_restart(tmp_path: Path) -> None:
     async with sitting(tmp_path) as terminal:
         terminal.type(b"/remi")

@@ -94,6 +94,7 @@ async def test_who_sends_the_claim_code_of_an_account_is_its_administrator(world
             assert world.platforms[account].id(ADMIN) in listed
 
 
+@pytest.mark.long
 async def test_a_half_open_connection_is_noticed_and_rebuilt(world: Everywhere) -> None:
     """Pings come every second; what it takes with the real pace is below."""
     world.program = "tests.flow.platforms.quick"
@@ -178,6 +179,7 @@ async def test_each_that_is_revoked_is_told_through_another_and_the_rest_goes_on
             assert not any(secret in world.log for secret in platform.variables.values())
 
 
+@pytest.mark.long
 async def test_each_that_was_revoked_goes_on_without_a_restart(world: Everywhere) -> None:
     async with world:
         await everybody_is_answered(world, tuple(world.platforms), "hello")

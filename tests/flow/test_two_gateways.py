@@ -270,6 +270,7 @@ async def test_a_leader_without_its_database_stops_before_another_one_begins(
             assert await pair.second.end() == 0
 
 
+@pytest.mark.long
 async def test_a_server_that_restarts_leaves_one_leader(pair: Pair, postgres: PostgresServer) -> None:
     async with both(pair):
         async with pair.talking():
@@ -287,6 +288,7 @@ async def test_a_server_that_restarts_leaves_one_leader(pair: Pair, postgres: Po
                 assert await each.end() == 0
 
 
+@pytest.mark.long
 async def test_a_single_process_goes_on_when_its_server_restarts(world: World, postgres: PostgresServer) -> None:
     url = postgres.database().replace("+psycopg", "")
     alone = dataclasses.replace(world, settings=SETTINGS | {"database": {"url": url}})

@@ -89,7 +89,7 @@ async def test_killed_while_it_listens_it_listens_again(world: World, service: T
     await world.start()
     async with running(world):
         await world.telegram.wait_for_text(ALICE, "You said: the word is zebra")
-        await world.telegram.wait_idle(ALICE)
+        await world.telegram.wait_idle(ALICE, quiet=2.0)
         assert len(await world.telegram.bot_messages(ALICE)) == 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from bot.store import runs
+from bot.store import retrying, runs
 from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from harness.ports import EffectKey
@@ -46,11 +46,15 @@ async def test_a_run_does_not_fail_because_its_records_find_no_room(
     assert "again" in said[-1]
 
 
-async def test_a_unit_that_is_written_ahead_is_committed_with_the_next_and_before_it(tmp_path: Path) -> None:
+async def test_a_unit_that_is_written_ahead_is_committed_with_the_next_and_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retrying, "AHEAD_SECONDS", 1.0)  # on a busy machine the next one comes late
     clock, row = VirtualClock(), run_row()
     store = await FlakyStore.open(f"sqlite:///{tmp_path}/antler.db", clock=clock)
     assert isinstance(store, FlakyStore)
     patient, commits = RetryingStore(store, clock), commits_of(f"{tmp_path}/antler.db")
+    await patient.write(lambda tx: None)  # the writer's connection is made, and its file prepared
     before = commits()
     ahead = asyncio.create_task(patient.write_ahead(lambda tx: runs.open(tx, row)))
     await asyncio.sleep(0)
