@@ -43,6 +43,7 @@ async def test_strangers_are_not_answered_and_everybody_may_be_welcomed(wecom_wo
         await wecom.says("let me in", BOB)
         await wecom.wait_for_text(BOB, "wecom:bob")
         assert await wecom_world.model.completions() == []
+        await wecom_world.wait_for_log("bot.files.sandboxes")  # which it had not looked at yet
 
 
 async def test_where_the_reconnect_has_made_the_question_stale_the_answer_is_pushed(wecom_world: WecomWorld) -> None:
