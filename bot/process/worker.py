@@ -244,7 +244,7 @@ class Worker:
     def _hold(self, settings: Settings) -> None:
         """Have the parts go by other settings from their next use on."""
         self._has.adopt(settings)
-        self._queue.slots.resize(settings.limits.concurrent_runs)
+        self._queue.slots.number = settings.limits.concurrent_runs
         logs.follow(settings.log.level, settings.log.format, self._redact)
 
     def _facts(self) -> Facts:

@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
 import psycopg
+from anyio import CapacityLimiter
 from procrastinate import App, PsycopgConnector, exceptions, manager, worker
 from procrastinate.schema import SchemaManager
 
@@ -63,26 +64,44 @@ class Life(Protocol):
         """How often the worker was asked to read its config, and of which revision the database is, as of now."""
 
 
-class Slots(asyncio.Semaphore):
-    """How many jobs are worked on at once; may change meanwhile."""
+class Slots:
+    """How many jobs are worked on at once; may change meanwhile: fewer takes hold as slots are given back."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-        self._owed = 0
+        self._limiter = CapacityLimiter(number)
+        self._taken: list[object] = []
 
-    def resize(self, number: int) -> None:
-        """Fewer takes hold as slots are given back."""
-        self._owed, self.number = self._owed + self.number - number, number
-        while self._owed < 0:
-            self._owed += 1
-            super().release()
+    @property
+    def number(self) -> int:
+        return int(self._limiter.total_tokens)
+
+    @number.setter
+    def number(self, number: int) -> None:
+        self._limiter.total_tokens = number
+
+    async def acquire(self) -> None:
+        slot = object()
+        await self._limiter.acquire_on_behalf_of(slot)
+        self._taken.append(slot)
 
     def release(self) -> None:
-        if self._owed:
-            self._owed -= 1
-        else:
-            super().release()
+        if self._taken:  # a worker that stops also gives back the slot that it was still waiting for
+            self._limiter.release_on_behalf_of(self._taken.pop())
+
+
+class SlotWorker(worker.Worker):
+    """procrastinate's worker, with slots whose number may change. slots: in the place of the semaphore that it makes
+    anew whenever it starts."""
+
+    slots: Slots
+
+    @property
+    def _job_semaphore(self) -> Slots:
+        return self.slots
+
+    @_job_semaphore.setter
+    def _job_semaphore(self, fresh: asyncio.Semaphore) -> None:
+        pass
 
 
 class OutlivingJobs(manager.JobManager):
@@ -170,7 +189,7 @@ class Queue:
         )
         self._app = App(connector=self._connector)
         self._app.job_manager = self._jobs = OutlivingJobs(self._connector, self._working)
-        self._worker: Any = worker.Worker(
+        self._worker: Any = SlotWorker(
             self._app,
             queues=[QUEUE],
             concurrency=concurrent,
@@ -180,7 +199,7 @@ class Queue:
             update_heartbeat_interval=HEARTBEAT_SECONDS,
             stalled_worker_timeout=STALLED_SECONDS,
         )
-        self.slots = self._worker._job_semaphore = Slots(concurrent)
+        self.slots = self._worker.slots = Slots(concurrent)
 
     def registration(self) -> int | None:
         """The worker's id in procrastinate's tables; None before it is there, and when it has stopped."""
