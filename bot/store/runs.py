@@ -108,8 +108,7 @@ def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: i
     base = row.base_checkpoint_id if row.attempt else head
     attempt = row.attempt + 1 if repeated else 1
     began = row.started_at or now
-    changes = {"new_head": head, "base": base, "count": attempt, "own_epoch": epoch, "began": began}
-    changes["calls"] = calls
+    changes = {"new_head": head, "base": base, "count": attempt, "own_epoch": epoch, "began": began, "calls": calls}
     tx.execute(START, {"run": run_id} | changes)
     started = load(tx, run_id)
     assert started is not None

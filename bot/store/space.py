@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from bot.store.errors import StoreUnavailable
-from bot.store.writer import VACUUMED_BYTES
+from bot.store.writer import FILE_SIZE, VACUUMED_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,6 @@ STEP = 256
 PAUSE_SECONDS = 0.1
 SURPLUS = "SELECT freelist_count - page_count / 10 - 2000 FROM pragma_freelist_count, pragma_page_count"
 """Free pages above those that the next rows take soon: a tenth of the file, and 8 MB."""
-SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 
 
 async def give_back(files: Iterable[Path], clock: Clock) -> None:
@@ -42,7 +41,7 @@ def _step(file: Path) -> bool:
         return False
     with closing(_open(file)) as database:
         if not _is_incremental(database):
-            ((size,),) = database.execute(SIZE)
+            ((size,),) = database.execute(FILE_SIZE)
             if size > VACUUMED_BYTES:
                 return False
             database.execute("VACUUM")

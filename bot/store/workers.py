@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, Column, Integer, Table, delete, text, update
 
 from bot.store.sql import SafeText
 from bot.store.tables import metadata
-from bot.store.worker_runs import notify
+from bot.store.worker_runs import NOTIFY, notify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,11 +50,10 @@ LEAVE = """
     SELECT procrastinate_unregister_worker_v1(%(worker_id)s)
 """
 PRESENT = text("""
-    SELECT w.id, w.name, w.process, w.version, w.facts, w.asked, w.heard, w.answer,
+    SELECT w.id, w.name, w.process, w.version, w.facts, w.heard, w.answer,
         CAST(extract(epoch FROM clock_timestamp() - p.last_heartbeat) AS double precision) AS silence
     FROM workers w LEFT JOIN procrastinate_workers p ON p.id = w.id ORDER BY w.name, w.id
 """)
-NOTIFY = text("SELECT pg_notify(:channel, '')")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +65,6 @@ class WorkerRow:
     process: str
     version: str
     facts: str
-    asked: int
     heard: int
     answer: str
     silence: float | None
@@ -86,7 +84,7 @@ def ask(tx: Connection) -> dict[int, int]:
     """Ask all workers to read their config again; returns the number that each has to answer, by id."""
     asked = tx.execute(update(workers).values(asked=workers.c.asked + 1).returning(workers.c.id, workers.c.asked))
     numbers = {row.id: row.asked for row in asked}
-    tx.execute(NOTIFY, {"channel": CHANNEL})
+    tx.execute(NOTIFY, {"channel": CHANNEL, "payload": ""})
     return numbers
 
 

@@ -608,21 +608,43 @@ async def test_checkpoints_of_a_worker_that_was_taken_for_dead_are_refused(gatew
     await checkpoints.close()
 
 
+async def test_a_worker_that_works_takes_as_many_as_it_is_told_to(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+        worker.queue.slots.number = 1
+        released = worker.agent.hold(SAID)
+        rows = [await gateway.opened(f"telegram:{number}") for number in (7, 8)]
+        port = WorkersHarness(gateway.local, gateway.dispatch)
+        answers = [asyncio.create_task(all_of(port, row)) for row in rows]
+        await until(lambda: worker.agent.working > 0)
+        await until(partial(gateway.has_order, rows[1]))
+        await asyncio.sleep(0.5)
+        assert worker.agent.working == 1
+        worker.queue.slots.number = 2
+        await until(lambda: worker.agent.working == 2)
+        released.set()
+        assert all(isinstance(events[-1], Finished) for events in await asyncio.gather(*answers))
+
+
 async def test_slots_become_more_at_once_and_fewer_as_they_are_given_back() -> None:
     slots = queue.Slots(2)
-    for _ in range(2):
-        await slots.acquire()
-    slots.resize(3)
-    assert not slots.locked()
-    await slots.acquire()
-    slots.resize(1)
+
+    async def taken(number: int) -> int:
+        """So many try to take a slot; how many had one at once."""
+        tries = [asyncio.create_task(slots.acquire()) for _ in range(number)]
+        done, waiting = await asyncio.wait(tries, timeout=0.05)
+        for each in waiting:
+            each.cancel()
+        return len(done)
+
+    assert await taken(3) == 2
+    slots.number = 3
+    assert await taken(2) == 1
+    slots.number = 1
     for _ in range(2):
         slots.release()
-        assert slots.locked()
+        assert await taken(1) == 0
     slots.release()
-    assert not slots.locked()
-    await slots.acquire()
-    assert slots.locked()
+    assert await taken(2) == 1
 
 
 async def test_of_several_workers_the_worst_is_told_and_of_gone_ones_nothing(gateway: Gateway) -> None:
@@ -682,7 +704,7 @@ async def test_what_is_asked_comes_without_waiting_for_a_sign_of_life(
     life = Life()
     async with working(gateway.url, life) as worker:
         (row,) = await gateway.store.read(workers.present)
-        assert (row.id, row.name, row.asked) == (worker.queue.registration(), "w", 0)
+        assert (row.id, row.name) == (worker.queue.registration(), "w")
 
         async def heard() -> bool:  # asked again until it listens
             assert list(await gateway.store.write(workers.ask)) == [row.id]
