@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from bot.store.errors import StoreError, StoreUnavailable
+from bot.store.runs import RunUnknown
 from harness.threads.outage import Outage
 
 if TYPE_CHECKING:
@@ -94,6 +95,9 @@ class RetryingStore:
                     result = await attempt()
                 except StoreUnavailable as error:
                     self._outage.failed(attempt, error)
+                except RunUnknown:
+                    if not self._ahead:  # else the store was away for its opening alone
+                        raise
                 else:
                     self._outage.succeeded(attempt)
                     return result

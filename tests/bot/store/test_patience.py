@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
 from bot.store import retrying, runs
 from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
@@ -16,8 +18,6 @@ from tests.clock import VirtualClock
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 async def test_a_run_does_not_fail_because_its_records_find_no_room(
@@ -77,4 +77,19 @@ async def test_a_unit_that_is_written_ahead_is_committed_with_the_next_and_befor
     async with asyncio.timeout(30):
         await ahead
         assert (await behind).run_id == late.run_id
+
+    apart = run_row(conversation="telegram:9")
+    store.down = True
+    ahead = asyncio.create_task(patient.write_ahead(lambda tx: runs.open(tx, apart)))
+    await clock.settle()
+    store.down = False  # it was away for the opening alone
+    behind = asyncio.create_task(patient.write(lambda tx: runs.start(tx, apart.run_id, None, clock.now(), 1)))
+    async with asyncio.timeout(30):
+        while not behind.done():
+            await clock.advance(1)
+            await asyncio.sleep(0.01)
+    await ahead
+    assert behind.result().run_id == apart.run_id
+    with pytest.raises(runs.RunUnknown):
+        await patient.write(lambda tx: runs.start(tx, "never opened", None, clock.now(), 1))
     await store.close()
