@@ -130,14 +130,19 @@ async def test_each_worker_is_known_to_operators_and_to_probes(cluster: Cluster)
         await world.telegram.wait_for_text(ALICE, f"{line}w1 (")
 
 
+async def upgraded(world: World, *, expands: bool) -> None:
+    """While a run is at work the next version takes the gateway's place."""
+    await world.telegram.user_says("!pause half")
+    await world.telegram.wait_for_text(ALICE, "The first half")
+    assert await world.end() == 0
+    world.program, world.environment = "tests.flow.next_version", prepared(world.folder, expands=expands)
+    await world.start()
+
+
 async def test_workers_go_on_beside_a_gateway_of_the_next_version(cluster: Cluster) -> None:
     world = cluster.world
     async with cluster:
-        await world.telegram.user_says("!pause half")
-        await world.telegram.wait_for_text(ALICE, "The first half")
-        assert await world.end() == 0
-        world.program, world.environment = "tests.flow.next_version", prepared(world.folder, expands=True)
-        await world.start()
+        await upgraded(world, expands=True)
         await world.model.release("half")
         await world.telegram.wait_for_text(ALICE, WHOLE)
         for worker in cluster.workers.values():
@@ -165,11 +170,7 @@ async def test_workers_go_on_beside_a_gateway_of_the_next_version(cluster: Clust
 async def test_workers_that_a_next_version_does_not_go_with_end_and_others_go_on(cluster: Cluster) -> None:
     world = cluster.world
     async with cluster:
-        await world.telegram.user_says("!pause half")
-        await world.telegram.wait_for_text(ALICE, "The first half")
-        assert await world.end() == 0
-        world.program, world.environment = "tests.flow.next_version", prepared(world.folder, expands=False)
-        await world.start()
+        await upgraded(world, expands=False)
         for worker in cluster.workers.values():
             assert await worker.ended() != 0
             assert "taken for dead" in worker.log
