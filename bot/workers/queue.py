@@ -96,7 +96,7 @@ class SlotWorker(worker.Worker):
     slots: Slots
 
     @property
-    def _job_semaphore(self) -> Slots:
+    def _job_semaphore(self) -> Any:
         return self.slots
 
     @_job_semaphore.setter
