@@ -125,6 +125,12 @@ class Journal:
         row = outbox.Sent(reply_key=reply.key, part=part, message_id=message_id, rev=rev)
         await self._insist(lambda: self._store.add(outbox.RECORD_SENT, [row]))
 
+    async def catch_up(self, reply: Reply) -> None:
+        """Record what the reply's newest call has sent, if that is not yet done."""
+        if reply.unrecorded is not None:
+            record, reply.unrecorded = reply.unrecorded, None
+            await self.sent(reply, *record)
+
     async def draft_sent(self, reply: Reply, part: int, message_id: str, rev: int) -> bool:
         """Like `sent`, of a draft that the next process could not find. False: see Store.recorded."""
         return await self._store.recorded(self.sent(reply, part, message_id, rev))

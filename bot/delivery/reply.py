@@ -139,6 +139,8 @@ class Reply:
         self.growing = GrowingText()
         self.view: tuple[OutboundMessage, View] | None = None
         """What `wanted` looks like, kept until either changes."""
+        self.unrecorded: tuple[int, str, int] | None = None
+        """Part, platform id and revision of what the call that is being made has sent: recorded before the next one."""
         self.doing: Step | None = None
         self.more = False
         """What is to come next is known to be a further message."""
@@ -238,8 +240,11 @@ class Reply:
         """Wait until the final is shown or given up (see `outcome`), or the delivery was closed (outcome PENDING)."""
         await self._settled.wait()
 
-    def finish(self, message: OutboundMessage, now: float) -> None:
-        """Take the final state; it was committed before."""
+    def finish(self, message: OutboundMessage, now: float, newest: str | None) -> None:
+        """Take the final state; it was committed before, and with it that the first part is going to be sent.
+
+        newest: the chat's newest message, of which only an older one is known to stand above that part.
+        """
         before = self.wanted
         if before is not None and before.buttons and not before.text:
             self.fresh = False  # what only waited was dropped or passed on: a notice, which nobody waits for
@@ -249,6 +254,9 @@ class Reply:
         self.concessions = Concessions()
         self.more = False
         self.final_since = now
+        first = self.state(0)
+        if not first.intended:
+            first.intended, first.sent_after = True, newest
         self.dirty = True
         self.retry_at = min(self.retry_at, now) if self.attempts == 0 else self.retry_at
         self._changed(self)

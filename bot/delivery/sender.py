@@ -117,15 +117,15 @@ class Sender:
             return Made.NOTHING
         reply.attempts = 0
         reply.shows(planned)
-        if reply.wanted is planned:
-            following = self._plan(reply, previews)
-            reply.more = isinstance(following, Send)
-            if following is None and not (reply.final and reply.fresh):
-                await self._up_to_date(reply)
-            else:
-                reply.dirty = True
-        else:  # it has grown meanwhile, and will have grown more when its turn comes: only then is it laid out
-            reply.dirty = True
+        reply.dirty = True
+        try:
+            if reply.wanted is planned:  # else it has grown meanwhile, and is laid out when its turn comes
+                following = self._plan(reply, previews)
+                reply.more = isinstance(following, Send)
+                if following is None and not (reply.final and reply.fresh):
+                    await self._up_to_date(reply)
+        finally:
+            await self._journal.catch_up(reply)
         return Made.EDIT if isinstance(step, Edit) else Made.CALL
 
     def _plan(self, reply: Reply, previews: bool) -> Step | None:
@@ -177,7 +177,8 @@ class Sender:
         reply.shows(shown)
         if reply.final and not reply.settled:
             await self._tell_not_taken(reply)
-            await self._journal.delivered(reply)
+            # One commit for both.
+            await asyncio.gather(self._journal.catch_up(reply), self._journal.delivered(reply))
             if reply.wanted is shown:
                 reply.settle(reply.degraded)
             else:  # a newer final came meanwhile
@@ -192,6 +193,7 @@ class Sender:
             said = self._texts(reply.address.account, reply.wanted.text).platform_refused
             sentences[said["part" if stands else "answer"]] = None
         if sentences:
+            await self._journal.catch_up(reply)
             message = OutboundMessage(text="\n\n".join(sentences), final=True)
             await self._say(f"{reply.key}:files", reply.address, reply.reply_to, message)
 
@@ -395,6 +397,9 @@ class Sender:
         state.settle()
         state.repeated = False
         reply.previewed = None
+        if reply.final:  # with the news that all of it is delivered, where that comes next
+            reply.unrecorded = (state.index, message_id, rev)
+            return
         record = (reply, state.index, message_id, rev)
         if unfindable and (await self._journal.draft_sent(*record) or await self._taken_back(reply, state, message_id)):
             return

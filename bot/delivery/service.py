@@ -178,9 +178,12 @@ class Delivery:
     ) -> None:
         """Store the reply's final state, redacted; part of the caller's unit (`Store.write`), before `finished`."""
         assert message.final
-        account = self._accounts.get(address.account)
-        newest = None if account is None else account.newest(address)
+        newest = self._newest(address)
         self._journal.finalize(tx, reply_key, address, reply_to, newest, redact_message(message, self._redact))
+
+    def _newest(self, address: Address) -> str | None:
+        account = self._accounts.get(address.account)
+        return None if account is None else account.newest(address)
 
     def finished(self, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage) -> Reply:
         """See to it that the final gets shown, after the commit of `finalize`. The same arguments; never blocks."""
@@ -188,7 +191,7 @@ class Delivery:
         reply = self._find(reply_key, address)
         if reply is None:
             reply = self._make(reply_key, address, reply_to)
-        reply.finish(message, self._clock.monotonic())
+        reply.finish(message, self._clock.monotonic(), self._newest(address))
         return reply
 
     async def say(self, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage) -> Reply:
