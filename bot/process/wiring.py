@@ -283,6 +283,7 @@ class Wiring:
             owners=self.owners,
             on_end=(self.memory.after, self.titles.after, self._traced),
             on_dead_letter=self._on_dead_letter,
+            on_start=None if self.staff is None else self.staff.order,
         )
 
     def _run_limits(self, settings: Settings) -> RunLimits:

@@ -220,7 +220,8 @@ class Worker:
             due=lambda: self._told(worker_runs.SCHEDULES),
             outside=Outside(harness=self._load, sandboxes=sandboxes),
         )
-        self.jobs = Jobs(patient, has.agent.harness, has.spending.meter, has.owners, queue.registration, self._fenced)
+        meter, owners = has.spending.meter, has.owners
+        self.jobs = Jobs(patient, has.agent.harness, meter, owners, queue.registration, queue.draft, self._fenced)
         self._health = HealthService(
             connections=dict,
             sending=lambda: DeliverySnapshot(()),

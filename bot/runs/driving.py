@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from harness.context import InputFile, RunInput
     from harness.ports import AnyRunEvent, Harness, Head
 
+    OnStart = Callable[[Connection, RunRow, int], None]
+
 log = logging.getLogger(__name__)
 
 UNSUSPECTED = 1
@@ -157,7 +159,8 @@ class Driver:
     """Lets the agent work on a run within its time.
 
     harness: as soon as it is built; there may be another later. seconds: that a run may take altogether, without those
-    that it waits, as configured now.
+    that it waits, as configured now. on_start: what else is written with a run's start, and the number of its next
+    event.
     """
 
     def __init__(
@@ -171,6 +174,7 @@ class Driver:
         approvals: ApprovalService,
         speaking: SpokenAnswers,
         counts: RunCounts,
+        on_start: OnStart | None,
     ) -> None:
         self._store = store
         self._harness = harness
@@ -181,6 +185,7 @@ class Driver:
         self._budgets = budgets
         self._approvals = approvals
         self._speaking = speaking
+        self._on_start = on_start
 
     async def drive(self, active: ActiveRun) -> Ending | None:
         """Start the run, or go on with it, as soon as there is an agent. None: it waits for a person, and that is
@@ -268,11 +273,14 @@ class Driver:
         """The run, marked as running, and the number of its next event. What begins asks the model first: that call is
         counted in the same commit."""
         now, is_new = self._clock.now(), row.attempt == 0
-        calls = int(is_new and not record.elsewhere and row.input.research is None)
+        calls = int(is_new and row.input.research is None)
 
         def unit(tx: Connection) -> tuple[RunRow, int]:
             started = runs.start(tx, row.run_id, head.id, now, self._store.epoch, calls=calls)
-            return started, 1 if is_new else 1 + (run_events.last_seq(tx, row.run_id) or 0)
+            seq = 1 if is_new else 1 + (run_events.last_seq(tx, row.run_id) or 0)
+            if self._on_start is not None:
+                self._on_start(tx, started, seq)
+            return started, seq
 
         started, seq = await self._store.write(unit)
         record.counted = started.model_calls if calls else 0

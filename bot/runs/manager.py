@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from bot.files.sandboxes import ThreadOwners
     from bot.runs.active import RunLimits
     from bot.runs.approvals import Change
+    from bot.runs.driving import OnStart
     from bot.runs.endings import Aftermath
     from bot.runs.speaking import SpokenAnswers
     from bot.store.retrying import RetryingStore
@@ -60,6 +61,7 @@ class RunManager:
 
     harness: awaited by each run, so that channels may listen before it is imported.
     owners: told of each run's thread.
+    on_start: see Driver.
     on_end: asked, before an end is committed, what else comes of it; each is given the run, its ending and what the
     agent said.
     """
@@ -78,6 +80,7 @@ class RunManager:
         owners: ThreadOwners,
         on_end: Sequence[Callable[[RunRow, Ending, str], Aftermath]],
         on_dead_letter: Callable[[RunRow], None],
+        on_start: OnStart | None = None,
     ) -> None:
         clock, budgets = store.clock, spending.budgets
         self._store = store
@@ -100,7 +103,16 @@ class RunManager:
         self.transcriber = Transcriber(store, hearing, budgets)
         self.approvals = ApprovalService(store, delivery, clock, self.active)
         self._driver = Driver(
-            store, harness, clock, self._seconds, presented, budgets, self.approvals, speaking, self.active.counts
+            store,
+            harness,
+            clock,
+            self._seconds,
+            presented,
+            budgets,
+            self.approvals,
+            speaking,
+            self.active.counts,
+            on_start,
         )
 
     def limit(self, limits: RunLimits) -> None:

@@ -2,8 +2,9 @@
 
 The gateway orders the work on a run: one row, and a job of procrastinate's in the same transaction. The worker that
 takes the job writes what the run tells, many events a row, and ends the order together with the job. Between the two
-only ids go through NOTIFY; both read rows. procrastinate's own functions are called in SQL, so that neither its package
-nor a connection of its own is needed to order work.
+only ids go through NOTIFY; both read rows. What grows on the way to the next row is a draft, which replaces the one
+before and may be lost. procrastinate's own functions are called in SQL, so that neither its package nor a connection of
+its own is needed to order work.
 
 A worker may write as long as its registration stands (`check_worker`): who takes it for dead deletes that first, which
 waits for what the worker is just committing, and lets nothing more of it in.
@@ -12,9 +13,9 @@ waits for what the worker is just committing, and lets nothing more of it in.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import BigInteger, Column, Index, Integer, PrimaryKeyConstraint, Table, delete, select, text, update
 
@@ -62,6 +63,15 @@ worker_events = Table(
     PrimaryKeyConstraint("run_id", "part"),
 )
 
+worker_drafts = Table(
+    "worker_drafts",
+    metadata,
+    Column("run_id", SafeText, primary_key=True, doc="whose draft it is"),
+    Column("part", Integer, nullable=False, doc="which part it is going to be"),
+    Column("body", SafeText, nullable=False, doc="all that the part tells so far, as there"),
+)
+"""Unlogged: gone when the server crashes."""
+
 
 class OrderState(StrEnum):
     """open: it waits for a worker, or one works on it. done: the run told all, its last event is the end or a question.
@@ -88,6 +98,14 @@ class Order:
     heard: int
 
 
+class Part(NamedTuple):
+    """What a run told. whole: else it is a draft, and the same part comes again with more. body: events as JSON."""
+
+    number: int
+    whole: bool
+    body: str
+
+
 DEFER = text(
     "SELECT (procrastinate_defer_jobs_v1(ARRAY[ROW(:queue, :task, 0, :lock, :once, CAST(:args AS jsonb), NULL)]"
     "::procrastinate_job_to_defer_v1[]))[1]"
@@ -101,6 +119,24 @@ PUT_BACK = text(
     "UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL, attempts = attempts + 1 "
     "WHERE id = :job AND status = 'doing' AND NOT abort_requested"
 )
+TOLD = text("""
+    SELECT worker_runs.*, told.part, told.whole, told.body FROM worker_runs LEFT JOIN (
+        SELECT run_id, part, true AS whole, body FROM worker_events WHERE run_id = :run_id AND part > :after
+        UNION ALL
+        SELECT run_id, part, false, body FROM worker_drafts WHERE run_id = :run_id AND part > :after
+    ) AS told ON told.run_id = worker_runs.run_id
+    WHERE worker_runs.run_id = :run_id ORDER BY told.part, told.whole
+""")
+# In a transaction of its own, which waits for no disk: nothing of it is logged. Who was taken for dead writes none once
+# another worker is at the run.
+DRAFT = f"""
+    WITH draft AS (
+        INSERT INTO worker_drafts (run_id, part, body)
+        SELECT run_id, %(part)s, %(body)s FROM worker_runs
+        WHERE run_id = %(run_id)s AND worker = %(worker)s AND state = 'open'
+        ON CONFLICT (run_id) DO UPDATE SET part = excluded.part, body = excluded.body RETURNING run_id
+    ) SELECT pg_notify('{CHANNEL}', run_id) FROM draft
+"""
 NOTIFY = text("SELECT pg_notify(:channel, :payload)")
 NEW_JOB = text(
     "SELECT pg_notify('procrastinate_queue_v1#' || :queue, json_build_object('type', 'job_inserted', 'job_id', "
@@ -129,8 +165,8 @@ def check_worker(tx: Connection, worker: int | None) -> None:
 
 def order(tx: Connection, run_id: str, thread_id: str, *, attempt: int, since: int) -> Order:
     """Order the work on a run. Nothing happens where it is ordered already; returns the order that stands."""
-    known = load(tx, run_id)
-    if known is not None and known.state is OrderState.OPEN and _has_job(tx, known):
+    known = standing(tx, run_id)
+    if known is not None and known.state is OrderState.OPEN:
         return known
     discard(tx, (run_id,))
     args = json.dumps({"run_id": run_id})
@@ -159,11 +195,20 @@ def load(tx: Connection, run_id: str) -> Order | None:
     return None if row is None else _order(row)
 
 
-def told(tx: Connection, run_id: str, after: int) -> tuple[Order | None, list[tuple[int, str]]]:
+def standing(tx: Connection, run_id: str) -> Order | None:
+    """The newest order of a run, where it has ended or somebody is going to work on it: a database that was brought
+    back from a backup has none of its jobs."""
+    known = load(tx, run_id)
+    if known is None or (known.state is OrderState.OPEN and not _has_job(tx, known)):
+        return None
+    return known
+
+
+def told(tx: Connection, run_id: str, after: int) -> tuple[Order | None, list[Part]]:
     """The order, and what its run told behind that part, oldest first."""
-    query = select(worker_events.c.part, worker_events.c.body).order_by(worker_events.c.part)
-    parts = tx.execute(query.where(worker_events.c.run_id == run_id, worker_events.c.part > after))
-    return load(tx, run_id), [(row.part, row.body) for row in parts]
+    rows = tx.execute(TOLD, {"run_id": run_id, "after": after}).all()
+    parts = [Part(row.part, row.whole, row.body) for row in rows if row.part is not None]
+    return (_order(rows[0]) if rows else None), parts
 
 
 def stop(tx: Connection, run_id: str) -> bool:
@@ -198,7 +243,7 @@ def unwanted(tx: Connection) -> tuple[list[str], list[str]]:
 
 def discard(tx: Connection, run_ids: Sequence[str]) -> None:
     """Forget orders, and what was told in them."""
-    for table in (worker_events, worker_runs):
+    for table in (worker_drafts, worker_events, worker_runs):
         tx.execute(delete(table).where(table.c.run_id.in_(run_ids)))
 
 
@@ -216,16 +261,17 @@ def answer(tx: Connection, run_id: str, asked: int) -> None:
 
 
 def take(tx: Connection, run_id: str, job: int, worker: int) -> Order | None:
-    """Begin to work on it; None where nobody wants that any more, or another job does it. The order is as it was found:
-    `worker` names who had it before and died."""
+    """Begin to work on it, where that did not happen as the job was fetched; None where nobody wants it any more, or
+    another job does it."""
     known = load(tx, run_id)
     if known is None or known.job != job or known.state is not OrderState.OPEN:
         tx.execute(END_JOB, {"job": job})
         return None
     died = known.worker is not None and known.worker != worker
-    changes = {"worker": worker, "deaths": known.deaths + died}
+    taken = replace(known, worker=worker, deaths=known.deaths + died)
+    changes = {"worker": taken.worker, "deaths": taken.deaths}
     tx.execute(update(worker_runs).where(worker_runs.c.run_id == run_id).values(changes))
-    return known
+    return taken
 
 
 def append(tx: Connection, run_id: str, part: int, body: str, *, further: bool) -> None:
@@ -296,7 +342,6 @@ def recover(tx: Connection) -> int:
 
 
 def _has_job(tx: Connection, known: Order) -> bool:
-    """Whether anybody is going to work on it: a database that was brought back from a backup has none of its jobs."""
     return tx.execute(JOB_THERE, {"job": known.job}).first() is not None
 
 
@@ -308,5 +353,5 @@ def _end(tx: Connection, known: Order, state: OrderState) -> None:
 
 
 def _order(row: Row[*tuple[object, ...]]) -> Order:
-    values = dict(row._mapping)
-    return Order(**{**values, "state": OrderState(values["state"])})
+    values = {name: getattr(row, name) for name in Order.__slots__}
+    return Order(**{**values, "state": OrderState(row.state)})

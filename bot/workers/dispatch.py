@@ -20,15 +20,28 @@ from bot.store.workers import ANSWERS
 from bot.workers.harness import WorkersHarness
 from bot.workers.listening import Listener
 from harness.errors import SetupError
-from harness.events import ApprovalRequested, Failed, FailureKind, Finished, RunEvent, TextDelta, TextReset, Usage
+from harness.events import (
+    ApprovalRequested,
+    Failed,
+    FailureKind,
+    Finished,
+    ReasoningDelta,
+    RunEvent,
+    SubagentProgress,
+    TextDelta,
+    TextReset,
+    ToolProgress,
+    Usage,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 
     from sqlalchemy import Connection
 
     from bot.settings import Settings
     from bot.store.retrying import RetryingStore
+    from bot.store.rows import RunRow
     from bot.store.worker_runs import Order
     from bot.tasks import Tasks
     from harness.agents.parts import Parts
@@ -92,7 +105,9 @@ class Dispatch:
     async def run(self, ctx: RunContext, attempt: int, next_seq: int) -> AsyncGenerator[AnyRunEvent, None]:
         """Order the work on a run, or follow it where it is ordered already; see `Harness.run`. Leaving the iteration
         stops the work, except when this process stops."""
-        order = await self._store.write(partial(_ordered, ctx=ctx, attempt=attempt, since=next_seq))
+        order = await self._store.read(partial(_standing, run_id=ctx.run_id))
+        if order is None:
+            order = await self._store.write(partial(_ordered, ctx=ctx, attempt=attempt, since=next_seq))
         over = False
         try:
             async with aclosing(self._follow(ctx, order, next_seq)) as events:
@@ -130,6 +145,7 @@ class Dispatch:
             rows = await self._store.read(partial(run_events.read, run_id=ctx.run_id, after_seq=order.since - 1))
             known = Known.of(rows)
         part, seq, last = 0, next_seq, None
+        begun: list[RunEvent] = []
         with self._listener.listening(ctx.run_id) as word:
             while True:
                 word.clear()
@@ -137,12 +153,13 @@ class Dispatch:
                 if found is not None and found.asked > found.heard:
                     await self._steering().said(ctx)
                     await self._store.write(partial(worker_runs.answer, run_id=ctx.run_id, asked=found.asked))
-                for number, body in parts:
-                    part = number
-                    for event in known.new(EVENTS.validate_json(body)):
+                for told in parts:
+                    events = EVENTS.validate_json(told.body)
+                    for event in known.new(continued(begun, events)):
                         last = replace(event, seq=seq)
                         seq += 1
                         yield last
+                    part, begun = (told.number, []) if told.whole else (part, events)
                 if found is None or found.state is not OrderState.OPEN:
                     break
                 with suppress(TimeoutError):
@@ -189,7 +206,7 @@ class Known:
         calls = {(str(event.type), str(event.call_id)) for event in events if hasattr(event, "call_id")}
         return cls(calls, sum(isinstance(event, Usage) for event in events), again=True)
 
-    def new(self, events: Sequence[AnyRunEvent]) -> Iterator[AnyRunEvent]:
+    def new(self, events: Iterable[AnyRunEvent]) -> Iterator[AnyRunEvent]:
         """Those that are to be told, with word that a text is told from its beginning."""
         for event in events:
             if isinstance(event, Usage) and self.usage:
@@ -201,15 +218,48 @@ class Known:
                 yield event
 
 
-def _ordered(tx: Connection, *, ctx: RunContext, attempt: int, since: int) -> Order:
+def continued(begun: Sequence[RunEvent], events: Sequence[RunEvent]) -> Iterator[RunEvent]:
+    """What these events of a part tell that its draft, `begun`, did not yet. Where they do not go on with it, as after
+    the death of a worker, the draft's words are taken back."""
+    last = len(begun) - 1
+    same = list(begun[:last]) == list(events[:last]) and len(events) > last
+    if last < 0:
+        yield from events
+    elif same and (grown := _grown(begun[last], events[last])) is not None:
+        yield from (*grown, *events[last + 1 :])
+    else:
+        taken_back = {event.message_id: event for event in begun if isinstance(event, TextDelta)}
+        for message_id, event in taken_back.items():
+            yield TextReset(run_id=event.run_id, seq=event.seq, message_id=message_id)
+        yield from events
+
+
+def _grown(before: RunEvent, now: RunEvent) -> tuple[RunEvent, ...] | None:
+    """What a draft's last event has become since; None where it has become something else."""
+    if now == before:
+        return ()
+    if isinstance(before, TextDelta | ReasoningDelta) and isinstance(now, TextDelta | ReasoningDelta):
+        same = (before.type, before.message_id) == (now.type, now.message_id) and now.text.startswith(before.text)
+        return (replace(now, text=now.text[len(before.text) :]),) if same else None
+    if isinstance(before, ToolProgress | SubagentProgress) and isinstance(now, ToolProgress | SubagentProgress):
+        return (now,) if (before.type, before.call_id) == (now.type, now.call_id) else None
+    return None
+
+
+def _standing(tx: Connection, *, run_id: str) -> Order | None:
     """The order that is to be followed. One that has told all is followed once more where its last event was not
     written down before the gateway died."""
-    known = worker_runs.load(tx, ctx.run_id)
+    known = worker_runs.standing(tx, run_id)
     if known is not None and known.state is OrderState.DONE:
-        rows = run_events.read(tx, ctx.run_id, known.since - 1)
-        if not any(kind in LAST_TYPES for _, kind, _ in rows):
-            return known
-    return worker_runs.order(tx, ctx.run_id, ctx.thread_id, attempt=attempt, since=since)
+        rows = run_events.read(tx, run_id, known.since - 1)
+        return None if any(kind in LAST_TYPES for _, kind, _ in rows) else known
+    return None if known is None or known.state is not OrderState.OPEN else known
+
+
+def _ordered(tx: Connection, *, ctx: RunContext, attempt: int, since: int) -> Order:
+    """The order that is to be followed, made where there is none."""
+    known = _standing(tx, run_id=ctx.run_id)
+    return known or worker_runs.order(tx, ctx.run_id, ctx.thread_id, attempt=attempt, since=since)
 
 
 class Staff:
@@ -233,6 +283,10 @@ class Staff:
         self._dispatch = Dispatch(store, self._listener, steering, leaving)
         self._clock = store.clock
         self._prepared = asyncio.Event()
+
+    def order(self, tx: Connection, row: RunRow, seq: int) -> None:
+        """Order the work on a run that starts; part of the caller's unit. seq: of its next event."""
+        _ordered(tx, ctx=row.context, attempt=row.attempt, since=seq)
 
     def load(self, own: Callable[[], Awaitable[MakeHarness]]) -> Callable[[], Awaitable[MakeHarness]]:
         """What loads, in the place of `own`, what makes the harness of this gateway. Raises SetupError where the

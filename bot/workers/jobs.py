@@ -38,14 +38,20 @@ if TYPE_CHECKING:
     from harness.context import RunContext, RunInput
     from harness.ports import AnyRunEvent, Harness
 
+    Draft = Callable[[str, int, str], Awaitable[None]]
+
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MOST_DEATHS = 3
 """Of workers, at one run that came no further between them: it is not tried once more."""
-TOLD_FIRST, TOLD_MOST, TOLD_GROWS = 0.15, 0.5, 0.02
+TOLD_FIRST, TOLD_MOST, TOLD_GROWS = 0.15, 0.5, 0.05
 """Seconds in which what a run tells is collected, to be written at once: at first, at most, and how much longer each
-time. Each part costs nine statements, and chats show what has been told at length once a second."""
+time. Chats show what has been told at length once a second."""
+TRANSIENT = (TextDelta, ReasoningDelta, ToolProgress, SubagentProgress)
+"""What is told once more from its beginning when it was lost, or need not be."""
+LONGEST_DRAFT = 8_000
+"""Bytes of a draft, which is written whole each time; more of it becomes a row."""
 ANSWER_SECONDS, LOOK_EVERY = 5.0, 0.05
 """How long a run waits for a gateway to say what was said meanwhile, and how often it looks."""
 
@@ -60,10 +66,14 @@ class Taken:
     told: int
     unfinished: str
 
+    def is_of(self, job: int, worker: int) -> bool:
+        """The worker has taken it for that job."""
+        return (self.order.job, self.order.worker, self.order.state) == (job, worker, OrderState.OPEN)
+
 
 class Jobs:
-    """harness: the one of now. worker: this worker's registration, as of now. fenced: called when another worker has
-    taken over."""
+    """harness: the one of now. worker: this worker's registration, as of now. draft: see Queue.draft. fenced: called
+    when another worker has taken over."""
 
     def __init__(
         self,
@@ -72,6 +82,7 @@ class Jobs:
         meter: Meter,
         owners: ThreadOwners,
         worker: Callable[[], int | None],
+        draft: Draft,
         fenced: Callable[[], None],
     ) -> None:
         self._store = store
@@ -79,18 +90,19 @@ class Jobs:
         self._meter = meter
         self._owners = owners
         self._worker = worker
+        self._draft = draft
         self._fenced = fenced
         self._leaving = False
         self._at_work: set[asyncio.Task[None]] = set()
 
-    async def work(self, run_id: str, job: int) -> None:
+    async def work(self, run_id: str, job: int, first: bool) -> None:
         """Work on a run until it ended, waits for a person, is stopped, or this process stops. Raises nothing that a
-        run can cause; a cancellation is the gateway's wish that the run be stopped."""
+        run can cause; a cancellation is the gateway's wish that the run be stopped. first: nobody had it before."""
         task = asyncio.current_task()
         assert task is not None
         self._at_work.add(task)
         try:
-            await self._work(run_id, job, task)
+            await self._work(run_id, job, task, first=first)
         except Fenced:
             log.error("this worker was taken for dead, and others go on with its runs")
             self._fenced()
@@ -112,14 +124,15 @@ class Jobs:
         for task in self._at_work:
             task.cancel()
 
-    async def _work(self, run_id: str, job: int, task: asyncio.Task[None]) -> None:
-        taking = partial(_take, run_id=run_id, job=job, worker=self._worker() or 0)
-        taken = await _to_its_end(self._store.write(taking))
+    async def _work(self, run_id: str, job: int, task: asyncio.Task[None], *, first: bool) -> None:
+        taken = await _to_its_end(self._taken(run_id, job))
         if taken is None:
             return
         row = taken.row
         log.info("run %s is worked on here", run_id)
-        outlet, record = Outlet(self._store, run_id, taken.told), self._meter.open(row)
+        outlet, record = Outlet(self._store, self._draft, run_id, taken.told), self._meter.open(row)
+        if first and row.model_calls == 1:  # counted with the run's start
+            record.counted = row.model_calls
         self._owners.learn(row.thread_id, row.context.owner)
         try:
             state: OrderState | None = OrderState.STOPPED
@@ -134,16 +147,22 @@ class Jobs:
         finally:
             self._meter.close(run_id)
 
+    async def _taken(self, run_id: str, job: int) -> Taken | None:
+        worker = self._worker() or 0
+        found = await self._store.read(partial(_found, run_id=run_id))
+        if found is not None and found.is_of(job, worker):
+            return found
+        return await self._store.write(partial(_take, run_id=run_id, job=job, worker=worker))
+
     async def _tell(self, taken: Taken, outlet: Outlet, record: EventRecord) -> None:
         row, order = taken.row, taken.order
-        deaths = order.deaths + (order.worker is not None)
-        if deaths >= MOST_DEATHS:
-            log.error("run %s is given up: %d workers died at it", row.run_id, deaths)
-            return outlet.add(_failed(row, f"{deaths} workers died at it"))
+        if order.deaths >= MOST_DEATHS:
+            log.error("run %s is given up: %d workers died at it", row.run_id, order.deaths)
+            return outlet.add(_failed(row, f"{order.deaths} workers died at it"))
         if taken.unfinished:  # the agent may tell the same message once more
             outlet.add(TextReset(run_id=row.run_id, seq=0, message_id=taken.unfinished))
         harness = await self._harness()  # what one is given back is in use from its first event on
-        events = harness.run(row.context, row.input, attempt=order.attempt + deaths)
+        events = harness.run(row.context, row.input, attempt=order.attempt + order.deaths)
         try:
             async with aclosing(events):
                 async for event in events:
@@ -158,12 +177,15 @@ class Jobs:
 
 
 class Outlet:
-    """Writes what a run tells, what comes soon after one another in one row. told: parts that were written before."""
+    """Writes what a run tells, what comes soon after one another at once: in one row, or, while nothing but words and
+    progress comes, as a draft of it. told: rows that were written before."""
 
-    def __init__(self, store: RetryingStore, run_id: str, told: int) -> None:
+    def __init__(self, store: RetryingStore, draft: Draft, run_id: str, told: int) -> None:
         self._store = store
+        self._draft = draft
         self._run_id = run_id
-        self._part = self._first = told
+        self._part = told
+        self._writes = 0
         self._waiting: list[AnyRunEvent] = []
         self._some, self._over = asyncio.Event(), asyncio.Event()
         self._task = asyncio.create_task(self._serve(), name=f"outlet:{run_id}")
@@ -187,10 +209,15 @@ class Outlet:
             await self._some.wait()
             self._some.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), collected_for(self._part - self._first))
+                await asyncio.wait_for(self._over.wait(), collected_for(self._writes))
             if self._over.is_set():
                 return
-            await self._write()
+            self._writes += 1
+            body = EVENTS.dump_json(self._waiting)
+            if len(body) < LONGEST_DRAFT and all(isinstance(event, TRANSIENT) for event in self._waiting):
+                await self._draft(self._run_id, self._part + 1, body.decode())
+            else:
+                await self._write()
 
     async def _write(self, last: Callable[[Connection], None] | None = None) -> None:
         events, self._waiting = self._waiting, []
@@ -223,17 +250,21 @@ def _joined(before: AnyRunEvent | None, event: AnyRunEvent) -> AnyRunEvent | Non
     return None
 
 
-def _take(tx: Connection, *, run_id: str, job: int, worker: int) -> Taken | None:
-    order = worker_runs.take(tx, run_id, job, worker)
+def _found(tx: Connection, *, run_id: str) -> Taken | None:
+    """None where nobody wants it any more, or nobody here can work on it."""
+    order, parts = worker_runs.told(tx, run_id, 0)
     row = runs.load(tx, run_id)
-    if order is None:
+    if order is None or row is None or row.state.ended or not row.is_readable:
         return None
-    if row is None or row.state.ended or not row.is_readable:
+    texts = [event for part in parts for event in EVENTS.validate_json(part.body) if isinstance(event, TextDelta)]
+    return Taken(order, row, sum(part.whole for part in parts), texts[-1].message_id if texts else "")
+
+
+def _take(tx: Connection, *, run_id: str, job: int, worker: int) -> Taken | None:
+    order, found = worker_runs.take(tx, run_id, job, worker), _found(tx, run_id=run_id)
+    if order is not None and found is None:
         worker_runs.end(tx, run_id, job, OrderState.STOPPED)
-        return None
-    _, parts = worker_runs.told(tx, run_id, 0)
-    texts = [event for _, body in parts for event in EVENTS.validate_json(body) if isinstance(event, TextDelta)]
-    return Taken(order, row, len(parts), texts[-1].message_id if texts else "")
+    return None if order is None else found
 
 
 def _ended(tx: Connection, *, run_id: str, job: int, state: OrderState | None, calls: Sequence[usage.UsageRow]) -> None:

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import psycopg
 from anyio import CapacityLimiter
 from procrastinate import App, PsycopgConnector, exceptions, manager, worker
+from procrastinate.jobs import Job
 from procrastinate.schema import SchemaManager
 
 from bot.store import workers
-from bot.store.worker_runs import QUEUE, STALLED_SECONDS, TASK
+from bot.store.worker_runs import DRAFT, QUEUE, STALLED_SECONDS, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from procrastinate.job_context import JobContext
-    from procrastinate.jobs import Job, Status
+    from procrastinate.jobs import Status
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,21 @@ WITH lost AS (
 ), unwanted AS (DELETE FROM procrastinate_jobs AS job USING lost WHERE job.id = lost.id AND lost.abort_requested)
 UPDATE procrastinate_jobs AS job SET status = 'todo', worker_id = NULL, attempts = job.attempts + 1
 FROM lost WHERE job.id = lost.id AND NOT lost.abort_requested
+"""
+
+
+# What procrastinate does, and in the same transaction the order is taken. Where that was committed after this statement
+# began the worker does it apart.
+FETCH = """
+WITH job AS MATERIALIZED (
+    SELECT * FROM procrastinate_fetch_job_v2(CAST(%(queues)s AS varchar[]), %(worker_id)s)
+), taken AS (
+    UPDATE worker_runs SET worker = %(worker_id)s,
+        deaths = deaths + CAST(worker IS NOT NULL AND worker <> %(worker_id)s AS integer)
+    FROM job WHERE worker_runs.job = job.id AND worker_runs.run_id = job.args->>'run_id' AND worker_runs.state = 'open'
+)
+SELECT id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, worker_id
+FROM job
 """
 
 
@@ -131,10 +147,11 @@ class OutlivingJobs(manager.JobManager):
         try:
             lost = {"worker_id": worker_id, "working": self._working()}
             await self.connector.execute_query_async(PUT_BACK_LOST, **lost)
-            return await super().fetch_job(queues, worker_id)
+            row = await self.connector.execute_query_one_async(FETCH, queues=queues, worker_id=worker_id)
         except exceptions.ConnectorException as error:
             log.warning("no job can be taken now: %s", _first_line(error))
             return None
+        return None if row["id"] is None else Job.from_row(row)
 
     async def register_worker(self) -> int:
         self._worker = await super().register_worker()
@@ -209,15 +226,25 @@ class Queue:
     def _working(self) -> list[int]:
         return [context.job.id for context in self._worker._running_jobs.values()]
 
-    async def work(self, do: Callable[[str, int], Awaitable[None]], life: Life | None = None) -> None:
-        """Take jobs until `stop`, then wait for those that are being worked on. do: is given a run's id and the job's.
+    async def draft(self, run_id: str, part: int, body: str) -> None:
+        """Show what a part of a run tells so far (bot/store/worker_runs.py). Tried once: the next one shows it, too."""
+        draft = {"run_id": run_id, "part": part, "body": body, "worker": self.registration()}
+        try:
+            async with asyncio.timeout(RECONNECT_SECONDS):
+                await self._connector.execute_query_async(DRAFT, **draft)
+        except (exceptions.ConnectorException, TimeoutError) as error:
+            log.debug("a draft of run %s was not written: %s", run_id, error)
+
+    async def work(self, do: Callable[[str, int, bool], Awaitable[None]], life: Life | None = None) -> None:
+        """Take jobs until `stop`, then wait for those that are being worked on. do: is given a run's id, the job's, and
+        whether the job is taken for the first time.
         life: of the worker, where it tells of itself. Raises psycopg.Error and ConnectorException while there is no
         server at the start."""
         self._jobs.life = life
 
         @self._app.task(name=TASK, queue=QUEUE, pass_context=True)
         async def run(context: JobContext, run_id: str) -> None:
-            await do(run_id, context.job.id or 0)
+            await do(run_id, context.job.id or 0, context.job.attempts == 0)
 
         async with self._app.open_async():
             await self._worker.run()

@@ -12,15 +12,19 @@ import psycopg
 from tests.bench.chats import play_round, warm_up
 from tests.bench.figures import Figure, Outcome, Target, percentile
 from tests.bench.stage import LIFTED, SHORT, Question, stage
+from tests.flow.cluster import Cluster
 from tests.simulators.postgres import PostgresMissing, PostgresServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST = Target(6)
+    from tests.bench.stage import Stage
+
+MOST, MOST_OF_ALL = Target(6), Target(8)
+"""Of one process, and of a gateway and a worker together."""
 QUESTIONS = {"": SHORT, "_at_once": Question("!tokens 2 0", "one two")}
 """An answer that is shown while it grows, and one that is there before anything is shown of it."""
-SQLITE, POSTGRESQL = "sqlite", "postgresql"
+SQLITE, POSTGRESQL, WORKER = "sqlite", "postgresql", "worker"
 FILES = {"store": "antler.db", "checkpoints": "checkpoints.db"}
 LOG_HEADER, FRAME_HEADER = struct.Struct(">8I"), struct.Struct(">6I")
 WRITTEN = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
@@ -67,6 +71,7 @@ async def commits(messages: int) -> Outcome:
         return outcome
     with server:
         await measure(outcome, POSTGRESQL, messages, server.database().replace("+psycopg", ""))
+        await measure_workers(outcome, messages, server)
     return outcome
 
 
@@ -74,17 +79,32 @@ async def measure(outcome: Outcome, name: str, messages: int, url: str = "") -> 
     """The figures of one database, and what each message committed as details. url: of PostgreSQL, "" for SQLite."""
     settings: dict[str, Any] = LIFTED | ({"database": {"url": url}} if url else {})
     async with stage(1, settings) as scene, scene.world:
-        await warm_up(scene)
         databases = {"": url} if url else {part: str(scene.world.data_dir / file) for part, file in FILES.items()}
         counts = {part: commits_of(database) for part, database in databases.items()}
-        for kind, question in QUESTIONS.items():
-            found: dict[str, list[int]] = {part: [] for part in counts}
-            for number in range(messages):
-                before = {part: count() for part, count in counts.items()}
-                await play_round(scene, scene.people, number + 1, question)
-                for part, count in counts.items():
-                    found[part].append(count() - before[part])
-            outcome.details[name + kind] = found
-            # What is written now and then, by upkeep or for a lease, is in none of the median ones.
-            total = sum(percentile(each, 50) for each in found.values())
-            outcome.figures.append(Figure(f"{name}{kind}", total, "commits", MOST))
+        await _count(scene, outcome, name, messages, counts, MOST)
+
+
+async def measure_workers(outcome: Outcome, messages: int, server: PostgresServer) -> None:
+    """The same of a gateway and a worker together. Where an answer grows its drafts are counted, too."""
+    async with stage(1, LIFTED) as scene:
+        cluster = Cluster(scene.world, server, 1)
+        async with cluster:
+            counts = {"": commits_of(cluster.database.replace("+psycopg", ""))}
+            await _count(scene, outcome, WORKER, messages, counts, MOST_OF_ALL)
+
+
+async def _count(
+    scene: Stage, outcome: Outcome, name: str, messages: int, counts: dict[str, Callable[[], int]], most: Target
+) -> None:
+    await warm_up(scene)
+    for kind, question in QUESTIONS.items():
+        found: dict[str, list[int]] = {part: [] for part in counts}
+        for number in range(messages):
+            before = {part: count() for part, count in counts.items()}
+            await play_round(scene, scene.people, number + 1, question)
+            for part, count in counts.items():
+                found[part].append(count() - before[part])
+        outcome.details[name + kind] = found
+        # What is written now and then, by upkeep or for a lease, is in none of the median ones.
+        total = sum(percentile(each, 50) for each in found.values())
+        outcome.figures.append(Figure(f"{name}{kind}", total, "commits", most))

@@ -30,13 +30,24 @@ from bot.store.worker_runs import OrderState
 from bot.tasks import Tasks
 from bot.usage.meter import EventRecord, Meter
 from bot.workers import queue
-from bot.workers.dispatch import Dispatch, prepare
+from bot.workers.dispatch import Dispatch, continued, prepare
 from bot.workers.harness import WorkersHarness
-from bot.workers.jobs import Jobs, StoreSteering, collected_for
+from bot.workers.jobs import LONGEST_DRAFT, Jobs, StoreSteering, collected_for
 from bot.workers.listening import Listener
 from harness.config import ModelSettings
 from harness.errors import SetupError
-from harness.events import Failed, FailureKind, Finished, Resumed, TextDelta, TextReset, ToolEnded, ToolStarted, Usage
+from harness.events import (
+    Failed,
+    FailureKind,
+    Finished,
+    Resumed,
+    TextDelta,
+    TextReset,
+    ToolEnded,
+    ToolProgress,
+    ToolStarted,
+    Usage,
+)
 from harness.graph.state import thread_config
 from harness.mcp.pool import ServerFacts
 from harness.models.health import ModelHealth, ModelState
@@ -52,6 +63,7 @@ if TYPE_CHECKING:
 
     from bot.store.rows import RunRow
     from harness.context import RunContext, RunInput
+    from harness.events import RunEvent
     from harness.ports import AnyRunEvent, Harness
     from tests.bot.scripted_harness import Teller
     from tests.simulators.postgres import PostgresServer
@@ -170,7 +182,8 @@ async def working(url: str, life: queue.Life | None = None) -> AsyncIterator[Wor
         async def harness() -> Harness:
             return agent
 
-        jobs = Jobs(store, harness, meter, ThreadOwners(), jobs_queue.registration, fenced.set)
+        registration, draft = jobs_queue.registration, jobs_queue.draft
+        jobs = Jobs(store, harness, meter, ThreadOwners(), registration, draft, fenced.set)
         side = WorkerSide(jobs_queue, store, agent, jobs, asyncio.create_task(jobs_queue.work(jobs.work, life)), fenced)
         await until(lambda: jobs_queue.registration() is not None)
         try:
@@ -332,6 +345,95 @@ async def test_a_gateway_that_comes_back_follows_the_same_work(gateway: Gateway)
     assert [event.seq for event in again] == list(range(seq, seq + 6))
 
 
+def words(events: list[AnyRunEvent]) -> dict[str, str]:
+    """The text of each message, as who follows has it in the end."""
+    known: dict[str, str] = {}
+    for event in events:
+        if isinstance(event, TextReset):
+            known[event.message_id] = ""
+        elif isinstance(event, TextDelta):
+            known[event.message_id] = known.get(event.message_id, "") + event.text
+    return known
+
+
+async def test_words_are_drafts_until_something_else_is_told(gateway: Gateway) -> None:
+    """However long it grows, nothing is logged of an answer before its end."""
+    called = replace_ids("call-1")
+    async with working(gateway.url) as worker:
+        gates = [asyncio.Event() for _ in range(3)]
+
+        async def grows(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+            yield tell(TextDelta, message_id="a", text="One")
+            await gates[0].wait()
+            yield tell(TextDelta, message_id="a", text=" two")
+            yield tell(ToolProgress, **called, seconds=1, line="half")
+            await gates[1].wait()
+            yield tell(ToolProgress, **called, seconds=2, line="all")
+            yield tell(TextDelta, message_id="a", text=" three")
+            await gates[2].wait()
+            yield tell.answer("One two three")
+
+        worker.agent.scripts[SAID] = grows
+        row, seen = await gateway.opened(), []
+        counts = text("SELECT (SELECT count(*) FROM worker_events), (SELECT part FROM worker_drafts)")
+        async with asyncio.timeout(30), aclosing(gateway.dispatch.run(row.context, 1, 1)) as events:
+            async for event in events:
+                seen.append(event)
+                if isinstance(event, Finished):
+                    break
+                assert await gateway.store.read(lambda tx: tuple(tx.execute(counts).one())) == (0, 1)
+                said = words(seen)["a"]
+                gates[["One", "One two", "One two three"].index(said)].set()
+    assert words(seen) == {"a": "One two three"}
+    assert {event.line for event in seen if isinstance(event, ToolProgress)} <= {"half", "all"}
+    assert [event.seq for event in seen] == list(range(1, len(seen) + 1))
+
+
+async def test_a_long_draft_becomes_a_part(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+        gate = asyncio.Event()
+
+        async def grows(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+            yield tell(TextDelta, message_id="a", text="x" * LONGEST_DRAFT)
+            await gate.wait()
+            yield tell.answer("done")
+
+        worker.agent.scripts[SAID] = grows
+        row = await gateway.opened()
+        told = asyncio.create_task(all_of(WorkersHarness(gateway.local, gateway.dispatch), row))
+
+        async def written() -> bool:
+            _, parts = await gateway.store.read(partial(worker_runs.told, run_id=row.run_id, after=0))
+            return [(part.number, part.whole) for part in parts] == [(1, True)]
+
+        await until(written)
+        gate.set()
+        assert words(await told) == {"a": "x" * LONGEST_DRAFT}
+
+
+A, B = partial(TextDelta, run_id="r", seq=0, message_id="a"), partial(TextDelta, run_id="r", seq=0, message_id="b")
+RESET = TextReset(run_id="r", seq=0, message_id="a")
+
+
+@pytest.mark.parametrize(
+    ("begun", "events", "told"),
+    [
+        ([], [A(text="x")], [A(text="x")]),
+        ([A(text="x")], [A(text="x")], []),
+        ([A(text="x")], [A(text="xy"), B(text="z")], [A(text="y"), B(text="z")]),
+        ([A(text="x"), B(text="z")], [A(text="x"), B(text="zz")], [B(text="z")]),
+        ([A(text="x")], [A(text="other")], [RESET, A(text="other")]),
+        ([A(text="x")], [B(text="x")], [RESET, B(text="x")]),
+        ([A(text="x"), B(text="z")], [A(text="xy")], [RESET, replace(RESET, message_id="b"), A(text="xy")]),
+        ([A(text="x")], [], [RESET]),
+    ],
+)
+def test_what_goes_on_with_a_draft_is_told_and_what_does_not_takes_it_back(
+    begun: list[RunEvent], events: list[RunEvent], told: list[RunEvent]
+) -> None:
+    assert list(continued(begun, events)) == told
+
+
 def replace_ids(call: str) -> dict[str, Any]:
     return {"call_id": call, "tool": "bash"}
 
@@ -369,9 +471,14 @@ async def test_a_worker_that_was_taken_for_dead_writes_nothing_and_another_goes_
         await asyncio.wait_for(dead.fenced.wait(), 10)
         with pytest.raises(Fenced):
             await dead.store.write(lambda tx: None)
+        draft = partial(gateway.store.read, lambda tx: tx.execute(text("SELECT body FROM worker_drafts")).all())
+        before = await draft()
+        await dead.queue.draft(row.run_id, 9, "[]")
+        assert await draft() == before
     assert [start.attempt for start in other.agent.starts] == [2]
     assert [type(event) for event in events].count(Finished) == 1
     assert any(isinstance(event, Resumed) for event in events)
+    assert words(events) == {"a": "The first half"}, "the draft of who died is taken back"
 
 
 async def test_a_run_at_which_workers_die_again_and_again_is_given_up(gateway: Gateway) -> None:
