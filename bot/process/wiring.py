@@ -37,7 +37,7 @@ from bot.operations.status import Asked, StatusPage
 from bot.operations.why import why_page
 from bot.process.agent import abilities
 from bot.process.equipment import OUTSIDE, Equipment, Outside
-from bot.runs.active import RunLimits
+from bot.runs.active import Hooks, RunLimits
 from bot.runs.endings import NO_AFTERMATH, Aftermath
 from bot.runs.manager import RunManager
 from bot.runs.research import unavailable
@@ -281,9 +281,11 @@ class Wiring:
             hearing=self.hearing,
             speaking=self.speaking,
             owners=self.owners,
-            on_end=(self.memory.after, self.titles.after, self._traced),
-            on_dead_letter=self._on_dead_letter,
-            on_start=None if self.staff is None else self.staff.order,
+            hooks=Hooks(
+                on_start=None if self.staff is None else self.staff.order,
+                on_end=(self.memory.after, self.titles.after, self._traced),
+                on_dead_letter=self._on_dead_letter,
+            ),
         )
 
     def _run_limits(self, settings: Settings) -> RunLimits:

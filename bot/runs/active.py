@@ -15,8 +15,10 @@ from harness.events import TextDelta, ToolEnded, Usage
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from sqlalchemy import Connection
+
     from bot.delivery import Reply
-    from bot.runs.endings import Ending
+    from bot.runs.endings import Aftermath, Ending
     from bot.runs.following import RunStream
     from bot.settings.sections import LimitSettings
     from bot.store.prompts import ApprovalRow
@@ -42,6 +44,18 @@ class RunLimits:
     @classmethod
     def of(cls, limits: LimitSettings) -> RunLimits:
         return cls(limits.concurrent_runs, limits.run_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """What others do at a run's turns. on_start: written with its start, given the number of its next event. on_end:
+    each is given the run, its ending and what the agent said, before that is committed, and says what else comes of it.
+    on_dead_letter: told of a run that is given up, because it brought the process down again and again.
+    """
+
+    on_start: Callable[[Connection, RunRow, int], None] | None
+    on_end: Sequence[Callable[[RunRow, Ending, str], Aftermath]]
+    on_dead_letter: Callable[[RunRow], None]
 
 
 @dataclass(slots=True, kw_only=True)

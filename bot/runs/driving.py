@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from harness.context import InputFile, RunInput
     from harness.ports import AnyRunEvent, Harness, Head
 
-    OnStart = Callable[[Connection, RunRow, int], None]
-
 log = logging.getLogger(__name__)
 
 UNSUSPECTED = 1
@@ -174,7 +172,7 @@ class Driver:
         approvals: ApprovalService,
         speaking: SpokenAnswers,
         counts: RunCounts,
-        on_start: OnStart | None,
+        on_start: Callable[[Connection, RunRow, int], None] | None,
     ) -> None:
         self._store = store
         self._harness = harness

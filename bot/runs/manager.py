@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from bot.delivery import Delivery, Reply
     from bot.delivery.presented import Presented
     from bot.files.sandboxes import ThreadOwners
-    from bot.runs.active import RunLimits
+    from bot.runs.active import Hooks, RunLimits
     from bot.runs.approvals import Change
-    from bot.runs.driving import OnStart
     from bot.runs.endings import Aftermath
     from bot.runs.speaking import SpokenAnswers
     from bot.store.retrying import RetryingStore
@@ -61,9 +60,6 @@ class RunManager:
 
     harness: awaited by each run, so that channels may listen before it is imported.
     owners: told of each run's thread.
-    on_start: see Driver.
-    on_end: asked, before an end is committed, what else comes of it; each is given the run, its ending and what the
-    agent said.
     """
 
     def __init__(
@@ -78,9 +74,7 @@ class RunManager:
         hearing: SpeechToText,
         speaking: SpokenAnswers,
         owners: ThreadOwners,
-        on_end: Sequence[Callable[[RunRow, Ending, str], Aftermath]],
-        on_dead_letter: Callable[[RunRow], None],
-        on_start: OnStart | None = None,
+        hooks: Hooks,
     ) -> None:
         clock, budgets = store.clock, spending.budgets
         self._store = store
@@ -89,13 +83,12 @@ class RunManager:
         self._clock = clock
         self._limits = limits
         self._presented = presented
-        self._on_end = on_end
+        self._hooks = hooks
         self._owners = owners
         self._meter = spending.meter
         # All runs have the same key, so that the first one to come is the first one served.
         self._slots = FairSlots(limits.concurrent, share=limits.concurrent)
         self._suspects = Suspects(store, clock)
-        self._on_dead_letter = on_dead_letter
         self._suspending = False
         self.active = ActiveRuns()
         self.following = Following()
@@ -112,7 +105,7 @@ class RunManager:
             self.approvals,
             speaking,
             self.active.counts,
-            on_start,
+            hooks.on_start,
         )
 
     def limit(self, limits: RunLimits) -> None:
@@ -399,7 +392,7 @@ class RunManager:
         """Let the agent work on it in its turn, unless it is known to kill; None: it waits for a person."""
         async with self._suspects.turn(active.row, lambda: active.show(active.texts.held)):
             if await self._suspects.is_poison(active.row):
-                self._on_dead_letter(active.row)
+                self._hooks.on_dead_letter(active.row)
                 return endings.gave_up(len(active.row.deaths), active.view, active.texts)
             if not self._slots.free:
                 active.show(active.texts.no_slot.format(limit=self._slots.most))
@@ -452,7 +445,7 @@ class RunManager:
         endings.log_end(active, ending)
         ending = replace(ending, waits=active.waits)
         try:
-            aftermaths = [ended(active.row, ending, active.view.text) for ended in self._on_end]
+            aftermaths = [ended(active.row, ending, active.view.text) for ended in self._hooks.on_end]
             await self._commit_end(active.row, ending, active.record, aftermaths)
         except StoreError:
             raise
