@@ -181,6 +181,7 @@ async def test_workers_that_a_next_version_does_not_go_with_end_and_others_go_on
         await cluster.start_worker("next", program=world.program)
         await world.model.wait_for_request(lambda request: request.id > 1 and request.paused_at == "half")
         await world.model.release("half")
+        await world.telegram.wait_for_text(ALICE, WHOLE)
         await world.telegram.wait_idle(ALICE, quiet=3.0)
         assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
 
