@@ -131,7 +131,7 @@ class Jobs:
         row = taken.row
         log.info("run %s is worked on here", run_id)
         outlet, record = Outlet(self._store, self._draft, run_id, taken.told), self._meter.open(row)
-        if first and row.model_calls == 1:  # counted with the run's start
+        if first and taken.order.since == 1:  # a run that is new: its first call was counted with its start
             record.counted = row.model_calls
         self._owners.learn(row.thread_id, row.context.owner)
         try:

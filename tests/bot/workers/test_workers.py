@@ -24,6 +24,7 @@ from bot.operations.workers import FACTS, Facts, Workers
 from bot.store import Fenced, Store, StoreUnavailable, run_events, runs, usage, worker_runs, workers
 from bot.store.retrying import RetryingStore
 from bot.store.rows import RunState
+from bot.store.run_events import StoreRunLedger
 from bot.store.schema import STEPS
 from bot.store.sql import libpq_url
 from bot.store.worker_runs import OrderState
@@ -122,14 +123,14 @@ class Gateway:
         """As the next process of the gateway has it."""
         return Dispatch(self.store, self.listener, lambda: self.steering, lambda: self.leaves)
 
-    async def opened(self, chat: str = "telegram:7") -> RunRow:
-        """A run that was started."""
+    async def opened(self, chat: str = "telegram:7", calls: int = 0) -> RunRow:
+        """A run that was started. calls: that were counted with its start."""
         row = run_row(conversation=chat)
         context = replace(row.context, thread_id=f"thread of {chat}")
         row = replace(row, thread_id=context.thread_id, context=context)
         await self.store.write(partial(runs.open, row=row))
         return await self.store.write(
-            partial(runs.start, run_id=row.run_id, head=None, now=CLOCK.now(), epoch=self.store.epoch)
+            partial(runs.start, run_id=row.run_id, head=None, now=CLOCK.now(), epoch=self.store.epoch, calls=calls)
         )
 
     async def end(self, row: RunRow) -> None:
@@ -157,6 +158,7 @@ class WorkerSide:
     queue: queue.Queue
     store: RetryingStore
     agent: ScriptedHarness
+    ledger: StoreRunLedger
     jobs: Jobs
     working: asyncio.Task[None]
     fenced: asyncio.Event
@@ -178,13 +180,15 @@ async def working(url: str, life: queue.Life | None = None) -> AsyncIterator[Wor
         store, agent, fenced = RetryingStore(opened, CLOCK), ScriptedHarness(), asyncio.Event()
         agent.steering = StoreSteering(store)
         meter = Meter(store, CLOCK, {})
+        ledger = StoreRunLedger(store, meter)
 
         async def harness() -> Harness:
             return agent
 
         registration, draft = jobs_queue.registration, jobs_queue.draft
         jobs = Jobs(store, harness, meter, ThreadOwners(), registration, draft, fenced.set)
-        side = WorkerSide(jobs_queue, store, agent, jobs, asyncio.create_task(jobs_queue.work(jobs.work, life)), fenced)
+        serving = asyncio.create_task(jobs_queue.work(jobs.work, life))
+        side = WorkerSide(jobs_queue, store, agent, ledger, jobs, serving, fenced)
         await until(lambda: jobs_queue.registration() is not None)
         try:
             yield side
@@ -387,6 +391,22 @@ async def test_words_are_drafts_until_something_else_is_told(gateway: Gateway) -
     assert words(seen) == {"a": "One two three"}
     assert {event.line for event in seen if isinstance(event, ToolProgress)} <= {"half", "all"}
     assert [event.seq for event in seen] == list(range(1, len(seen) + 1))
+
+
+@pytest.mark.parametrize(("since", "counts"), [(1, "1 2"), (5, "2 3")])
+async def test_the_first_call_of_a_new_run_is_counted_with_its_start(gateway: Gateway, since: int, counts: str) -> None:
+    """A run that goes on, as after a decision, has used its count before."""
+    async with working(gateway.url) as worker:
+
+        async def asks(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+            found = [await worker.ledger.model_called(tell.ctx.run_id) for _ in range(2)]
+            yield tell.answer(" ".join(map(str, found)))
+
+        worker.agent.scripts[SAID] = asks
+        row = await gateway.opened(calls=1)
+        (last,) = await all_of(WorkersHarness(gateway.local, gateway.dispatch), row, since)
+    assert isinstance(last, Finished)
+    assert last.text == counts
 
 
 async def test_a_long_draft_becomes_a_part(gateway: Gateway) -> None:
