@@ -250,7 +250,7 @@ async def test_nothing_is_asked_of_a_model_by_the_gateway(cluster: Cluster) -> N
 
 
 @pytest.mark.long
-async def test_what_is_scheduled_remembered_and_titled_is_done_once_and_by_the_gateway(cluster: Cluster) -> None:
+async def test_what_is_scheduled_remembered_and_titled_is_done_once(cluster: Cluster) -> None:
     world = cluster.world
     world.settings |= {"memory": {"debounce_seconds": 0}}
     async with cluster:
