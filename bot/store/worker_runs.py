@@ -8,6 +8,9 @@ its own is needed to order work.
 
 A worker may write as long as its registration stands (`check_worker`): who takes it for dead deletes that first, which
 waits for what the worker is just committing, and lets nothing more of it in.
+
+What else a gateway asks of a worker is a call: an order as well, whose id begins with CALL. It has two parts, what is
+asked and the answer, and a queue of its own: workers of before there were calls do not take them.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from bot.store.sql import SafeText, insert_new
 from bot.store.tables import metadata, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import Connection, Row
 
@@ -34,14 +37,21 @@ CHANNEL = "antler_gateway"
 """Of NOTIFY: a run's id whenever it has told something, SCHEDULES when a reminder was made."""
 SCHEDULES = "schedules"
 QUEUE, TASK = "antler", "antler.run"
+CALL_QUEUE, CALL_TASK = "antler.calls", "antler.call"
+QUEUES = (QUEUE, CALL_QUEUE)
+CALL = "call:"
+ASKED, ANSWERED = 1, 2
+"""The parts of a call."""
 STALLED_SECONDS = 30.0
 """Without a sign of life, after which a worker is taken for dead. It gives one every ten seconds."""
 
 worker_runs = Table(
     "worker_runs",
     metadata,
-    Column("run_id", SafeText, primary_key=True, doc="the run that is to be worked on"),
-    Column("thread_id", SafeText, nullable=False, doc="its thread; two jobs of one thread never work together"),
+    Column("run_id", SafeText, primary_key=True, doc="the run that is to be worked on, or a call's id"),
+    Column(
+        "thread_id", SafeText, nullable=False, doc="its thread; two jobs of one thread never work together; empty: none"
+    ),
     Column("job", BigInteger, nullable=False, doc="procrastinate's id of the newest job"),
     Column("attempt", Integer, nullable=False, doc="as the gateway counts the run's starts"),
     Column("since", Integer, nullable=False, doc="the number of the run's first event of this order"),
@@ -59,7 +69,12 @@ worker_events = Table(
     metadata,
     Column("run_id", SafeText, nullable=False, doc="whose events they are"),
     Column("part", Integer, nullable=False, doc="its place in the order, from 1"),
-    Column("body", SafeText, nullable=False, doc="harness.events as a JSON list, deltas of a message joined"),
+    Column(
+        "body",
+        SafeText,
+        nullable=False,
+        doc="harness.events as a JSON list, deltas of a message joined; of a call see bot.workers.calls",
+    ),
     PrimaryKeyConstraint("run_id", "part"),
 )
 
@@ -139,15 +154,15 @@ DRAFT = f"""
 """
 NOTIFY = text("SELECT pg_notify(:channel, :payload)")
 NEW_JOB = text(
-    "SELECT pg_notify('procrastinate_queue_v1#' || :queue, json_build_object('type', 'job_inserted', 'job_id', "
-    "CAST(:job AS bigint))::text)"
+    "SELECT pg_notify('procrastinate_queue_v1#' || queue_name, json_build_object('type', 'job_inserted', 'job_id', "
+    "id)::text) FROM procrastinate_jobs WHERE id = :job"
 )
 # FOR KEY SHARE lets the heartbeat's UPDATE through and holds off the DELETE of who takes the worker for dead.
 CHECK_WORKER = "SELECT id FROM procrastinate_workers WHERE id = %s FOR KEY SHARE"
 PRUNE = text("SELECT worker_id FROM procrastinate_prune_stalled_workers_v1(:seconds)")
 LEFT_BEHIND = text(
     "SELECT id, abort_requested, args->>'run_id' AS run_id FROM procrastinate_jobs "
-    "WHERE status = 'doing' AND worker_id IS NULL AND queue_name = :queue FOR UPDATE SKIP LOCKED"
+    "WHERE status = 'doing' AND worker_id IS NULL AND queue_name = ANY(:queues) FOR UPDATE SKIP LOCKED"
 )
 
 
@@ -169,9 +184,21 @@ def order(tx: Connection, run_id: str, thread_id: str, *, attempt: int, since: i
     if known is not None and known.state is OrderState.OPEN:
         return known
     discard(tx, (run_id,))
+    return _open(tx, run_id, thread_id, attempt, since, {"queue": QUEUE, "task": TASK, "lock": thread_id})
+
+
+def call(tx: Connection, call_id: str, thread_id: str, asked: str) -> None:
+    """Order a call. thread_id: in which nothing else is to work meanwhile; "": it touches none. Nothing happens where
+    it is ordered already."""
+    if load(tx, call_id) is None:
+        _open(tx, call_id, thread_id, 1, 0, {"queue": CALL_QUEUE, "task": CALL_TASK, "lock": thread_id or call_id})
+        tx.execute(worker_events.insert(), {"run_id": call_id, "part": ASKED, "body": asked})
+
+
+def _open(tx: Connection, run_id: str, thread_id: str, attempt: int, since: int, deferred: Mapping[str, str]) -> Order:
+    """Write an order and its job. deferred: the job's queue, task and lock."""
     args = json.dumps({"run_id": run_id})
-    deferred = {"queue": QUEUE, "task": TASK, "lock": thread_id, "once": run_id, "args": args}
-    job = int(tx.execute(DEFER, deferred).scalar_one())
+    job = int(tx.execute(DEFER, {**deferred, "once": run_id, "args": args}).scalar_one())
     made = Order(
         run_id=run_id,
         thread_id=thread_id,
@@ -211,6 +238,18 @@ def told(tx: Connection, run_id: str, after: int) -> tuple[Order | None, list[Pa
     return (_order(rows[0]) if rows else None), parts
 
 
+def called(tx: Connection, call_id: str) -> tuple[Order | None, bool, str | None]:
+    """A call's order, whether a worker is at it, and the answer."""
+    known = load(tx, call_id)
+    at_it = known is not None and tx.execute(JOB_LEFT, {"job": known.job}).first() is not None
+    return known, at_it, _part(tx, call_id, ANSWERED)
+
+
+def calls(tx: Connection) -> list[str]:
+    """All calls that are not forgotten."""
+    return list(tx.scalars(select(worker_runs.c.run_id).where(worker_runs.c.run_id.startswith(CALL))))
+
+
 def stop(tx: Connection, run_id: str) -> bool:
     """Want no more of it. False: a worker is at it and has been told; the order stays open until it has let go."""
     known = load(tx, run_id)
@@ -230,11 +269,12 @@ def at_work(tx: Connection, thread_id: str) -> list[str]:
 
 
 def unwanted(tx: Connection) -> tuple[list[str], list[str]]:
-    """Runs that have ended or are gone: those whose order is open, and the others that have one."""
+    """Runs, not calls, that have ended or are gone: those whose order is open, and the others that have one."""
     query = (
         select(worker_runs.c.run_id, worker_runs.c.state)
         .join(runs, runs.c.run_id == worker_runs.c.run_id, isouter=True)
         .where(runs.c.run_id.is_(None) | runs.c.state.not_in(OPEN_STATES))
+        .where(~worker_runs.c.run_id.startswith(CALL))
     )
     found = [(row.run_id, OrderState(row.state)) for row in tx.execute(query)]
     still = [run_id for run_id, state in found if state is OrderState.OPEN]
@@ -282,6 +322,19 @@ def append(tx: Connection, run_id: str, part: int, body: str, *, further: bool) 
     notify(tx, run_id)
 
 
+def asked(tx: Connection, call_id: str) -> str:
+    """What a call asks."""
+    return _part(tx, call_id, ASKED) or ""
+
+
+def answer_call(tx: Connection, run_id: str, job: int, body: str) -> None:
+    """End a call with its answer, where anybody waits for that."""
+    known = load(tx, run_id)
+    if known is not None and known.job == job and known.state is OrderState.OPEN:
+        tx.execute(insert_new(tx.dialect.name, worker_events), {"run_id": run_id, "part": ANSWERED, "body": body})
+    end(tx, run_id, job, OrderState.DONE)
+
+
 def end(tx: Connection, run_id: str, job: int, state: OrderState) -> None:
     """Nothing more is told; the job has ended with it, so that a next one of the thread begins at once."""
     known = load(tx, run_id)
@@ -300,7 +353,7 @@ def put_back(tx: Connection, run_id: str, job: int) -> None:
     if tx.execute(PUT_BACK, {"job": job}).rowcount == 0:
         return _end(tx, known, OrderState.STOPPED)
     tx.execute(update(worker_runs).where(worker_runs.c.run_id == run_id).values(worker=None))
-    tx.execute(NEW_JOB, {"queue": QUEUE, "job": job})
+    tx.execute(NEW_JOB, {"job": job})
 
 
 def ask(tx: Connection, run_id: str) -> int:
@@ -328,7 +381,7 @@ def notify(tx: Connection, payload: str) -> None:
 def recover(tx: Connection) -> int:
     """Take workers without a sign of life for dead and give their jobs to others; returns how many jobs."""
     tx.execute(PRUNE, {"seconds": STALLED_SECONDS})
-    left = tx.execute(LEFT_BEHIND, {"queue": QUEUE}).all()
+    left = tx.execute(LEFT_BEHIND, {"queues": list(QUEUES)}).all()
     for row in left:
         known = load(tx, row.run_id)
         if row.abort_requested or known is None or known.job != row.id:
@@ -337,12 +390,17 @@ def recover(tx: Connection) -> int:
                 _end(tx, known, OrderState.STOPPED)
             continue
         tx.execute(PUT_BACK, {"job": row.id})
-        tx.execute(NEW_JOB, {"queue": QUEUE, "job": row.id})
+        tx.execute(NEW_JOB, {"job": row.id})
     return len(left)
 
 
 def _has_job(tx: Connection, known: Order) -> bool:
     return tx.execute(JOB_THERE, {"job": known.job}).first() is not None
+
+
+def _part(tx: Connection, run_id: str, part: int) -> str | None:
+    mine = (worker_events.c.run_id == run_id) & (worker_events.c.part == part)
+    return tx.scalar(select(worker_events.c.body).where(mine))
 
 
 def _end(tx: Connection, known: Order, state: OrderState) -> None:

@@ -17,6 +17,7 @@ from bot.store.retrying import every
 from bot.store.sql import libpq_url
 from bot.store.worker_runs import OrderState
 from bot.store.workers import ANSWERS
+from bot.workers.calls import Calls
 from bot.workers.harness import WorkersHarness
 from bot.workers.listening import Listener
 from harness.errors import SetupError
@@ -83,11 +84,11 @@ class DeadWorkers:
         elif now - self._steady_since > worker_runs.STALLED_SECONDS:
             moved = await self._store.write(worker_runs.recover)
             if moved:
-                log.warning("%d run(s) of dead workers go on at others", moved)
+                log.warning("%d run(s) or call(s) of dead workers go on at others", moved)
 
 
 class Dispatch:
-    """Orders runs, follows them, stops them. One in a gateway.
+    """Orders runs, follows them, stops them. One in a gateway. calls: what else it asks of workers.
 
     steering: what is said to runs at work. leaving: this process stops, and the runs go on without it.
     """
@@ -101,6 +102,7 @@ class Dispatch:
         self._leaving = leaving
         self._stopping: dict[str, asyncio.Task[None]] = {}
         self._dead = DeadWorkers(store)
+        self.calls = Calls(store, listener, self._let_go, leaving)
 
     async def run(self, ctx: RunContext, attempt: int, next_seq: int) -> AsyncGenerator[AnyRunEvent, None]:
         """Order the work on a run, or follow it where it is ordered already; see `Harness.run`. Leaving the iteration
@@ -138,6 +140,7 @@ class Dispatch:
             await self._store.write(partial(worker_runs.stop, run_id=run_id))
         if rest:
             await self._store.write(partial(worker_runs.discard, run_ids=rest))
+        await self.calls.tidy()
 
     async def _follow(self, ctx: RunContext, order: Order, next_seq: int) -> AsyncGenerator[AnyRunEvent, None]:
         known = Known()

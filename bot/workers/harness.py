@@ -1,12 +1,15 @@
 """WorkersHarness: the harness of a gateway whose runs workers work on.
 
-Only `run` goes to a worker. All else that the port offers is done by the harness of this process, on the same
-checkpoints, once no worker is at the thread any more.
+What asks a model goes to a worker: `run`, and as calls `title`, `remember` and `compact`. All else that the port offers
+is done by the harness of this process, on the same checkpoints, once no worker is at the thread any more.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
+
+from bot.workers.calls import COMPACT, REMEMBER, TITLE, CallFailed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -29,8 +32,11 @@ if TYPE_CHECKING:
     from harness.research.record import Research
 
 
+log = logging.getLogger(__name__)
+
+
 class WorkersHarness:
-    """harness.ports.Harness: runs by workers, all else by the harness of this process."""
+    """harness.ports.Harness: what asks a model by workers, all else by the harness of this process."""
 
     def __init__(self, local: Harness, dispatch: Dispatch) -> None:
         self.local = local
@@ -62,7 +68,7 @@ class WorkersHarness:
 
     async def compact(self, thread_id: str, model: str) -> Usage | None:
         await self._dispatch.quiet(thread_id)
-        return await self.local.compact(thread_id, model)
+        return await self._dispatch.calls.ask(COMPACT, (thread_id, model), self.local, thread_id)
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
         return await self.local.history(thread_id)
@@ -102,10 +108,18 @@ class WorkersHarness:
         await self.local.scrub()
 
     async def title(self, model: str, said: str, answered: str) -> Titled | None:
-        return await self.local.title(model, said, answered)
+        try:
+            return await self._dispatch.calls.ask(TITLE, (model, said, answered), self.local)
+        except CallFailed as error:
+            log.warning("no title: %s", error)
+            return None
 
     async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
-        return await self.local.remember(memory, exchanges)
+        try:
+            return await self._dispatch.calls.ask(REMEMBER, (memory, tuple(exchanges)), self.local)
+        except CallFailed as error:
+            log.warning("a memory was not updated: %s", error)
+            return None
 
     async def head(self, thread_id: str) -> Head:
         return await self.local.head(thread_id)

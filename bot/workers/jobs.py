@@ -1,4 +1,5 @@
-"""Jobs: works on the runs that gateways ordered, with the harness of this process, and tells what happens in them."""
+"""Jobs: works on the runs and calls that gateways ordered, with the harness of this process, and tells what comes of
+them."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from bot.store import runs, usage, worker_runs
 from bot.store.errors import Fenced
 from bot.store.worker_runs import OrderState
+from bot.workers.calls import answered
 from bot.workers.dispatch import EVENTS
 from harness.events import (
     Failed,
@@ -96,30 +98,34 @@ class Jobs:
         self._at_work: set[asyncio.Task[None]] = set()
 
     async def work(self, run_id: str, job: int, first: bool) -> None:
-        """Work on a run until it ended, waits for a person, is stopped, or this process stops. Raises nothing that a
-        run can cause; a cancellation is the gateway's wish that the run be stopped. first: nobody had it before."""
+        """Work on a run, or a call, until it ended, waits for a person, is stopped, or this process stops. Raises
+        nothing that one can cause; a cancellation is the gateway's wish that it be stopped. first: nobody had it
+        before."""
         task = asyncio.current_task()
         assert task is not None
         self._at_work.add(task)
         try:
-            await self._work(run_id, job, task, first=first)
+            if run_id.startswith(worker_runs.CALL):
+                await self._answer(run_id, job, task)
+            else:
+                await self._work(run_id, job, task, first=first)
         except Fenced:
             log.error("this worker was taken for dead, and others go on with its runs")
             self._fenced()
             raise
         except Exception:  # any defect: the gateway must not wait for a run that nobody works on
-            log.exception("the job of run %s broke", run_id)
+            log.exception("the job of %s broke", run_id)
             await self._store.write(partial(worker_runs.end, run_id=run_id, job=job, state=OrderState.STOPPED))
         finally:
             self._at_work.discard(task)
 
     @property
     def running(self) -> int:
-        """Runs that are worked on."""
+        """Runs and calls that are worked on."""
         return len(self._at_work)
 
     def leave(self) -> None:
-        """Put all runs back, for other workers to go on with."""
+        """Put all of them back, for other workers to go on with."""
         self._leaving = True
         for task in self._at_work:
             task.cancel()
@@ -153,6 +159,27 @@ class Jobs:
         if found is not None and found.is_of(job, worker):
             return found
         return await self._store.write(partial(_take, run_id=run_id, job=job, worker=worker))
+
+    async def _answer(self, call_id: str, job: int, task: asyncio.Task[None]) -> None:
+        taking = partial(_take_call, call_id=call_id, job=job, worker=self._worker() or 0)
+        taken = await _to_its_end(self._store.write(taking))
+        if taken is None:
+            return
+        log.info("%s is worked on here", call_id)
+        order, asked = taken
+        ending: Callable[..., None] = partial(worker_runs.end, state=OrderState.STOPPED)
+        if order.deaths >= MOST_DEATHS:
+            log.error("%s is given up: %d workers died at it", call_id, order.deaths)
+        else:
+            answer = None
+            if not task.cancelling() and not self._leaving:
+                with suppress(asyncio.CancelledError):
+                    answer = await answered(await self._harness(), asked)
+            if answer is not None:
+                ending = partial(worker_runs.answer_call, body=answer)
+            elif self._leaving:
+                ending = worker_runs.put_back
+        await _to_its_end(self._store.write(partial(ending, run_id=call_id, job=job)))
 
     async def _tell(self, taken: Taken, outlet: Outlet, record: EventRecord) -> None:
         row, order = taken.row, taken.order
@@ -265,6 +292,12 @@ def _take(tx: Connection, *, run_id: str, job: int, worker: int) -> Taken | None
     if order is not None and found is None:
         worker_runs.end(tx, run_id, job, OrderState.STOPPED)
     return None if order is None else found
+
+
+def _take_call(tx: Connection, *, call_id: str, job: int, worker: int) -> tuple[Order, str] | None:
+    """The order, and what is asked."""
+    order = worker_runs.take(tx, call_id, job, worker)
+    return None if order is None else (order, worker_runs.asked(tx, call_id))
 
 
 def _ended(tx: Connection, *, run_id: str, job: int, state: OrderState | None, calls: Sequence[usage.UsageRow]) -> None:

@@ -16,7 +16,7 @@ from procrastinate.jobs import Job
 from procrastinate.schema import SchemaManager
 
 from bot.store import workers
-from bot.store.worker_runs import DRAFT, QUEUE, STALLED_SECONDS, TASK
+from bot.store.worker_runs import CALL_QUEUE, CALL_TASK, DRAFT, QUEUE, QUEUES, STALLED_SECONDS, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -208,7 +208,7 @@ class Queue:
         self._app.job_manager = self._jobs = OutlivingJobs(self._connector, self._working)
         self._worker: Any = SlotWorker(
             self._app,
-            queues=[QUEUE],
+            queues=list(QUEUES),
             concurrency=concurrent,
             fetch_job_polling_interval=LOOK_SECONDS,
             abort_job_polling_interval=LOOK_SECONDS,
@@ -236,15 +236,16 @@ class Queue:
             log.debug("a draft of run %s was not written: %s", run_id, error)
 
     async def work(self, do: Callable[[str, int, bool], Awaitable[None]], life: Life | None = None) -> None:
-        """Take jobs until `stop`, then wait for those that are being worked on. do: is given a run's id, the job's, and
-        whether the job is taken for the first time.
-        life: of the worker, where it tells of itself. Raises psycopg.Error and ConnectorException while there is no
-        server at the start."""
+        """Take jobs until `stop`, then wait for those that are being worked on. do: is given the id of a run or a
+        call, the job's, and whether the job is taken for the first time. life: of the worker, where it tells of itself.
+        Raises psycopg.Error and ConnectorException while there is no server at the start."""
         self._jobs.life = life
 
-        @self._app.task(name=TASK, queue=QUEUE, pass_context=True)
         async def run(context: JobContext, run_id: str) -> None:
             await do(run_id, context.job.id or 0, context.job.attempts == 0)
+
+        for name, queue in ((TASK, QUEUE), (CALL_TASK, CALL_QUEUE)):
+            self._app.task(name=name, queue=queue, pass_context=True)(run)
 
         async with self._app.open_async():
             await self._worker.run()

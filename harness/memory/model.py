@@ -7,6 +7,7 @@ The JSON of a memory has camelCase keys. An unknown key or version is refused: w
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping  # noqa: TC003  pydantic reads it at run time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,7 +16,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from harness.context import RunInput
 

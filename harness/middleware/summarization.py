@@ -127,10 +127,13 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         return _compacted(messages, cut, answer)
 
     async def asked_for(self, messages: list[AnyMessage]) -> Compacted | None:
-        """The history made as short as it can be, since a person wants it; None when there is nothing to cut. Raises
-        ModelFailure when there is no summary: no need is worth the old messages then."""
+        """The history made as short as it can be, since a person wants it; None when there is nothing to cut, or only
+        the summary that this made before. Raises ModelFailure when there is no summary: no need is worth the old
+        messages then."""
         cut = self._cut(messages, hard=True)
-        return _compacted(messages, cut, await self._summary(cut.old)) if cut.old else None
+        if all(message.additional_kwargs.get(MARK) == SUMMARY for message in cut.old):
+            return None
+        return _compacted(messages, cut, await self._summary(cut.old))
 
     def _cut(self, messages: list[AnyMessage], *, hard: bool) -> Cut:
         keep = 1 if hard else self._settings.keep

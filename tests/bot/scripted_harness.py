@@ -13,7 +13,7 @@ from harness.ports import Head
 from harness.research.record import exported, research_view
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from harness.context import (
         Removal,
@@ -67,6 +67,7 @@ class Start:
 @dataclass
 class ScriptedHarness:
     """scripts: what happens for a message of that text; any other is echoed. heads: steps that each thread made.
+    meanwhile: what happens while a model is asked for something beside runs, by the method's name.
     steering: what is said to runs, for scripts that ask. researches: of threads, as tests put them there."""
 
     scripts: dict[str, Script] = field(default_factory=dict)
@@ -84,6 +85,7 @@ class ScriptedHarness:
     updates: list[Updated] = field(default_factory=list)
     remembered: list[list[Exchange]] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
+    meanwhile: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     steering: Steering | None = None
     researches: dict[str, Research] = field(default_factory=dict)
     closed: int = 0
@@ -162,10 +164,12 @@ class ScriptedHarness:
 
     async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
         self.remembered.append(list(exchanges))
+        await self._asked("remember")
         return self.updates.pop(0) if self.updates else None
 
     async def title(self, model: str, said: str, answered: str) -> Titled | None:
         self.titled.append((model, said, answered))
+        await self._asked("title")
         return self.titles.pop(0) if self.titles else None
 
     def abandon(self, run_id: str) -> None:
@@ -187,8 +191,17 @@ class ScriptedHarness:
     async def compact(self, thread_id: str, model: str) -> Usage | None:
         """Of what was said only the newest stays."""
         self.compacted.append((thread_id, model))
+        await self._asked("compact")
         self.said[thread_id] = self.said.get(thread_id, [])[-1:]
         return self.summary
+
+    async def _asked(self, method: str) -> None:
+        if method in self.meanwhile:
+            self.working += 1
+            try:
+                await self.meanwhile[method]()
+            finally:
+                self.working -= 1
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
         return self.said.get(thread_id, [])

@@ -71,11 +71,13 @@ class WorkerProcess:
 
 @dataclass
 class Cluster:
-    """A world whose runs workers work on. Entered, the gateway and `count` workers have started."""
+    """A world whose runs workers work on. Entered, the gateway and `count` workers have started. environment: of the
+    workers, over the gateway's."""
 
     world: World
     postgres: PostgresServer
     count: int = 2
+    environment: dict[str, str] = field(default_factory=dict)
     workers: dict[str, WorkerProcess] = field(default_factory=dict)
     database: str = ""
 
@@ -93,7 +95,7 @@ class Cluster:
         with worker.log_file.open("ab") as output:
             worker.process = await Template.shared().start(
                 ("worker", "--config", str(config or self.world.config_file), "--name", name),
-                self.world.variables | environment,
+                self.world.variables | self.environment | environment,
                 program,
                 output.fileno(),
             )

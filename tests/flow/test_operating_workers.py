@@ -18,6 +18,7 @@ from tests.flow.gateway import merged
 from tests.flow.next_version import prepared
 from tests.flow.sandboxed import call
 from tests.flow.test_mcp import local
+from tests.simulators.model.keeper import ASKED
 from tests.simulators.model.scripts import Pause, Say
 from tests.simulators.telegram.seen import ALICE, TEAM
 
@@ -212,8 +213,45 @@ async def test_two_workers_spend_no_more_than_one_would(cluster: Cluster) -> Non
         assert beyond <= 3, (limit, calls)  # each worker's call under way, and one that sums up
 
 
+async def until_gone(cluster: Cluster) -> None:
+    """Until nothing is kept of runs and calls that have ended."""
+    async with asyncio.timeout(30):
+        while True:
+            if not cluster.rows("SELECT run_id FROM worker_runs") + cluster.rows("SELECT run_id FROM worker_events"):
+                assert cluster.rows("SELECT id FROM procrastinate_jobs") == []
+                return
+            await asyncio.sleep(0.2)
+
+
+async def test_nothing_is_asked_of_a_model_by_the_gateway(cluster: Cluster) -> None:
+    """It has no key that one would take."""
+    world, good = cluster.world, cluster.world.model.api_key
+    world.settings |= {"memory": {"model": "same", "debounce_seconds": 0}, "title": {"model": "same"}}
+    world.environment = {"MODEL_KEY": "bad-key-of-the-gateway"}
+    cluster.count, cluster.environment = 1, {"MODEL_KEY": good}
+    await world.model.script("Name this conversation", (Say(text="Facts of deer"),), "contains")
+    async with cluster:
+        for said in ("Remember that deer shed their antlers", "fact 2", "fact 3"):
+            await world.telegram.user_says(said)
+            await world.telegram.wait_for_text(ALICE, f"You said: {said}")
+        await world.wait_for_log("was updated after run(s)")
+        await world.telegram.wait_idle(ALICE)
+        await world.telegram.user_says("/compact")
+        await world.telegram.wait_for_text(ALICE, EN.compact["done"].partition("{")[0].strip())
+        await world.telegram.user_says("/memory")
+        await world.telegram.wait_for_text(ALICE, "deer shed their antlers")
+        assert cluster.rows("SELECT title FROM threads") == [("Facts of deer",)]
+
+        requests = [record for record in await world.model.requests() if record.method == "POST"]
+        for asked in ("Name this conversation", ASKED, "Context Extraction Assistant"):
+            assert any(asked in str(record.body) for record in requests), asked
+        assert {record.headers["authorization"] for record in requests} == {f"Bearer {good}"}
+        await until_gone(cluster)
+        assert cluster.rows("SELECT count(*) FROM usage") == [(len(requests),)]
+
+
 @pytest.mark.long
-async def test_what_is_scheduled_remembered_and_titled_is_done_once_and_by_the_gateway(cluster: Cluster) -> None:
+async def test_what_is_scheduled_remembered_and_titled_is_done_once(cluster: Cluster) -> None:
     world = cluster.world
     world.settings |= {"memory": {"debounce_seconds": 0}}
     async with cluster:

@@ -53,7 +53,9 @@ LEAST_FROZEN = 16.0
 """Half of it is a worker's time without a sign of life, and connecting again may take it five seconds."""
 TAKEN_SECONDS = 90.0
 """After which nobody is waited for any more to take over."""
-OPEN_AT = "SELECT run_id, worker FROM worker_runs WHERE state = 'open' AND worker IS NOT NULL"
+OPEN_AT = """
+    SELECT run_id, worker FROM worker_runs WHERE state = 'open' AND worker IS NOT NULL AND run_id NOT LIKE 'call:%'
+"""
 
 
 @contextlib.asynccontextmanager

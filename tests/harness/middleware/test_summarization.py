@@ -151,7 +151,10 @@ async def test_compact_leaves_a_summary_and_the_thread_usable(bench: Bench, scri
         spent = await harness.compact("thread-1", "main")
         assert spent is not None
         assert (spent.model, spent.input_tokens, spent.output_tokens) == ("main", 3, 2)
-        assert len(await harness.history("thread-1")) <= 2
+        short, asked = await harness.history("thread-1"), len(script.requests)
+        assert len(short) <= 2
+        assert await harness.compact("thread-1", "main") is None
+        assert (await harness.history("thread-1"), len(script.requests)) == (short, asked), "no summary of the summary"
         await collect(harness, context("r9"), said("and then?"))
     request = script.requests[-1]
     assert "in short" in str(request[1].content)
