@@ -227,7 +227,7 @@ class RemoteSettings(BaseModel):
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Of all servers; () where none is named."""
+        """The addresses of all servers; () where none is named."""
         if isinstance(self.url, tuple):
             return self.url
         return (self.url,) if self.url else ()

@@ -78,6 +78,7 @@ class RemoteProvider:
             text = "; ".join(map(str, failures))
             raise SandboxUnavailable(text, failures[0].hint) from failures[0]
         if self._alone is None:
+            await self._enlist()
             self._checking = asyncio.create_task(self._check_on(), name="look after the sandbox servers")
         return self._report()
 
@@ -104,20 +105,23 @@ class RemoteProvider:
     async def _check_on(self) -> None:
         while True:
             await asyncio.sleep(_CHECK_SECONDS)
-            try:
-                await self.check()
-            except SandboxError as error:
-                log.warning("%s", error)
+            await self.check()
 
     async def check(self) -> None:
-        """Ask each of several servers whether it is there, and those that are new here what they have. Raises
-        SandboxError where the notes cannot be read or written."""
+        """Ask each of several servers whether it is there."""
         await asyncio.gather(*map(_greeted, self._upstreams.values()))
+        await self._enlist()
+
+    async def _enlist(self) -> None:
+        """Ask servers that nobody has asked before what they have. Until one was, it may have any thread's files."""
         if self._homes is None:
             return
-        for url in await self._homes.unlisted(self._upstreams):
-            if self._upstreams[url].failure is None:
-                await self._homes.enlist(url, await self._upstreams[url].kept())
+        try:
+            for url in await self._homes.unlisted(self._upstreams):
+                if self._upstreams[url].failure is None:
+                    await self._homes.enlist(url, await self._upstreams[url].kept())
+        except SandboxError as error:
+            log.warning("what the sandbox servers keep is not known: %s", error)
 
     @property
     def troubles(self) -> tuple[str, ...]:
