@@ -207,6 +207,8 @@ class RemoteProvider:
         else:
             answers = await self._asked(list(self._upstreams.values()), sandbox_id(thread_id))
             found = [each for each, kept in answers.items() if kept]
+            if not found and (away := [each for each, kept in answers.items() if kept is None]):
+                raise _uncertain(away[0])
         if not found:
             raise _unnamed(noted)
         upstream = _only(found)
@@ -224,8 +226,7 @@ class RemoteProvider:
             return _only(found)
         for each in order:
             if answers.get(each) is None and await self._may_keep(each, identifier):
-                hint = each.failure.hint if each.failure else ""
-                raise SandboxError(f"{each.failure}, and this thread's files may be there", hint)
+                raise _uncertain(each)
         there = [each for each in order if answers.get(each) is not None]
         if not there:
             raise SandboxError("; ".join(str(each.failure) for each in order if each.failure))
@@ -251,6 +252,11 @@ def _only(found: Sequence[Upstream]) -> Upstream:
     return found[0]
 
 
+def _uncertain(away: Upstream) -> SandboxError:
+    hint = away.failure.hint if away.failure else ""
+    return SandboxError(f"{away.failure}, and this thread's files may be there", hint)
+
+
 def _unnamed(url: str) -> SandboxError:
     return SandboxError(
         f"this thread's files are on the sandbox server {url}, which sandbox.remote.url does not name",
@@ -268,8 +274,8 @@ async def _tried(upstream: Upstream) -> SandboxError | None:
 
 
 async def _greeted(upstream: Upstream) -> None:
-    """Greet it, and say when it is away or back."""
-    was = upstream.failure
+    """Greet it, and say when it is away or back; of one that was away at the start also what it does not enforce."""
+    was, known = upstream.failure, upstream.report
     try:
         await upstream.greet()
     except SandboxError as error:
@@ -278,6 +284,8 @@ async def _greeted(upstream: Upstream) -> None:
         return
     if was is not None:
         log.info("%s works again", upstream.called)
+    if known is None and upstream.report is not None:
+        log.warning("%s: isolation %s; %s", upstream.called, upstream.report.isolation, upstream.report.shortfalls)
 
 
 async def _kept(upstream: Upstream, identifier: str) -> bool | None:

@@ -148,9 +148,11 @@ async def test_while_a_server_is_away_its_threads_say_so_and_all_others_work(ser
         for thread in old:
             await write(provider, thread)
         await servers.down("b")
-        for thread in lost:
-            with pytest.raises(SandboxError, match=f"{servers.urls['b']} cannot be reached"):
-                await provider.acquire(thread)
+        for _ in range(2):  # before and after the provider knows of it
+            for thread in lost:
+                with pytest.raises(SandboxError, match=f"{servers.urls['b']} cannot be reached"):
+                    await provider.acquire(thread)
+            await provider.check()
         assert [await read(provider, thread) for thread in old if thread not in lost] == [
             thread for thread in old if thread not in lost
         ]
@@ -239,9 +241,13 @@ async def test_a_server_that_is_named_no_more_is_asked_for_until_its_files_are_e
     shutil.move(servers.files("c", thread), servers.files("b", thread))
     async with servers.provider("ab") as provider:
         assert await read(provider, thread) == thread
-    await servers.down("a")
     async with servers.provider("ab") as provider:  # it is noted
+        await servers.down("a")
         assert await read(provider, thread) == thread
+    await servers.up("a")
+    async with servers.provider("ac") as provider:
+        with pytest.raises(SandboxError, match=f"{servers.urls['c']} cannot be reached, and this thread's files may"):
+            await provider.acquire(thread)
 
 
 async def test_of_two_servers_with_files_of_a_thread_neither_is_taken(servers: Servers) -> None:
