@@ -31,7 +31,8 @@ _KEEPS = TypeAdapter(wire.Keeps)
 _KEPT = TypeAdapter(wire.Kept)
 _ALIVE = 7
 _PROBE_SECONDS = 30.0
-_KEEPS_SECONDS = 10.0
+_WORD_SECONDS = 10.0
+"""One of several servers that takes longer to say what it is, or what it keeps, is not waited for."""
 
 
 class Upstream:
@@ -78,7 +79,7 @@ class Upstream:
         self.failure = None
 
     async def _greeted(self, *, again: bool) -> wire.Welcome:
-        welcome = self._understood(_WELCOME, await self._http.call("GET", "", again=again))
+        welcome = self._understood(_WELCOME, await self._told("", again=again))
         if welcome.version != wire.VERSION:
             raise SandboxError(
                 f"{self.called} speaks version {welcome.version} of the contract, not {wire.VERSION}",
@@ -124,17 +125,20 @@ class Upstream:
         return sandbox
 
     async def keeps(self, identifier: str) -> bool:
-        """Whether it has files of a sandbox. A server that is away is not waited for as long as one that has them."""
+        """Whether it has files of a sandbox."""
         try:
-            async with asyncio.timeout(_KEEPS_SECONDS):
-                said = await self._http.call("GET", f"/kept/{identifier}", again=True)
-        except TimeoutError as error:
-            self.failure = SandboxError(f"{self.called} does not answer", "see the server's own log")
-            raise self.failure from error
+            return self._understood(_KEEPS, await self._told(f"/kept/{identifier}", again=True)).kept
         except SandboxError as error:
             self.failure = error
             raise
-        return self._understood(_KEEPS, said).kept
+
+    async def _told(self, path: str, *, again: bool) -> object:
+        try:
+            async with asyncio.timeout(None if self._alone else _WORD_SECONDS):
+                told: object = await self._http.call("GET", path, again=again)
+        except TimeoutError as error:
+            raise SandboxError(f"{self.called} does not answer", "see the server's own log") from error
+        return told
 
     async def kept(self) -> list[str]:
         """All sandboxes that it has files of."""

@@ -15,7 +15,7 @@ from bot.store.identity import thread_folder
 from sandbox.base import FileText, Problem, SandboxError, SandboxUnavailable, sandbox_id
 from sandbox.remote.homes import Homes, in_order
 from sandbox.remote.provider import RemoteProvider
-from tests.sandbox.remote.served import SECONDS, client_settings, older_server, served, server_process
+from tests.sandbox.remote.served import SECONDS, Line, client_settings, older_server, served, server_process
 from tests.simulators.sandbox.provider import USE as MEMORY
 
 if TYPE_CHECKING:
@@ -183,6 +183,17 @@ async def test_a_start_tells_by_name_who_is_away_and_a_check_that_it_is_back(ser
         await servers.down("b")
         await provider.check()
         assert len(provider.troubles) == 1
+
+
+async def test_a_server_that_accepts_and_says_nothing_is_away(servers: Servers) -> None:
+    async with Line(servers.urls["b"].removeprefix("http://")) as line:
+        line.deafen()
+        urls = (servers.urls["a"], f"http://{line.address}")
+        provider = RemoteProvider(client_settings(urls, answer_seconds=0.3))
+        await provider.start()
+        (trouble,) = provider.troubles
+        assert trouble.startswith(f"the sandbox server {urls[1]} does not answer: threads")
+        await provider.shutdown()
 
 
 async def test_a_start_without_any_server_names_all(servers: Servers) -> None:
