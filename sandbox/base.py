@@ -11,10 +11,13 @@ import asyncio
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    Route = tuple[str | None, Path | None]
 
 WORKSPACE = "/mnt/user-data/workspace"
 UPLOADS = "/mnt/user-data/uploads"
@@ -269,6 +272,20 @@ class SandboxProvider(Protocol):
 
     async def shutdown(self) -> None:
         """End what runs. Idempotent."""
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """A provider that goes on while a part of it does not work."""
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What does not work now, a sentence each, with what an operator can do in brackets at its end."""
+
+
+def direct(url: str) -> Route:
+    """The way to an address, (proxy, CA file), where nothing is configured."""
+    return None, None
 
 
 async def until_done(work: asyncio.Future[Any]) -> bool:

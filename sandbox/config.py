@@ -190,31 +190,58 @@ def _fits_a_header(value: SecretStr) -> SecretStr:
 Token = Annotated[SecretStr, Field(min_length=SHORTEST_TOKEN, max_length=4096), AfterValidator(_fits_a_header)]
 
 
+MOST_SERVERS, LONGEST_URL = 1000, 2000
+PORTS = {"http": 80, "https": 443}
+
+
 class RemoteSettings(BaseModel):
     """Where the sandboxes of the provider `remote` are."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    url: str = Field(default="", max_length=2000, description="Of the server, such as https://sandboxes.example.org")
-    token: Token | None = Field(default=None, description="What the server knows Antler by: a bearer token")
+    url: str | tuple[str, ...] = Field(
+        default="", description="Of the server, such as https://sandboxes.example.org, or a list of several servers"
+    )
+    token: Token | None = Field(default=None, description="What the servers know Antler by: a bearer token")
     connect_seconds: float = Field(default=10, gt=0, le=600, description="How long a connection may take to come about")
     answer_seconds: float = Field(
         default=60, gt=0, le=3600, description="How long the server may say nothing, of a running command too"
     )
 
-    @field_validator("url")
+    @field_validator("url", mode="before")
     @classmethod
-    def _a_server(cls, value: str) -> str:
-        if not value:
-            return value
-        try:
-            parts = urlsplit(value)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            usable = False
-        if not usable or parts.username is not None or parts.query or parts.fragment:
-            raise ValueError("should be http(s)://host[:port][/path], without a password in it")
-        return value.rstrip("/")
+    def _servers(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return _server_url(value) if value else value
+        if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+            raise ValueError("should be an address, or a list of addresses")
+        if not 0 < len(value) <= MOST_SERVERS:
+            raise ValueError(f"should have 1 to {MOST_SERVERS} addresses")
+        urls = tuple(_server_url(each) for each in value)
+        parts = [urlsplit(url) for url in urls]
+        if len({part.scheme for part in parts}) > 1:
+            raise ValueError("should have https for all servers or for none")
+        if len({(part.hostname, part.port or PORTS[part.scheme], part.path) for part in parts}) < len(parts):
+            raise ValueError("should have each server once")
+        return urls
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The addresses of all servers; () where none is named."""
+        if isinstance(self.url, tuple):
+            return self.url
+        return (self.url,) if self.url else ()
+
+
+def _server_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if len(value) > LONGEST_URL or not usable or parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("should be http(s)://host[:port][/path], without a password in it")
+    return value.rstrip("/")
 
 
 class SandboxSettings(Section):
@@ -258,7 +285,7 @@ class SandboxSettings(Section):
 
     @model_validator(mode="after")
     def _remote_is_somewhere(self) -> Self:
-        if self.use == "remote" and not (self.remote.url and self.remote.token):
+        if self.use == "remote" and not (self.remote.urls and self.remote.token):
             raise ValueError("remote needs sandbox.remote.url and sandbox.remote.token")
         return self
 

@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from sandbox.base import SandboxError, SandboxUnavailable
+from sandbox.base import SandboxError, SandboxUnavailable, Watched, direct
 from sandbox.files.skills import no_skills
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from sandbox.base import Report, Sandbox, SandboxProvider
+    from sandbox.base import Report, Route, Sandbox, SandboxProvider
     from sandbox.config import SandboxSettings
     from sandbox.files.skills import SkillsOf
     from sandbox.files.workspace import Workspaces
+    from sandbox.remote.homes import Homes
 
 OFF = "off"
 REMOTE = "remote"
@@ -43,15 +44,16 @@ class Site:
 
     folder_of: a thread's user-data folder. instance: names what belongs to this gateway on this machine; the same after
     a restart, and no other gateway's. runtime: the folder of the runtime for the agent's code, which may be built
-    later; None where there is none. skills: of a thread. proxy, ca_file: on the way to sandbox.remote.url.
+    later; None where there is none. skills: of a thread. route: (proxy, CA file) for an address of sandbox.remote.url.
+    servers: a folder for notes of those, shared by all processes as the threads' are; None: nothing is noted.
     """
 
     folder_of: Callable[[str], Path]
     instance: str
     runtime: Path | None = None
     skills: SkillsOf = no_skills
-    proxy: str | None = None
-    ca_file: Path | None = None
+    route: Callable[[str], Route] = direct
+    servers: Path | None = None
 
 
 class SharedProvider:
@@ -62,6 +64,11 @@ class SharedProvider:
         self._acquired: set[str] = set()
         self._borrowed: Counter[str] = Counter()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What does not work now, as Watched has it; () of a provider that does not say."""
+        return self._provider.troubles if isinstance(self._provider, Watched) else ()
 
     async def start(self) -> Report:
         return await self._provider.start()
@@ -145,7 +152,7 @@ def make(settings: SandboxSettings, site: Site) -> SandboxProvider:
     made = _loaded(settings.use)
     match settings.use:
         case "remote":
-            provider = made(settings, proxy=site.proxy, ca_file=site.ca_file, skills=site.skills)
+            provider = made(settings, route=site.route, skills=site.skills, homes=_homes(site))
         case "docker":
             provider = made(
                 settings, settings.docker, _workspaces(settings, site), instance=site.instance, runtime=site.runtime
@@ -167,6 +174,13 @@ async def _started(provider: SandboxProvider) -> Started:
         await provider.shutdown()
         raise
     return Started(provider=SharedProvider(provider), report=report)
+
+
+def _homes(site: Site) -> Homes | None:
+    if site.servers is None:
+        return None
+    homes: Homes = importlib.import_module("sandbox.remote.homes").Homes(site.folder_of, site.servers)
+    return homes
 
 
 def _workspaces(settings: SandboxSettings, site: Site) -> Workspaces:

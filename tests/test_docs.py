@@ -190,7 +190,8 @@ def patterns() -> re.Pattern[str]:
         forms = [re.escape(step).replace(r"\[\]", r"(?:\[\d*\])?") for step in re.split(r"(?=[.\[])", path)]
         forms = [form.replace(configuration.NAME, r"[\w*-]+") for form in forms]
         known |= {"".join(forms[:length]) for length in range(1, len(forms) + 1)}
-        known.add("".join(forms) + {"list": r"\[\]", "keys and values": r"\..+"}.get(configuration.takes(field), ""))
+        inside = {"list": r"\[\]", "text | list": r"(?:\[\])?", "keys and values": r"\..+"}
+        known.add("".join(forms) + inside.get(configuration.takes(field), ""))
     return re.compile("|".join(known))
 
 

@@ -161,6 +161,7 @@ def _held(facts: SandboxFacts, asked: SandboxSettings) -> list[Finding]:
         limits = asked.limits
         state += f"; network: {asked.network.mode}, {limits.memory_mb} MB, {limits.processes} processes"
     told = [ok(what, state)] if severity is Severity.OK else []
+    told += [warning(what, *_parted(trouble)) for trouble in facts.troubles]
     for shortfall in facts.shortfalls:
         sentence, hint = _parted(shortfall)
         says = f"{state}: {sentence}" if severity is Severity.ERROR else sentence

@@ -21,7 +21,7 @@ from bot.store.identity import sources_folder, thread_folder
 from harness.graph.sandbox import SandboxSetup
 from harness.web.sources import FileSources
 from sandbox import policy, providers
-from sandbox.base import SandboxError
+from sandbox.base import SandboxError, direct
 from sandbox.files.beneath import Owner, owner_of
 from sandbox.files.skills import no_skills
 from sandbox.files.workspace import Workspaces
@@ -31,11 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from bot.settings import Settings
-    from sandbox.base import Sandbox
+    from sandbox.base import Route, Sandbox
     from sandbox.config import SandboxSettings
     from sandbox.files.skills import SkillsOf
-
-    Route = tuple[str | None, Path | None]
 
 log = logging.getLogger(__name__)
 
@@ -58,19 +56,17 @@ WORDS: dict[State, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxFacts:
-    """provider: as the settings name it. shortfalls: what is not as it should be on this machine, a sentence each."""
+    """provider: as the settings name it. shortfalls: what is not as it should be on this machine, a sentence each.
+    troubles: what does not work at this moment, though the rest does; each with a hint in brackets."""
 
     provider: str
     state: State
     shortfalls: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        missing = "".join(f"; {shortfall}" for shortfall in self.shortfalls)
+        missing = "".join(f"; {each}" for each in (*self.troubles, *self.shortfalls))
         return f"{self.provider}: {WORDS[self.state]}{missing}"
-
-
-def _direct(url: str) -> Route:
-    return None, None
 
 
 def sources_in(data_dir: Path) -> FileSources:
@@ -112,21 +108,20 @@ class Sandboxes:
         self,
         settings: SandboxSettings,
         folder: Path,
-        route: Callable[[str], Route] = _direct,
+        route: Callable[[str], Route] = direct,
         *,
         skills: SkillsOf = no_skills,
         name: str = "",
     ) -> None:
         self._settings = settings
         self._packages = settings.runtime or policy.DEFAULT_FOLDER
-        proxy, ca_file = route(settings.remote.url)
         self._site = Site(
             folder_of=partial(thread_folder, folder),
             instance=instance_of(folder, name),
             runtime=self._packages,
             skills=skills,
-            proxy=proxy,
-            ca_file=ca_file,
+            route=route,
+            servers=folder / "threads" / ".sandbox-servers",
         )
         self._started: Started | None = None
         self._failure: SandboxError | None = None
@@ -182,7 +177,8 @@ class Sandboxes:
         report = self._started.report
         state: State = report.isolation.value if report.bash else "files"
         without = [policy.RUNTIME_MISSING] if report.bash and not self.has_runtime else []
-        return SandboxFacts(provider=use, state=state, shortfalls=(*report.shortfalls, *without))
+        troubles = self._started.provider.troubles
+        return SandboxFacts(provider=use, state=state, shortfalls=(*report.shortfalls, *without), troubles=troubles)
 
     @property
     def has_files(self) -> bool:

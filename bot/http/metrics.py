@@ -109,6 +109,8 @@ class AtWork(Collector):
             yield _gauge("disk_free_bytes", "Free on the disk of data_dir.", {(): free})
         yield _gauge("sandbox", "1; provider and state are labels.", {(self.sandbox.provider, self.sandbox.state): 1},
                      "provider", "state")  # fmt: skip
+        troubles = {(): len(self.sandbox.troubles)}
+        yield _gauge("sandbox_troubles", "Parts of the sandbox that do not work, as servers that are away.", troubles)
         servers = {(each.name,): float(each.state == "ready") for each in self.servers}
         yield _gauge("mcp_server_up", "1 where a server of tools is connected.", servers, "server")
         yield _gauge("runs_active", "Answers at work.", {(): self.running})

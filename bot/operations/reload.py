@@ -88,8 +88,8 @@ def _goes_out(old: Settings, new: Settings, key: str) -> bool:
     """Whether what the key configures connects to a server, on another way than before."""
     if key == "tracing":
         return old.tracing.is_on
-    url = old.sandbox.remote.url
-    return old.sandbox.use == REMOTE and old.network_route(url) != new.network_route(url)
+    urls = old.sandbox.remote.urls
+    return old.sandbox.use == REMOTE and any(old.network_route(url) != new.network_route(url) for url in urls)
 
 
 def _value(settings: Settings, key: str) -> object:

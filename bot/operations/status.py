@@ -223,7 +223,7 @@ class StatusPage:
     def _sandbox_lines(self, texts: Texts, *, in_full: bool) -> list[str]:
         facts = self.asked.sandbox()
         line = texts.status["sandbox"].format(provider=facts.provider, state=texts.sandbox_state[facts.state])
-        return [line, *(f"  {plain(shortfall)}" for shortfall in facts.shortfalls if in_full)]
+        return [line, *(f"  {plain(each)}" for each in (*facts.troubles, *facts.shortfalls) if in_full)]
 
     def _server_lines(self, texts: Texts, *, in_full: bool) -> list[str]:
         """The MCP servers in one line; for admins also why one is not ready, or what of it was refused."""

@@ -28,6 +28,9 @@ _NOT_NOW = frozenset({502, 503, 504})
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 """Failures that come before the request was written: it has certainly changed nothing."""
 
+CALLED = "the sandbox server"
+"""What the only one is called. One of several has its address in every error: the files of some threads are there."""
+
 _FAILED = TypeAdapter(wire.Failed)
 _EVENT = TypeAdapter(wire.Event)
 
@@ -45,10 +48,15 @@ class Lost(SandboxError):
 
 
 class Http:
-    """The provider's HTTP client, which it closes. proxy: None for a direct way. ca_file: of CAs to trust besides the
-    system's. Nothing is taken from the environment. Its methods raise SandboxError only."""
+    """The provider's HTTP client of one server, which it closes. url: of that. proxy: None for a direct way. ca_file:
+    of CAs to trust besides the system's. Nothing is taken from the environment. Its methods raise SandboxError only.
 
-    def __init__(self, settings: RemoteSettings, *, proxy: str | None = None, ca_file: Path | None = None) -> None:
+    called: the server, in errors.
+    """
+
+    def __init__(
+        self, settings: RemoteSettings, url: str, *, proxy: str | None = None, ca_file: Path | None = None
+    ) -> None:
         token = settings.token.get_secret_value() if settings.token else ""
         context = httpx.create_ssl_context(trust_env=False)
         context.load_default_certs()
@@ -60,7 +68,8 @@ class Http:
             raise SandboxUnavailable("the CA file cannot be read", "correct network.ca_file") from error
         except (ValueError, httpx.InvalidURL) as error:  # its text may quote the proxy's password
             raise SandboxUnavailable("the proxy cannot be used", "correct network.proxy") from error
-        self._base = settings.url + wire.PREFIX
+        self.called = f"the sandbox server {url}" if len(settings.urls) > 1 else CALLED
+        self._base = url + wire.PREFIX
         self._client = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"},
             timeout=httpx.Timeout(settings.answer_seconds, connect=settings.connect_seconds),
@@ -78,10 +87,10 @@ class Http:
                 response = await self._client.request(method, self._base + path, **_content(body))
             except httpx.HTTPError as error:
                 if pause is None or not (again or isinstance(error, _NOT_SENT)):
-                    raise _lost(error) from error
+                    raise self._lost(error) from error
             else:
                 if pause is None or not again or response.status_code not in _NOT_NOW:
-                    return _json(response.status_code, response.content)
+                    return self._json(response.status_code, response.content)
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
@@ -91,14 +100,59 @@ class Http:
         try:
             async with self._client.stream("POST", self._base + path, **_content(body)) as response:
                 if response.status_code >= 400:
-                    _json(response.status_code, await response.aread())
-                yield _events(response)
+                    self._json(response.status_code, await response.aread())
+                yield self._events(response)
         except httpx.HTTPError as error:
-            raise _lost(error) from error
+            raise self._lost(error) from error
 
     async def close(self) -> None:
         """Idempotent."""
         await self._client.aclose()
+
+    def _json(self, status: int, content: bytes) -> Any:
+        """Raises Answered for a refusal."""
+        if status < 300:
+            try:
+                return wire.parsed(content) if content else None
+            except wire.Malformed as error:
+                raise not_understood(self.called) from error
+        if status in (401, 403):
+            raise Answered(wire.UNAUTHORIZED, f"{self.called} refuses Antler's token", "correct sandbox.remote.token")
+        try:
+            said = wire.understood(_FAILED, wire.parsed(content)).error
+        except wire.Malformed:
+            raise Answered("", f"{self.called} answered with status {status}", "see the server's own log") from None
+        raise Answered(said.code, said.text, said.hint)
+
+    async def _events(self, response: httpx.Response) -> AsyncIterator[wire.Event]:
+        rest = bytearray()
+        async for chunk in response.aiter_bytes():
+            rest += chunk
+            if b"\n" not in chunk:
+                if len(rest) > wire.LONGEST_LINE:
+                    raise not_understood(self.called)
+                continue
+            *lines, last = rest.split(b"\n")
+            rest = bytearray(last)
+            for line in lines:
+                try:
+                    yield wire.understood(_EVENT, wire.parsed(line.decode(errors="replace")))
+                except wire.Malformed as error:
+                    raise not_understood(self.called) from error
+
+    def _lost(self, error: httpx.HTTPError) -> Lost:
+        """Say that the connection was lost, without the error's text, which may quote a proxy's password."""
+        if isinstance(error, httpx.ProxyError):
+            return Lost(f"the proxy before {self.called} refuses", "see network.proxy and sandbox.remote.url")
+        if isinstance(error, _NOT_SENT):
+            return Lost(f"{self.called} cannot be reached", "see sandbox.remote.url, and whether the server runs")
+        if isinstance(error, httpx.TimeoutException):
+            return Lost(f"{self.called} does not answer", "see the server's own log")
+        return Lost(f"the connection to {self.called} was lost", "see the server's own log")
+
+
+def not_understood(called: str = CALLED) -> SandboxError:
+    return SandboxError(f"{called}'s answer is not understood", "it should meet the contract in openapi.yaml")
 
 
 def _proxy(url: str, context: ssl.SSLContext) -> httpx.Proxy:
@@ -110,51 +164,3 @@ def _content(body: wire.Body | None) -> dict[str, Any]:
     if body is None:
         return {}
     return {"content": wire.dumped(body.model_dump()), "headers": {"Content-Type": "application/json"}}
-
-
-def _json(status: int, content: bytes) -> Any:
-    """Raises Answered for a refusal."""
-    if status < 300:
-        try:
-            return wire.parsed(content) if content else None
-        except wire.Malformed as error:
-            raise not_understood() from error
-    if status in (401, 403):
-        raise Answered(wire.UNAUTHORIZED, "the sandbox server refuses Antler's token", "correct sandbox.remote.token")
-    try:
-        said = wire.understood(_FAILED, wire.parsed(content)).error
-    except wire.Malformed:
-        raise Answered("", f"the sandbox server answered with status {status}", "see the server's own log") from None
-    raise Answered(said.code, said.text, said.hint)
-
-
-async def _events(response: httpx.Response) -> AsyncIterator[wire.Event]:
-    rest = bytearray()
-    async for chunk in response.aiter_bytes():
-        rest += chunk
-        if b"\n" not in chunk:
-            if len(rest) > wire.LONGEST_LINE:
-                raise not_understood()
-            continue
-        *lines, last = rest.split(b"\n")
-        rest = bytearray(last)
-        for line in lines:
-            try:
-                yield wire.understood(_EVENT, wire.parsed(line.decode(errors="replace")))
-            except wire.Malformed as error:
-                raise not_understood() from error
-
-
-def not_understood() -> SandboxError:
-    return SandboxError("the sandbox server's answer is not understood", "it should meet the contract in openapi.yaml")
-
-
-def _lost(error: httpx.HTTPError) -> Lost:
-    """Say that the connection was lost, without the error's text, which may quote a proxy's password."""
-    if isinstance(error, httpx.ProxyError):
-        return Lost("the proxy before the sandbox server refuses", "see network.proxy and sandbox.remote.url")
-    if isinstance(error, _NOT_SENT):
-        return Lost("the sandbox server cannot be reached", "see sandbox.remote.url, and whether the server runs")
-    if isinstance(error, httpx.TimeoutException):
-        return Lost("the sandbox server does not answer", "see the server's own log")
-    return Lost("the connection to the sandbox server was lost", "see the server's own log")

@@ -1,42 +1,40 @@
-"""The provider `remote`: each thread's sandbox is on another machine, behind HTTP. See docs/sandbox-remote.md."""
+"""The provider `remote`: each thread's sandbox is on another machine, behind HTTP: on one of the servers that the
+settings name. See docs/sandbox-remote.md."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from pydantic import TypeAdapter
-
-from sandbox.base import SandboxError, SandboxUnavailable, sandbox_id
+from sandbox.base import Isolation, Report, SandboxError, SandboxUnavailable, direct, sandbox_id
 from sandbox.files.skills import no_skills
 from sandbox.local.sandbox import HeldByThread
-from sandbox.remote import wire
-from sandbox.remote.http import Http, not_understood
-from sandbox.remote.sandbox import RemoteSandbox, SkillSender
+from sandbox.remote.homes import in_order
+from sandbox.remote.http import Http
+from sandbox.remote.upstream import Upstream
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Sequence
 
-    from sandbox.base import Report
+    from sandbox.base import Route
     from sandbox.config import SandboxSettings
     from sandbox.files.skills import SkillsOf
+    from sandbox.remote.homes import Homes
+    from sandbox.remote.sandbox import RemoteSandbox
 
 log = logging.getLogger(__name__)
 
-_WELCOME = TypeAdapter(wire.Welcome)
-_ALIVE = 7
-_PROBE_SECONDS = 30.0
 _SHUTDOWN_SECONDS = 10.0
-_WITHOUT_SKILLS = "the sandbox server takes no skills: the agent cannot read or run those of this installation there"
+_CHECK_SECONDS = 30.0
+"""How often each of several servers is asked whether it is there."""
+_WITHOUT_SKILLS = "takes no skills: the agent cannot read or run those of this installation there"
+_ORDER = (Isolation.NONE, Isolation.RESTRICTED, Isolation.FULL)
 
 
 class RemoteProvider:
-    """SandboxProvider port. proxy and ca_file: as network.* says for settings.remote.url. skills: of a thread, on this
-    machine; they are sent.
+    """SandboxProvider and Watched port. route: (proxy, CA file) for an address, as network.* says. skills: of a thread,
+    on this machine; they are sent. homes: notes of which server a thread lives on, None where none are kept.
 
     Raises SandboxUnavailable for settings that it cannot carry out.
     """
@@ -45,80 +43,99 @@ class RemoteProvider:
         self,
         settings: SandboxSettings,
         *,
-        proxy: str | None = None,
-        ca_file: Path | None = None,
+        route: Callable[[str], Route] = direct,
         skills: SkillsOf = no_skills,
+        homes: Homes | None = None,
     ) -> None:
         if settings.mounts or settings.environment:
             raise SandboxUnavailable(
                 "sandbox.mounts and sandbox.environment mean nothing here", "the sandbox server has settings of its own"
             )
-        self._http = Http(settings.remote, proxy=proxy, ca_file=ca_file)
-        self._skills = skills
-        self._takes_skills = False
+        urls = settings.remote.urls
+        self._upstreams: dict[str, Upstream] = {}
+        for url in urls:
+            proxy, ca_file = route(url)
+            http = Http(settings.remote, url, proxy=proxy, ca_file=ca_file)
+            self._upstreams[url] = Upstream(url, http, skills, alone=len(urls) == 1)
+        self._homes = homes
         self._held = HeldByThread(self._opened)
+        self._checking: asyncio.Task[None] | None = None
+
+    @property
+    def _alone(self) -> Upstream | None:
+        """The only server; None where there are several."""
+        first, *others = self._upstreams.values()
+        return None if others else first
+
+    # Life
 
     async def start(self) -> Report:
-        try:
-            report = await self._welcome()
-            if report.bash:
-                await self._probe()
-        except SandboxError as error:
+        """Raises SandboxUnavailable where no server works; one of several that does not is told by `troubles`."""
+        outcomes = await asyncio.gather(*map(_tried, self._upstreams.values()))
+        failures = [each for each in outcomes if each is not None]
+        if len(failures) == len(outcomes):
             await self.shutdown()
-            raise SandboxUnavailable(str(error), error.hint) from error
-        behind = f"files and commands are on another machine, held there by {report.provider}"
-        without = () if self._takes_skills else (_WITHOUT_SKILLS,)
-        return replace(report, provider="remote", shortfalls=(behind, *without, *report.shortfalls))
+            text = "; ".join(map(str, failures))
+            raise SandboxUnavailable(text, failures[0].hint) from failures[0]
+        if self._alone is None:
+            await self._enlist()
+            self._checking = asyncio.create_task(self._check_on(), name="look after the sandbox servers")
+        return self._report()
 
-    async def _welcome(self) -> Report:
-        said = await self._http.call("GET", "", again=True)
+    def _report(self) -> Report:
+        """What holds of all servers that have said something of themselves: of each thing the least."""
+        told = [(each, each.report) for each in self._upstreams.values() if each.report is not None]
+        reports = [report for _, report in told]
+        known = [report.hosts for report in reports if report.hosts is not None]
+        names = sorted({report.provider for report in reports})
+        where = "on another machine" if self._alone else f"on {len(self._upstreams)} other machines"
+        behind = f"files and commands are {where}, held there by {' or '.join(names)}"
+        shortfalls = [f"{each.called} {_WITHOUT_SKILLS}" for each, _ in told if not each.takes_skills]
+        for each, report in told:
+            shortfalls += [text if self._alone else f"{each.called}: {text}" for text in report.shortfalls]
+        return Report(
+            provider="remote",
+            isolation=min((report.isolation for report in reports), key=_ORDER.index),
+            bash=any(report.bash for report in reports),
+            shortfalls=(behind, *shortfalls),
+            hosts=tuple(sorted({host for hosts in known for host in hosts})) if len(known) == len(reports) else None,
+            packages=tuple(name for name in reports[0].packages if all(name in each.packages for each in reports)),
+        )
+
+    async def _check_on(self) -> None:
+        while True:
+            await asyncio.sleep(_CHECK_SECONDS)
+            await self.check()
+
+    async def check(self) -> None:
+        """Ask each of several servers whether it is there."""
+        await asyncio.gather(*map(_greeted, self._upstreams.values()))
+        await self._enlist()
+
+    async def _enlist(self) -> None:
+        """Ask servers that nobody has asked before what they have. Until one was, it may have any thread's files."""
+        if self._homes is None:
+            return
         try:
-            welcome = wire.understood(_WELCOME, said)
-        except wire.Malformed as error:
-            raise not_understood() from error
-        if welcome.version != wire.VERSION:
-            raise SandboxError(
-                f"the sandbox server speaks version {welcome.version} of the contract, not {wire.VERSION}",
-                "install matching versions of both",
-            )
-        self._takes_skills = welcome.skills
-        return welcome.report
+            for url in await self._homes.unlisted(self._upstreams):
+                if self._upstreams[url].failure is None:
+                    await self._homes.enlist(url, await self._upstreams[url].kept())
+        except SandboxError as error:
+            log.warning("what the sandbox servers keep is not known: %s", error)
 
-    async def _probe(self) -> None:
-        thread_id = f"probe-{uuid.uuid4().hex}"
-        try:
-            sandbox = await self.acquire(thread_id)
-            result = await sandbox.execute_command(f"exit {_ALIVE}", timeout=_PROBE_SECONDS)
-            if result.exit_code != _ALIVE:
-                raise SandboxError("the sandbox server cannot run commands", "see the server's own log")
-        finally:
-            await self.forget(thread_id)
-
-    async def acquire(self, thread_id: str) -> RemoteSandbox:
-        return await self._held.get_or_make(thread_id)
-
-    async def _opened(self, thread_id: str) -> RemoteSandbox:
-        identifier = sandbox_id(thread_id)
-        folders = partial(self._skills, thread_id)
-        sender = SkillSender(self._http, f"/sandboxes/{identifier}", folders) if self._takes_skills else None
-        sandbox = RemoteSandbox(identifier, self._http, sender)
-        await sandbox.open()
-        return sandbox
-
-    def get(self, thread_id: str) -> RemoteSandbox | None:
-        return self._held.get(thread_id)
-
-    async def release(self, thread_id: str) -> None:
-        if await self._held.pop(thread_id) is not None:
-            await self._http.call("POST", f"/sandboxes/{sandbox_id(thread_id)}/release", again=True)
-
-    async def forget(self, thread_id: str) -> None:
-        """The thread's files, which are on the other machine only, are deleted too."""
-        await self._held.pop(thread_id)
-        await self._http.call("DELETE", f"/sandboxes/{sandbox_id(thread_id)}", again=True)
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        return tuple(
+            f"{each.failure}: threads whose files are there have no sandbox ({each.failure.hint})"
+            for each in self._upstreams.values()
+            if each.failure is not None and self._alone is None
+        )
 
     async def shutdown(self) -> None:
         """What runs is ended as well as can be: the server ends it too when the connections are gone."""
+        if self._checking is not None:
+            self._checking.cancel()
+            await asyncio.wait({self._checking})
         releases = [self.release(thread_id) for thread_id in list(self._held)]
         try:
             async with asyncio.timeout(_SHUTDOWN_SECONDS):
@@ -126,5 +143,161 @@ class RemoteProvider:
                     if isinstance(outcome, SandboxError):
                         log.warning("a sandbox was not released: %s", outcome)
         except TimeoutError:
-            log.warning("the sandbox server did not answer at the end")
-        await self._http.close()
+            log.warning("a sandbox server did not answer at the end")
+        for each in self._upstreams.values():
+            await each.close()
+
+    # Threads
+
+    async def acquire(self, thread_id: str) -> RemoteSandbox:
+        """Raises SandboxError, which names the server where the thread's files are there and it is away."""
+        return await self._held.get_or_make(thread_id)
+
+    def get(self, thread_id: str) -> RemoteSandbox | None:
+        return self._held.get(thread_id)
+
+    async def release(self, thread_id: str) -> None:
+        sandbox = await self._held.pop(thread_id)
+        if sandbox is not None:
+            await sandbox.release()
+
+    async def forget(self, thread_id: str) -> None:
+        """The thread's files, which are on the other machine only, are deleted too: wherever there are some."""
+        await self._held.pop(thread_id)
+        identifier = sandbox_id(thread_id)
+        noted = await self._homes.of(thread_id) if self._homes else None
+        if noted is not None and noted not in self._upstreams:
+            noted = (await self._looked_up(thread_id, noted)).url
+        outcomes = await asyncio.gather(*(_deleted(each, identifier) for each in self._upstreams.values()))
+        for each, failure in zip(self._upstreams.values(), outcomes, strict=True):
+            if failure is not None and (
+                each.url == noted or (noted is None and await self._may_keep(each, identifier))
+            ):
+                raise failure
+        if self._homes is not None:
+            await self._homes.forget(thread_id)
+
+    async def _opened(self, thread_id: str) -> RemoteSandbox:
+        return await (await self._home(thread_id)).open(thread_id)
+
+    # Which server
+
+    async def _home(self, thread_id: str) -> Upstream:
+        """The server that a thread lives on. Raises SandboxError where that is not certain: another one would show it
+        as empty."""
+        noted = await self._homes.of(thread_id) if self._homes else None
+        if noted in self._upstreams:
+            return self._upstreams[noted]
+        if noted is not None:
+            return await self._looked_up(thread_id, noted)
+        return await self._settled(thread_id, self._alone or await self._chosen(sandbox_id(thread_id)))
+
+    async def _settled(self, thread_id: str, upstream: Upstream) -> Upstream:
+        url = await self._homes.settle(thread_id, upstream.url) if self._homes else upstream.url
+        if url not in self._upstreams:  # of another process, whose list is another one
+            raise _unnamed(url)
+        return self._upstreams[url]
+
+    async def _looked_up(self, thread_id: str, noted: str) -> Upstream:
+        """The server that has the files of a thread which lived on one that is named no more."""
+        assert self._homes is not None
+        alone = self._alone
+        if alone is not None and alone.failure is None and not alone.tells:
+            found = [alone]  # it has another address now, as far as can be known
+        else:
+            answers = await self._asked(list(self._upstreams.values()), sandbox_id(thread_id))
+            found = [each for each, kept in answers.items() if kept]
+            if not found and (away := [each for each, kept in answers.items() if kept is None]):
+                raise _uncertain(away[0])
+        if not found:
+            raise _unnamed(noted)
+        upstream = _only(found)
+        await self._homes.move(thread_id, upstream.url)
+        return upstream
+
+    async def _chosen(self, identifier: str) -> Upstream:
+        """The server for a thread that no process has noted: the one that has its files all the same, or for a new
+        thread the first one in the order that is there."""
+        order = [self._upstreams[url] for url in in_order(tuple(self._upstreams), identifier)]
+        asked = [each for each in order if each.failure is None or await self._may_keep(each, identifier)]
+        answers = await self._asked(asked, identifier)
+        found = [each for each, kept in answers.items() if kept]
+        if found:
+            return _only(found)
+        for each in order:
+            if answers.get(each) is None and await self._may_keep(each, identifier):
+                raise _uncertain(each)
+        there = [each for each in order if answers.get(each) is not None]
+        if not there:
+            raise SandboxError("; ".join(str(each.failure) for each in order if each.failure))
+        return there[0]
+
+    async def _may_keep(self, upstream: Upstream, identifier: str) -> bool:
+        """Whether a server that is away may have files of a thread that has no note."""
+        return self._homes is None or await self._homes.may_keep(upstream.url, identifier)
+
+    async def _asked(self, upstreams: Sequence[Upstream], identifier: str) -> dict[Upstream, bool | None]:
+        """Whether each has files of a sandbox; None where it did not answer."""
+        answers = await asyncio.gather(*(_kept(each, identifier) for each in upstreams))
+        return dict(zip(upstreams, answers, strict=True))
+
+
+def _only(found: Sequence[Upstream]) -> Upstream:
+    """Raises SandboxError for two: neither may be taken for the whole."""
+    if len(found) > 1:
+        names = " and ".join(each.url for each in found)
+        raise SandboxError(
+            f"there are files of this thread on the sandbox servers {names}", "docs/sandbox-remote.md says what to do"
+        )
+    return found[0]
+
+
+def _uncertain(away: Upstream) -> SandboxError:
+    hint = away.failure.hint if away.failure else ""
+    return SandboxError(f"{away.failure}, and this thread's files may be there", hint)
+
+
+def _unnamed(url: str) -> SandboxError:
+    return SandboxError(
+        f"this thread's files are on the sandbox server {url}, which sandbox.remote.url does not name",
+        "name it again, or move its files: docs/sandbox-remote.md",
+    )
+
+
+async def _tried(upstream: Upstream) -> SandboxError | None:
+    """Start it; why that failed."""
+    try:
+        await upstream.start()
+    except SandboxError as error:
+        return error
+    return None
+
+
+async def _greeted(upstream: Upstream) -> None:
+    """Greet it, and say when it is away or back; of one that was away at the start also what it does not enforce."""
+    was, known = upstream.failure, upstream.report
+    try:
+        await upstream.greet()
+    except SandboxError as error:
+        if was is None:
+            log.warning("%s: threads whose files are there have no sandbox (%s)", error, error.hint)
+        return
+    if was is not None:
+        log.info("%s works again", upstream.called)
+    if known is None and upstream.report is not None:
+        log.warning("%s: isolation %s; %s", upstream.called, upstream.report.isolation, upstream.report.shortfalls)
+
+
+async def _kept(upstream: Upstream, identifier: str) -> bool | None:
+    try:
+        return await upstream.keeps(identifier)
+    except SandboxError:
+        return None  # which it remembers as its failure
+
+
+async def _deleted(upstream: Upstream, identifier: str) -> SandboxError | None:
+    try:
+        await upstream.delete(identifier)
+    except SandboxError as error:
+        return error
+    return None

@@ -63,7 +63,7 @@ class SkillSender:
         try:
             wanted = set(wire.understood(_WANTED, said).wanted)
         except wire.Malformed as error:
-            raise not_understood() from error
+            raise not_understood(self._http.called) from error
         for name, files in places.items():
             if digests[name] in wanted:
                 wanted.discard(digests[name])
@@ -112,8 +112,12 @@ class RemoteSandbox:
             try:
                 await self._skills.send()
             except Answered as error:
-                log.warning("skills were not sent to the sandbox server: %s %s", error, error.hint)
+                log.warning("skills were not sent to %s: %s %s", self._http.called, error, error.hint)
         await self._http.call("PUT", self._path, again=True)
+
+    async def release(self) -> None:
+        """Nobody uses it for now: what runs is ended, its files stay. Idempotent."""
+        await self._http.call("POST", f"{self._path}/release", again=True)
 
     # Commands
 
@@ -134,8 +138,8 @@ class RemoteSandbox:
         except Lost as error:
             raise await self._unknown(path, run, f"{error} while a command ran", error.hint) from error
         except TimeoutError as error:
-            raise await self._unknown(path, run, "the sandbox server did not end a command in time") from error
-        raise await self._unknown(path, run, "the sandbox server ended its answer before the command's result")
+            raise await self._unknown(path, run, f"{self._http.called} did not end a command in time") from error
+        raise await self._unknown(path, run, f"{self._http.called} ended its answer before the command's result")
 
     async def _killed(self, path: str) -> bool:
         """Have a command killed; whether the server says that nothing of it is left."""
@@ -173,7 +177,7 @@ class RemoteSandbox:
                     raise Answered(event.error.code, event.error.text, event.error.hint)
                 elif event.result is not None:
                     return _understood(wire.FILE_INFO, event.result)
-        raise SandboxError("the sandbox server ended its answer before the end of the file")
+        raise SandboxError(f"{self._http.called} ended its answer before the end of the file")
 
     async def write_file(
         self, path: str, content: str | bytes, *, append: bool = False, expected: str | None = None

@@ -116,11 +116,24 @@ class Wanted(BaseModel):
 
 
 class Welcome(BaseModel):
-    """What a server says of itself. skills: whether it takes them."""
+    """What a server says of itself. skills: whether it takes them. kept: whether it tells what it keeps files of."""
 
     version: int
     report: Report
     skills: bool = False
+    kept: bool = False
+
+
+class Keeps(BaseModel):
+    """Whether a server has files of a sandbox, open or not."""
+
+    kept: bool
+
+
+class Kept(BaseModel):
+    """The ids of all sandboxes that a server has files of, open or not."""
+
+    sandboxes: list[str]
 
 
 class Error(BaseModel):

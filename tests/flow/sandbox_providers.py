@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import uuid
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from bot.store.identity import thread_folder
 from sandbox.docker.plan import FOLDER
 from sandbox.launcher.linux import landlock_abi
+from sandbox.remote.homes import Homes
 from tests.flow.sandboxed import MISSING
 from tests.parts import missing
 from tests.sandbox.docker.daemon import IMAGE, Daemon, the_daemon
@@ -99,9 +102,34 @@ async def remote(world: World) -> AsyncIterator[Provided]:
         yield Provided(("Sandbox: remote, commands run isolated", "on another machine, held there by bubblewrap"))
 
 
+@asynccontextmanager
+async def remote_servers(world: World) -> AsyncIterator[Provided]:
+    """Two reference servers, and a third one that is away."""
+    _needs_bubblewrap()
+    own = {"use": "bubblewrap", "limits": {"free_disk_mb": 1}}
+    async with AsyncExitStack() as stack:
+        urls = []
+        for name in ("one", "two", "three"):
+            folder = world.folder / name
+            folder.mkdir()
+            started = server_process(folder, instance=f"flow-{uuid.uuid4().hex[:8]}", sandbox=own)
+            server = await stack.enter_async_context(started)
+            urls.append(f"http://{server.address}")
+        server.process.kill()
+        await server.process.wait()
+        notes = Homes(partial(thread_folder, world.data_dir), world.data_dir / "threads" / ".sandbox-servers")
+        await notes.enlist(urls[2], [])  # it was met, and kept nothing
+        _use(world, "remote", remote={"url": urls, "token": TOKEN})
+        away = f"the sandbox server {urls[2]} cannot be reached"
+        yield Provided(
+            ("Sandbox: remote, commands run isolated", away, "on 3 other machines, held there by bubblewrap")
+        )
+
+
 BENCHES: dict[str, Callable[[World], AbstractAsyncContextManager[Provided]]] = {
     "bubblewrap, ordinary user": bubblewrap_of_an_ordinary_user,
     "landlock, ordinary user": landlock_of_an_ordinary_user,
     "docker": docker,
     "remote": remote,
+    "remote servers": remote_servers,
 }

@@ -40,6 +40,7 @@ class Service:
 
     def __init__(self, settings: ServerSettings, provider: SandboxProvider | None = None) -> None:
         self._settings = settings
+        self._folder = settings.data_dir / "sandboxes"
         self._workspaces = Workspaces(self._folder_of, settings.sandbox)
         own = {place: settings.skills / place for place in ("public", "custom")} if settings.skills else {}
         self._skills = SkillStore(settings.data_dir / "skills", own)
@@ -55,6 +56,7 @@ class Service:
         self._rooms = Rooms(
             self._provider,
             self._workspaces.delete,
+            self._folder,
             sandboxes=settings.limits.sandboxes,
             commands=settings.limits.commands,
         )
@@ -99,7 +101,7 @@ class Service:
         self._workspaces.close()
 
     def _folder_of(self, sandbox: str) -> Path:
-        return self._settings.data_dir / "sandboxes" / sandbox / "user-data"
+        return self._folder / sandbox / "user-data"
 
     def _tls(self) -> ssl.SSLContext | None:
         files = self._settings.tls

@@ -147,6 +147,8 @@ class Api:
             [
                 web.get(wire.PREFIX, self._welcome, allow_head=False),
                 web.get(f"{wire.PREFIX}/sandboxes", self._list, allow_head=False),
+                web.get(f"{wire.PREFIX}/kept", self._kept, allow_head=False),
+                web.get(f"{wire.PREFIX}/kept/{{sandbox:{wire.SANDBOX_ID}}}", self._keeps, allow_head=False),
                 web.put(one, self._open),
                 web.get(one, self._find, allow_head=False),
                 web.delete(one, self._destroy),
@@ -199,11 +201,17 @@ class Api:
     # Sandboxes
 
     async def _welcome(self, request: web.Request) -> web.Response:
-        welcome = wire.Welcome(version=wire.VERSION, report=self._report, skills=True)
+        welcome = wire.Welcome(version=wire.VERSION, report=self._report, skills=True, kept=True)
         return answered(welcome.model_dump(mode="json"))
 
     async def _list(self, request: web.Request) -> web.Response:
         return answered({"sandboxes": self._rooms.open_ones()})
+
+    async def _kept(self, request: web.Request) -> web.Response:
+        return answered(wire.Kept(sandboxes=await self._rooms.kept()).model_dump())
+
+    async def _keeps(self, request: web.Request) -> web.Response:
+        return answered(wire.Keeps(kept=await self._rooms.keeps(request.match_info["sandbox"])).model_dump())
 
     async def _open(self, request: web.Request) -> web.Response:
         identifier = request.match_info["sandbox"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import OrderedDict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from sandbox.remote import wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
+    from pathlib import Path
 
     from sandbox.base import CommandResult, Sandbox, SandboxProvider
 
@@ -31,13 +33,21 @@ class Refusal(Exception):
 
 
 class Rooms:
-    """delete: removes the files of a sandbox for good. sandboxes and commands: the most at a time, of one sandbox."""
+    """delete: removes the files of a sandbox for good. folder: with a folder of files for each sandbox. sandboxes and
+    commands: the most at a time, of one sandbox."""
 
     def __init__(
-        self, provider: SandboxProvider, delete: Callable[[str], Awaitable[None]], *, sandboxes: int, commands: int
+        self,
+        provider: SandboxProvider,
+        delete: Callable[[str], Awaitable[None]],
+        folder: Path,
+        *,
+        sandboxes: int,
+        commands: int,
     ) -> None:
         self._provider = provider
         self._delete = delete
+        self._folder = folder
         self._most = sandboxes
         self._most_commands = commands
         self._open: OrderedDict[str, int] = OrderedDict()
@@ -52,6 +62,20 @@ class Rooms:
 
     def is_open(self, sandbox: str) -> bool:
         return sandbox in self._open
+
+    async def keeps(self, sandbox: str) -> bool:
+        """Whether there are files of it, or it is open and so may get some."""
+        return self.is_open(sandbox) or await asyncio.to_thread((self._folder / sandbox).exists)
+
+    async def kept(self) -> list[str]:
+        """All of which there are files, and the open ones, sorted."""
+        return sorted({*self._open, *await asyncio.to_thread(self._in_folder)})
+
+    def _in_folder(self) -> list[str]:
+        try:
+            return os.listdir(self._folder)
+        except FileNotFoundError:
+            return []  # nothing was ever kept
 
     def commands_of(self, sandbox: str) -> list[str]:
         return sorted(command for owner, command in self._running if owner == sandbox)

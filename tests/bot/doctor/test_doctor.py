@@ -35,6 +35,7 @@ from bot.store.schema import STEPS
 from tests.bot.cli.test_command_line import antler
 from tests.bot.settings_files import write
 from tests.parts import missing
+from tests.sandbox.remote.served import TOKEN, served
 from tests.simulators.pgbouncer import pgbouncer
 
 if TYPE_CHECKING:
@@ -196,6 +197,22 @@ async def test_commands_are_tried_in_the_real_sandbox(tmp_path: Path) -> None:
     says = "commands run isolated; network: none, 1024 MB, 48 processes"
     assert group.findings[0] == ok("sandbox bubblewrap", says)
     assert os.listdir(tmp_path) == ["config.yaml"]
+
+
+async def test_a_sandbox_server_that_is_away_is_a_warning_beside_others(tmp_path: Path) -> None:
+    async with served(tmp_path / "server") as service:
+        urls = [f"http://{service.address}", "http://127.0.0.1:1"]
+        remote = f"sandbox: {{use: remote, remote: {{url: {urls}, token: {TOKEN}}}}}\n"
+        (tmp_path / "antler").mkdir()
+        file = write(tmp_path / "antler", "channels: {console: {}}\ntimezone: Europe/Berlin\n" + remote)
+        diagnosis, _ = await examine(SettingsSource(file), fix=False, ask=False)
+    (group,) = [group for group in diagnosis.groups if group.title == "Sandbox"]
+    works, away, *others = group.findings
+    assert works.severity is Severity.OK
+    assert (away.severity, away.what) == (Severity.WARNING, "sandbox remote")
+    assert away.says.startswith(f"the sandbox server {urls[1]} cannot be reached")
+    assert away.remedy == "see sandbox.remote.url, and whether the server runs"
+    assert not any(urls[1] in finding.says for finding in others)
 
 
 def test_the_command_prints_and_exits_by_severity(tmp_path: Path) -> None:

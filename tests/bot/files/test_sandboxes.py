@@ -12,9 +12,12 @@ from pydantic import SecretStr
 from bot.files.sandboxes import Sandboxes
 from bot.store.identity import thread_folder
 from sandbox import providers
-from sandbox.base import FileInfo, Report, SandboxError, SandboxUnavailable
+from sandbox.base import FileInfo, Report, SandboxError, SandboxUnavailable, sandbox_id
 from sandbox.config import MountSettings, RemoteSettings, SandboxSettings
 from sandbox.providers import SharedProvider, Site
+from sandbox.remote.homes import in_order
+from tests.sandbox.remote.served import TOKEN as SERVERS_TOKEN
+from tests.sandbox.remote.served import served
 from tests.simulators.process import REPO_ROOT
 from tests.simulators.sandbox.provider import USE, MemoryProvider, MemorySandbox
 
@@ -102,6 +105,32 @@ async def test_one_that_does_not_work_leaves_the_files_and_refuses_commands(
         with pytest.raises(SandboxError, match="commands cannot be run"):
             await sandbox.execute_command("true", timeout=5)
     await sandboxes.shutdown(5)
+
+
+async def test_servers_that_are_away_are_named_until_they_are_back_and_their_threads_stay(tmp_path: Path) -> None:
+    async with served(tmp_path / "a", sandbox={"use": "host"}) as one:
+        urls = (f"http://{one.address}", "http://127.0.0.1:1")
+        settings = SandboxSettings(use="remote", remote=RemoteSettings(url=urls, token=SecretStr(SERVERS_TOKEN)))
+        thread = next(each for each in map(str, range(100)) if in_order(urls, sandbox_id(each))[0] == urls[0])
+        for _ in range(2):  # the second one is another process
+            sandboxes = Sandboxes(settings, tmp_path / "data")
+            await sandboxes.start()
+            (trouble,) = sandboxes.facts.troubles
+            assert f"server {urls[1]} cannot be reached" in trouble
+            assert trouble in str(sandboxes.facts)
+            assert sandboxes.has_files
+            with pytest.raises(SandboxError, match=urls[1]):
+                async with sandboxes.borrow(thread):
+                    pass  # the other one has never said what it keeps
+            note = thread_folder(tmp_path / "data", thread).with_name("sandbox-server")
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_text(urls[0])
+            async with sandboxes.borrow(thread) as sandbox:
+                assert isinstance(await sandbox.write_file("a.txt", "kept"), FileInfo)
+            await sandboxes.forget(thread)
+            assert not note.parent.exists()
+            assert not list((tmp_path / "a").rglob("a.txt"))
+            await sandboxes.shutdown(5)
 
 
 async def test_where_not_even_files_work_there_is_none(tmp_path: Path) -> None:

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 import yaml
+from aiohttp import web
 
+from sandbox.base import Isolation, Report
 from sandbox.config import SandboxSettings
+from sandbox.remote import wire
 from sandbox.remote.provider import RemoteProvider
 from sandbox.remote.server.__main__ import Service
 from sandbox.remote.server.config import ServerSettings
@@ -99,7 +102,27 @@ async def served(folder: Path, provider: SandboxProvider | None = None, **more: 
         await service.stop()
 
 
-def client_settings(url: str, **remote: Any) -> SandboxSettings:
+@asynccontextmanager
+async def older_server() -> AsyncIterator[str]:
+    """The address of one that takes no skills, tells nothing of what it keeps, and runs no commands."""
+
+    async def welcome(request: web.Request) -> web.Response:
+        report = Report(provider="memory", isolation=Isolation.NONE, bash=False)
+        told = wire.Welcome(version=wire.VERSION, report=report).model_dump(mode="json", exclude={"skills", "kept"})
+        return web.json_response(told)
+
+    app = web.Application()
+    app.router.add_get(wire.PREFIX, welcome)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+def client_settings(url: str | tuple[str, ...], **remote: Any) -> SandboxSettings:
     return SandboxSettings.model_validate({"use": "remote", "remote": {"url": url, "token": TOKEN, **remote}})
 
 

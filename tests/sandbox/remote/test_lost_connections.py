@@ -187,7 +187,8 @@ async def test_what_changes_nothing_is_asked_again_and_nothing_else(fault: int) 
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    http = Http(client_settings(f"http://127.0.0.1:{runner.addresses[0][1]}").remote)
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    http = Http(client_settings(url).remote, url)
     sandbox = RemoteSandbox(sandbox_id("t"), http)
     try:
         assert isinstance(await sandbox.read_file("a"), FileText)
@@ -203,7 +204,7 @@ async def test_what_changes_nothing_is_asked_again_and_nothing_else(fault: int) 
 
 
 async def test_a_server_that_is_not_there() -> None:
-    http = Http(client_settings("http://127.0.0.1:1").remote)
+    http = Http(client_settings("http://127.0.0.1:1").remote, "http://127.0.0.1:1")
     with pytest.raises(SandboxError, match="cannot be reached") as failure:
         await http.call("GET", "", again=True)
     assert "sandbox.remote.url" in failure.value.hint

@@ -39,7 +39,7 @@ async def _nothing(_sandbox: str) -> None:
 
 
 def routes() -> set[tuple[str, str]]:
-    rooms = Rooms(MemoryProvider(), _nothing, sandboxes=1, commands=1)
+    rooms = Rooms(MemoryProvider(), _nothing, Path("sandboxes"), sandboxes=1, commands=1)
     report = base.Report(provider="memory", isolation=base.Isolation.FULL, bash=True)
     app = Api(rooms, SkillStore(Path("skills"), {}), report, "token", ServerLimits()).app()
     return {(route.method.lower(), route.resource.canonical) for route in app.router.routes() if route.resource}
@@ -55,7 +55,7 @@ def test_every_route_is_documented_and_there_are_no_others() -> None:
 def test_the_schemas_are_those_of_the_code() -> None:
     kinds: list[Any] = [
         *BODIES.values(),
-        *(wire.Welcome, wire.Failed, wire.Event, wire.Wanted),
+        *(wire.Welcome, wire.Failed, wire.Event, wire.Wanted, wire.Keeps, wire.Kept),
         *(base.CommandResult, base.FileText, base.FileInfo, base.Updated, base.Entries, base.Hits, base.Problem),
     ]
     inputs = [(kind.__name__, "validation", TypeAdapter(kind)) for kind in kinds]

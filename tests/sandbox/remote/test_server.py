@@ -102,6 +102,26 @@ async def test_what_is_destroyed_leaves_no_file_on_the_server(tmp_path: Path, us
         assert isinstance(answer, Problem)
 
 
+@pytest.mark.parametrize("use", ["host", MEMORY])
+async def test_what_it_keeps_is_told_and_nothing_is_made_for_it(tmp_path: Path, use: str) -> None:
+    kept = f"/v1/kept/{sandbox_id('one')}"
+    async with served(tmp_path, sandbox={"use": use}) as service, raw(service) as http:
+        assert (await http.get(kept)).json() == {"kept": False}
+        assert (await http.get("/v1/kept")).json() == {"sandboxes": []}
+        assert (await http.get("/v1/sandboxes")).json() == {"sandboxes": []}
+        for each in (ONE, TWO):
+            await http.put(each)
+        assert (await http.get(kept)).json() == {"kept": True}
+        assert (await http.get("/v1/kept")).json() == {"sandboxes": sorted([sandbox_id("one"), sandbox_id("two")])}
+        await http.delete(ONE)
+        assert (await http.get(kept)).json() == {"kept": False}
+        assert (await http.get("/v1/kept")).json() == {"sandboxes": [sandbox_id("two")]}
+    if use == "host":
+        async with served(tmp_path, sandbox={"use": use}) as service, raw(service) as http:
+            assert (await http.get("/v1/kept")).json() == {"sandboxes": [sandbox_id("two")]}
+            assert (await http.get("/v1/sandboxes")).json() == {"sandboxes": []}
+
+
 async def test_an_id_of_a_command_is_used_once(tmp_path: Path) -> None:
     async with served(tmp_path) as service, raw(service) as http:
         await http.put(ONE)

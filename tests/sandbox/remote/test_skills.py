@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox.base import FileText, Report, SandboxError, sandbox_id
+from sandbox.base import FileText, SandboxError, sandbox_id
 from sandbox.files.skills import SkillFile
 from sandbox.remote import wire
 from sandbox.remote.provider import RemoteProvider
 from sandbox.remote.server.skills import MOST_KEPT, SkillStore
-from tests.sandbox.remote.served import client_settings, raw, served
-from tests.simulators.sandbox.provider import MemoryProvider
+from tests.sandbox.remote.served import client_settings, older_server, raw, served
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,18 +63,11 @@ async def test_each_state_is_sent_once_for_all_threads(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_takes_none_is_told_of(tmp_path: Path) -> None:
-    provider = Old(client_settings("http://127.0.0.1:1"), skills=lambda _: {"public": tmp_path})
-    report = await provider.start()
-    assert any("takes no skills" in shortfall for shortfall in report.shortfalls)
-    await provider.shutdown()
-
-
-class Old(RemoteProvider):
-    """Of a server that says nothing of skills, and runs no commands."""
-
-    async def _welcome(self) -> Report:
-        report = await MemoryProvider().start()
-        return Report(provider=report.provider, isolation=report.isolation, bash=False)
+    async with older_server() as address:
+        provider = RemoteProvider(client_settings(f"http://{address}"), skills=lambda _: {"public": tmp_path})
+        report = await provider.start()
+        assert any("takes no skills" in shortfall for shortfall in report.shortfalls)
+        await provider.shutdown()
 
 
 def refused(answer: httpx.Response) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,9 +18,15 @@ from tests.simulators.proxy.client import ProxySimulator
 from tests.tables import table
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
+
+    from sandbox.base import Route
 
 SETTINGS = client_settings("https://sandboxes.test")
+
+
+def way(proxy: str | None = None, ca_file: Path | None = None) -> Callable[[str], Route]:
+    return lambda url: (proxy, ca_file)
 
 
 async def test_through_a_proxy_with_a_private_ca(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +40,7 @@ async def test_through_a_proxy_with_a_private_ca(tmp_path: Path, monkeypatch: py
         process = await stack.enter_async_context(SimulatorProcess("tests.simulators.proxy"))
         proxy = await stack.enter_async_context(ProxySimulator(process.port))
         await proxy.route("sandboxes.test:443", int(service.address.rpartition(":")[2]))
-        provider = RemoteProvider(SETTINGS, proxy=proxy.url, ca_file=authority.cert)
+        provider = RemoteProvider(SETTINGS, route=way(proxy.url, authority.cert))
         report = await provider.start()
         assert (report.provider, report.bash) == ("remote", True)
         sandbox = await provider.acquire("t")
@@ -42,28 +49,27 @@ async def test_through_a_proxy_with_a_private_ca(tmp_path: Path, monkeypatch: py
         await provider.shutdown()
 
         for wrong in (
-            RemoteProvider(SETTINGS, proxy=proxy.url),
-            RemoteProvider(SETTINGS, proxy="http://127.0.0.1:1", ca_file=authority.cert),
+            RemoteProvider(SETTINGS, route=way(proxy.url)),
+            RemoteProvider(SETTINGS, route=way("http://127.0.0.1:1", authority.cert)),
         ):
             with pytest.raises(SandboxUnavailable, match="reached"):
                 await wrong.start()
+        unknown = RemoteProvider(client_settings("https://unknown.test"), route=way(proxy.url, authority.cert))
         with pytest.raises(SandboxUnavailable, match="proxy"):
-            await RemoteProvider(
-                client_settings("https://unknown.test"), proxy=proxy.url, ca_file=authority.cert
-            ).start()
+            await unknown.start()
 
 
 @pytest.mark.parametrize(
-    ("way", "hint"),
+    ("proxy", "ca_file", "hint"),
     [
-        ({"proxy": "ftp://user:secret@host"}, "network.proxy"),
-        ({"proxy": "http://user:secret@host:port"}, "network.proxy"),
-        ({"ca_file": "/no/such/file"}, "network.ca_file"),
+        ("ftp://user:secret@host", None, "network.proxy"),
+        ("http://user:secret@host:port", None, "network.proxy"),
+        (None, Path("/no/such/file"), "network.ca_file"),
     ],
 )
-def test_a_way_that_cannot_be_used(way: dict[str, str], hint: str) -> None:
+def test_a_way_that_cannot_be_used(proxy: str | None, ca_file: Path | None, hint: str) -> None:
     with pytest.raises(SandboxUnavailable) as failure:
-        RemoteProvider(SETTINGS, **way)  # type: ignore[arg-type]
+        RemoteProvider(SETTINGS, route=way(proxy, ca_file))
     assert hint in failure.value.hint
     assert "secret" not in str(failure.value)
 
@@ -78,15 +84,38 @@ def test_a_way_that_cannot_be_used(way: dict[str, str], hint: str) -> None:
         {"url": "http://user:secret@host", "token": TOKEN},
         {"url": "http://host:port", "token": TOKEN},
         {"url": "http://host?a=b", "token": TOKEN},
+        {"url": [], "token": TOKEN},
+        {"url": ["http://a", ""], "token": TOKEN},
+        {"url": ["http://a", 7], "token": TOKEN},
+        {"url": {"a": "http://a"}, "token": TOKEN},
+        {"url": ["http://a", "https://b"], "token": TOKEN},
+        {"url": ["http://a", "http://A:80/"], "token": TOKEN},
+        {"url": ["http://a", "http://user:secret@b"], "token": TOKEN},
+        {"url": [f"http://{number}" for number in range(1001)], "token": TOKEN},
         {"url": "http://host", "token": "sh0rt"},
         {"url": "http://host", "token": " a-token-of-the-tests "},
         {"url": "http://host", "token": "a token with an\nend of a line"},
     ],
 )
-def test_settings_that_are_refused(remote: dict[str, str]) -> None:
+def test_settings_that_are_refused(remote: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="remote") as failure:
         SandboxSettings.model_validate({"use": "remote", "remote": remote})
     assert not any(secret in str(failure.value) for secret in ("secret", "sh0rt"))
+    if remote.get("url", "http://host") != "http://host" and "token" in remote:
+        assert "remote.url\n" in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "urls"),
+    [
+        ("https://a/", ("https://a",)),
+        (["https://a/"], ("https://a",)),
+        (["http://a", "http://a:81", "http://a/b/", "http://b"], ("http://a", "http://a:81", "http://a/b", "http://b")),
+    ],
+)
+def test_one_address_or_several(url: str | list[str], urls: tuple[str, ...]) -> None:
+    settings = SandboxSettings.model_validate({"use": "remote", "remote": {"url": url, "token": TOKEN}})
+    assert settings.remote.urls == urls
 
 
 async def test_another_version_or_another_server_is_said(tmp_path: Path) -> None:
