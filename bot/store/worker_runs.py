@@ -180,10 +180,11 @@ def check_worker(tx: Connection, worker: int | None) -> None:
 
 def order(tx: Connection, run_id: str, thread_id: str, *, attempt: int, since: int) -> Order:
     """Order the work on a run. Nothing happens where it is ordered already; returns the order that stands."""
-    known = standing(tx, run_id)
-    if known is not None and known.state is OrderState.OPEN:
-        return known
-    discard(tx, (run_id,))
+    known = load(tx, run_id)
+    if known is not None:
+        if known.state is OrderState.OPEN and _has_job(tx, known):
+            return known
+        discard(tx, (run_id,))
     return _open(tx, run_id, thread_id, attempt, since, {"queue": QUEUE, "task": TASK, "lock": thread_id})
 
 
