@@ -57,7 +57,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Outcome]]] = {
     "memory": lambda quick: memory_cost(10 if quick else 50),
     "chain": lambda quick: chain_cost(50 if quick else 300),
     "floor": lambda quick: floors(50 if quick else 300),
-    "workers": lambda quick: workers((1,), 5.0) if quick else workers((1, 2, 4), 30.0),
+    "workers": lambda quick: workers((1,), 5.0) if quick else workers((1, 2, 4, 8), 30.0),
     "postgres": lambda quick: postgres((1,), 5.0) if quick else postgres((1, 2, 4), 30.0),
     "split": lambda quick: split(5 if quick else 15),
 }

@@ -27,9 +27,20 @@ if TYPE_CHECKING:
     from tests.bench.timeline import Timing
     from tests.simulators.telegram.seen import Person
 
-SLOW = Question("!tokens 30 100", " ".join(["one two three four five six seven eight nine ten"] * 3))
-"""30 tokens over three seconds."""
-ANSWER_SECONDS = 3.0
+WORDS = " ".join(["one two three four five six seven eight nine ten"] * 3)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What everybody asks, and how many seconds the model takes for its answer of 30 tokens."""
+
+    question: Question
+    seconds: float
+
+
+PACE, SLOW_PACE = Pace(Question("!tokens 30 100", WORDS), 3.0), Pace(Question("!tokens 30 400", WORDS), 12.0)
+MANY = 5
+"""From so many workers on the slow pace: at the other one they would answer more than two cores can."""
 AT_ONCE = 4
 """`limits.concurrent_runs` of each worker: few, so that waiting for the model and not two cores is the limit."""
 OFFERED = 0.8
@@ -89,12 +100,13 @@ async def workers(counts: tuple[int, ...], seconds: float) -> Outcome:
 
 
 async def _measure(scene: Stage, cluster: Cluster, seconds: float, outcome: Outcome) -> None:
-    name, rate = f"{cluster.count}", OFFERED * cluster.count * AT_ONCE / ANSWER_SECONDS
+    pace = SLOW_PACE if cluster.count >= MANY else PACE
+    name, rate = f"{cluster.count}", OFFERED * cluster.count * AT_ONCE / pace.seconds
     await warm_up(scene)
     idle = await _idle(scene, cluster)
     before, began = _spent(scene, cluster), time.monotonic()
-    said = await talk(scene, rate, seconds)
-    answered = await scene.until_shown(SLOW.answer, said, ROUND_SECONDS)
+    said = await talk(scene, rate, seconds, pace)
+    answered = await scene.until_shown(WORDS, said, ROUND_SECONDS)
     ended = time.monotonic()
     await asyncio.sleep(FLUSHED_SECONDS)
     spent = _spent(scene, cluster).since(before)
@@ -108,18 +120,18 @@ async def _measure(scene: Stage, cluster: Cluster, seconds: float, outcome: Outc
     outcome.details[name] = {"messages": said, "statements": _statements(cluster)}
 
 
-async def talk(scene: Stage, rate: float, seconds: float) -> int:
+async def talk(scene: Stage, rate: float, seconds: float, pace: Pace = PACE) -> int:
     """People write at an even pace, one after the other; returns how many messages."""
     people, count = itertools.cycle(scene.people), round(rate * seconds)
     began = time.monotonic()
     for number in range(count):
         await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
-        await scene.say_at_once([next(people)], partial(_question, number))
+        await scene.say_at_once([next(people)], partial(_question, pace, number))
     return count
 
 
-def _question(number: int, person: Person) -> str:
-    return f"{SLOW.text} {label(person.id, number)}"
+def _question(pace: Pace, number: int, person: Person) -> str:
+    return f"{pace.question.text} {label(person.id, number)}"
 
 
 async def _idle(scene: Stage, cluster: Cluster, seconds: float = 10.0) -> list[Figure]:
@@ -192,9 +204,9 @@ async def _timings(scene: Stage, began: float) -> tuple[list[Timing], list[str]]
     asked = [request for request in await scene.model.completions() if request.started >= began]
     shown = calls(record for record in await scene.telegram.records() if record.arrived >= began)
     # Who writes before the last answer is there is told so, in a message of its own.
-    answers = {(call.chat_id, call.message_id) for call in shown if call.text == SLOW.answer}
+    answers = {(call.chat_id, call.message_id) for call in shown if call.text == WORDS}
     whole = [call for call in shown if (call.chat_id, call.message_id) in answers]
-    return timings(updates, requests(asked), whole, SLOW.answer)
+    return timings(updates, requests(asked), whole, WORDS)
 
 
 def _statements(cluster: Cluster) -> list[list[object]]:
