@@ -22,7 +22,7 @@ import psycopg
 from tests.bench.chats import ROUND_SECONDS, warm_up
 from tests.bench.figures import Figure, Outcome
 from tests.bench.stage import stage
-from tests.bench.workers import SERVER, SETTINGS, SLOW, talk, with_children
+from tests.bench.workers import SERVER, SETTINGS, WORDS, talk, with_children
 from tests.flow.cluster import Cluster
 from tests.flow.gateway import merged
 from tests.simulators.postgres import PostgresServer
@@ -65,7 +65,7 @@ async def postgres(groups: tuple[int, ...], seconds: float) -> Outcome:
                 async with cluster:
                     began = datetime.now().astimezone()
                     said = await talk(scene, RATE, seconds)
-                    if not await scene.until_shown(SLOW.answer, said, ROUND_SECONDS):
+                    if not await scene.until_shown(WORDS, said, ROUND_SECONDS):
                         outcome.problems.append("not all were answered")
                     ended = datetime.now().astimezone()
             taken = taken_down(Path(folder), cluster.name, began, ended)
