@@ -34,13 +34,14 @@ LOOK_SECONDS = 0.1
 
 @dataclass
 class Node(TortureWorld):
-    """One process of the cluster. network: between it and the database. harms: when something was done to it; troubled:
-    how many things are being done."""
+    """One process of the cluster. network: between it and the database. harms: when something was done to it; outages:
+    from when to when it did not reach the database; troubled: how many things are being done."""
 
     cluster: ClusterWorld = field(kw_only=True)
     name: str = field(kw_only=True)
     network: Relay = field(kw_only=True)
     harms: list[float] = field(default_factory=list)
+    outages: list[tuple[float, float]] = field(default_factory=list)
     troubled: int = 0
     _written: int = 0
     """Bytes of the log that earlier processes wrote."""
@@ -243,6 +244,7 @@ class ClusterWorld(TortureWorld):
                     leaving=life.leaving,
                     disturbed=True,  # how long a takeover takes is measured elsewhere
                     replaced=following is not None and not planned,
+                    outages=node.outages,
                 )
             )
         return lives
