@@ -201,7 +201,7 @@ class Disturbing:
                 return
             life = await node.retire()
             self.campaign.report.stops += 1
-            if life.ending != "stop":
+            if life.ending != "stop" and not node.found_itself_replaced:
                 self._blame("unexpected_exits", f"a planned stop of {node.name} ended with {life.ending!r}")
 
     async def freeze(self, node: Node) -> None:

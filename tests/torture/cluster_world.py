@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 GATEWAYS, WORKERS = ("g1", "g2"), ("w1", "w2", "w3")
 STANDS_BY = "standing by: "
+REPLACED = "this worker was taken for dead"
 POLL = "getUpdates"
 AGAIN_SECONDS = 0.5
 """After which an ended process is started again."""
@@ -89,6 +90,12 @@ class Node(TortureWorld):
         if not self.is_gateway:
             return READY in self.said
         return STANDS_BY in self.said or any(pid == self.life.pid for pid, _ in self.cluster.polls_made())
+
+    @property
+    def found_itself_replaced(self) -> bool:
+        """Whether the newest process, a worker that something was done to, ended since others had its runs; that may
+        come when it is just told to stop."""
+        return self.life.harmed and REPLACED in self.said
 
     def harm(self) -> float:
         """Something is done to it now, by which it may end; returns when that is."""
@@ -216,7 +223,7 @@ class ClusterWorld(TortureWorld):
             if node.alive:
                 await node.retire()
         await self._dismiss()
-        lives = [node.life for node in self.nodes.values()]
+        lives = [node.life for node in self.nodes.values() if not node.found_itself_replaced]
         return next((life for life in lives if life.ending not in ("stop", "kill")), lives[0])
 
     def leaderships(self) -> list[Life]:
