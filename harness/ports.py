@@ -105,7 +105,7 @@ class EffectLog(Protocol):
 
 
 class RunLedger(Protocol):
-    """Counts that must survive a restart of the run. What is counted may be done at once, as with `EffectLog`."""
+    """Counts that must survive a restart of the run."""
 
     async def model_called(self, run_id: str) -> int:
         """Count one more model call of the run; returns the count, this call included."""

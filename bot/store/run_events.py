@@ -91,13 +91,8 @@ class StoreRunLedger:
 
     async def model_called(self, run_id: str) -> int:
         """Count one more model call of the run; returns the count, this call included."""
-        count = self._meter.counted(run_id) if self._meter is not None else 0
-        if not count:  # else with the start of the run
-            count = await self._counted(run_id)
-        await self._store.may_act()
-        return count
-
-    async def _counted(self, run_id: str) -> int:
+        if self._meter is not None and (counted := self._meter.counted(run_id)):
+            return counted  # with the start of the run
         calls = self._meter.unwritten(run_id) if self._meter is not None else ()
 
         def unit(tx: Connection) -> int:

@@ -17,7 +17,7 @@ from bot.workers import dispatch
 STALLED_SECONDS = 3.0
 FREEZES = "this process freezes"
 """Said on the standard error."""
-STEPS = {"model": "StoreRunLedger._counted", "tool": "StoreEffectLog.begin"}
+STEPS = {"model": "StoreRunLedger.model_called", "tool": "StoreEffectLog.begin"}
 
 
 def become(step: str | None) -> None:
