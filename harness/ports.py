@@ -94,7 +94,8 @@ class Effect:
 
 
 class EffectLog(Protocol):
-    """The durable record that keeps a tool call from running twice. Each call commits before it returns."""
+    """The durable record that keeps a tool call from running twice. Each call commits before it returns; what
+    `begin` is for may be done at once, for then no other process does it."""
 
     async def begin(self, key: EffectKey, tool: str) -> Effect | None:
         """Record `started`; if the call was recorded before, change nothing and return that record."""

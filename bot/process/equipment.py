@@ -181,4 +181,5 @@ class Equipment:
             research=research_parts(settings),
             knowledge=self.knowledge if settings.knowledge.enabled else None,
             leads=self._leads,
+            may_act=store.may_act,
         )

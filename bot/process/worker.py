@@ -84,7 +84,7 @@ def serve(settings: Settings, source: SettingsSource, name: str | None) -> int:
     except ImportError as error:
         print(f"antler: {MISSING.format(error.name)}", file=sys.stderr)
         return CONFIG_ERROR
-    queue = Queue(libpq_url(settings.checkpoints), settings.limits.concurrent_runs)
+    queue = Queue(libpq_url(settings.checkpoints), settings.limits.concurrent_runs, SystemClock())
     name = name or socket.gethostname()
     try:
         # Two of one name would share their sandboxes: the start of the second ends what runs in those of the first.
@@ -171,7 +171,7 @@ async def _join(settings: Settings, clock: SystemClock, queue: Queue, stopped: a
     while not stopped.is_set():
         try:
             await _prepared(settings)
-            return await Store.join(settings.database_url, clock=clock, check=check)
+            return await Store.join(settings.database_url, clock=clock, check=check, stands=queue.stands)
         except (StoreUnavailable, psycopg.Error) as error:
             log.warning("waiting for the database: %s", error)
             with suppress(TimeoutError):

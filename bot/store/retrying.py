@@ -79,6 +79,10 @@ class RetryingStore:
         """See Store.lease_valid."""
         return self._store.lease_valid()
 
+    async def may_act(self) -> None:
+        """See Store.may_act."""
+        await self._store.may_act()
+
     async def scrub(self) -> bool:
         """See Store.scrub."""
         return await self.until_available(self._store.scrub)

@@ -63,7 +63,8 @@ def tools_called(tx: Connection, run_id: str) -> set[str]:
 
 
 class StoreEffectLog:
-    """harness.ports.EffectLog: one row per tool call. Fenced, so that a replaced process starts no call."""
+    """harness.ports.EffectLog: one row per tool call. Fenced, so that a replaced process starts no call; also one that
+    was replaced while it was frozen after the commit."""
 
     def __init__(self, store: RetryingStore) -> None:
         self._store = store
@@ -71,7 +72,9 @@ class StoreEffectLog:
     async def begin(self, key: EffectKey, tool: str) -> Effect | None:
         """Record `started`; if the call was recorded before, change nothing and return that record."""
         now = self._store.clock.now()
-        return await self._store.write(lambda tx: _begin(tx, key, tool, now))
+        known = await self._store.write(lambda tx: _begin(tx, key, tool, now))
+        await self._store.may_act()
+        return known
 
     async def done(self, key: EffectKey, result: str) -> None:
         """Record the result of a started call. Raises LookupError when it was never started."""

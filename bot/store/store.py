@@ -17,7 +17,7 @@ from bot.store.errors import Fenced, SessionsNotKept, StoreClosed, StoreUnavaila
 from bot.store.writer import UNIT, WriteQueue, Writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
     from sqlalchemy import Connection
     from sqlalchemy.engine import URL
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 FENCE_SECONDS = 2.0
 """Between two looks at whether another process took over, where nothing says so earlier."""
 SHORTEST_LOOK = 0.05
+ACT_AGAIN_SECONDS = 0.5
+"""After which who may not act outside looks again."""
 UNDO_SECONDS = 1.0
 """After the lead was certainly held: half of what a successor waits (leadership.REACTION_SECONDS)."""
 
@@ -53,6 +55,7 @@ class Store:
         *,
         lead: Lead | None = None,
         check: Callable[[Connection], None] | None = None,
+        stands: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         self.epoch = epoch
         self.clock = clock
@@ -67,6 +70,7 @@ class Store:
         self._under_way = 0
         self._lease_until = leased_at + writer.LEASE_SECONDS
         self._leads = check is None
+        self._stands = stands
         self._led_at = leased_at
         """When this process certainly led, last."""
         self._lead = lead
@@ -101,17 +105,25 @@ class Store:
         return cls(parsed, epoch, thread, clock, asked, lead=lead)
 
     @classmethod
-    async def join(cls, url: str, *, clock: Clock, check: Callable[[Connection], None]) -> Store:
+    async def join(
+        cls,
+        url: str,
+        *,
+        clock: Clock,
+        check: Callable[[Connection], None],
+        stands: Callable[[], Awaitable[bool]] | None = None,
+    ) -> Store:
         """Write beside the process that leads, into a database of this program's revision, or of a newer one to which
         its program may be older (schema.known_revision).
 
-        check: the first statement of every batch; raises Fenced when this process may not write any more. Raises
+        check: the first statement of every batch; raises Fenced when this process may not write any more. stands:
+        whether nobody takes over within the next seconds, as `may_act` asks; raises Fenced where somebody has. Raises
         StoreUnavailable, also while the database is not prepared, StoreNewer, StoreTooOld.
         """
         parsed = sql.parse(url)
         await asyncio.to_thread(_look, parsed)
         thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
-        return cls(parsed, 0, thread, clock, clock.monotonic(), check=check)
+        return cls(parsed, 0, thread, clock, clock.monotonic(), check=check, stands=stands)
 
     async def write(self, unit: Callable[[Connection], T], *, within: float = 0.0) -> T:
         """Run `unit` in the writing thread as one atomic unit; returns its result once that is committed.
@@ -178,6 +190,14 @@ class Store:
         now = self.clock.monotonic()
         self._led_at = min(now, self._lease_until)
         return now < self._lease_until
+
+    async def may_act(self) -> None:
+        """Wait until nobody else can have taken over, right before models and tools are called: the commit before that
+        may lie long back, where this process was frozen or nothing of the server's came through. Raises Fenced."""
+        while not (self.lease_valid() and (self._stands is None or await self._stands())):
+            if self._writer.fenced:
+                raise Fenced
+            await self.clock.sleep(ACT_AGAIN_SECONDS)
 
     async def lease_lost(self) -> None:
         """Returns when `lease_valid` is False: at once when the connection that holds PostgreSQL's lead is gone, when

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 import psycopg
@@ -16,6 +17,7 @@ from procrastinate.jobs import Job
 from procrastinate.schema import SchemaManager
 
 from bot.store import workers
+from bot.store.errors import Fenced
 from bot.store.worker_runs import CALL_QUEUE, CALL_TASK, DRAFT, QUEUE, QUEUES, STALLED_SECONDS, TASK
 
 if TYPE_CHECKING:
@@ -24,11 +26,15 @@ if TYPE_CHECKING:
     from procrastinate.job_context import JobContext
     from procrastinate.jobs import Status
 
+    from channels.base import Clock
+
 log = logging.getLogger(__name__)
 
 PREPARE_LOCK = 7_043_105_116
 """Two gateways that start at once make procrastinate's tables one after the other."""
 HEARTBEAT_SECONDS = STALLED_SECONDS / 3
+CERTAIN_SECONDS = STALLED_SECONDS * 5 / 6
+"""After a sign of life was sent, for which nobody takes the worker for dead; the rest is for what it then does."""
 LOOK_SECONDS = 5.0
 AGAIN_SECONDS = 1.0
 CONNECTIONS = 2
@@ -129,11 +135,29 @@ class OutlivingJobs(manager.JobManager):
     working: the ids of the jobs that the worker works on. life: the worker's, once it has one.
     """
 
-    def __init__(self, connector: PsycopgConnector, working: Callable[[], list[int]]) -> None:
+    def __init__(self, connector: PsycopgConnector, working: Callable[[], list[int]], clock: Clock) -> None:
         super().__init__(connector)
         self._working = working
+        self._clock = clock
         self._worker: int | None = None
+        self._certain_until = -math.inf
+        self._replaced = False
+        self._asking = asyncio.Lock()
         self.life: Life | None = None
+
+    async def stands(self) -> bool:
+        """Whether nobody takes this worker for dead within the next seconds. Where that is not certain, as when it was
+        frozen, it gives a sign of life at once. Raises Fenced where somebody has done so."""
+        async with self._asking:
+            if not self._is_certain and self._worker is not None:
+                await self.update_heartbeat(self._worker)
+        if self._replaced:
+            raise Fenced
+        return self._is_certain
+
+    @property
+    def _is_certain(self) -> bool:
+        return self._clock.monotonic() < self._certain_until
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         """Nothing: the job has ended, or was put back, with its run."""
@@ -159,14 +183,21 @@ class OutlivingJobs(manager.JobManager):
         return self._worker
 
     async def update_heartbeat(self, worker_id: int) -> None:
+        sent = self._clock.monotonic()  # the server counts from when it arrives
         try:
             if self.life is None:
-                return await super().update_heartbeat(worker_id)
-            sign = {"worker_id": worker_id, **self.life.sign()}
-            for row in await self.connector.execute_query_all_async(workers.SIGN, **sign):
-                self.life.heard(row["asked"], row["revision"])
+                rows = await self.connector.execute_query_all_async(workers.PLAIN_SIGN, worker_id=worker_id)
+            else:
+                sign = {"worker_id": worker_id, **self.life.sign()}
+                rows = await self.connector.execute_query_all_async(workers.SIGN, **sign)
         except exceptions.ConnectorException as error:
             log.warning("no sign of life can be given now: %s", _first_line(error))
+            return
+        self._replaced = not rows
+        if rows:
+            self._certain_until = max(self._certain_until, sent + CERTAIN_SECONDS)
+        if rows and self.life is not None:
+            self.life.heard(rows[0]["asked"], rows[0]["revision"])
 
     async def unregister_worker(self, worker_id: int) -> None:
         self._worker = None
@@ -196,7 +227,7 @@ class OutlivingJobs(manager.JobManager):
 class Queue:
     """The jobs, and the worker that takes them. url: as libpq takes it. concurrent: jobs that are worked on at once."""
 
-    def __init__(self, url: str, concurrent: int) -> None:
+    def __init__(self, url: str, concurrent: int, clock: Clock) -> None:
         self._connector = PsycopgConnector(
             conninfo=url,
             min_size=1,
@@ -205,7 +236,7 @@ class Queue:
             reconnect_timeout=RECONNECT_SECONDS,
         )
         self._app = App(connector=self._connector)
-        self._app.job_manager = self._jobs = OutlivingJobs(self._connector, self._working)
+        self._app.job_manager = self._jobs = OutlivingJobs(self._connector, self._working, clock)
         self._worker: Any = SlotWorker(
             self._app,
             queues=list(QUEUES),
@@ -222,6 +253,10 @@ class Queue:
         """The worker's id in procrastinate's tables; None before it is there, and when it has stopped."""
         number: int | None = self._worker.worker_id
         return number
+
+    async def stands(self) -> bool:
+        """See OutlivingJobs."""
+        return await self._jobs.stands()
 
     def _working(self) -> list[int]:
         return [context.job.id for context in self._worker._running_jobs.values()]

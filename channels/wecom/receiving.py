@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from channels.adapter import commit
 from channels.errors import NotCommitted
-from channels.supervision import Backoff
 from channels.wecom.inbound import Reader
 
 if TYPE_CHECKING:
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
 WAITING = 5000
 """Events that may wait for the gateway; further ones are refused, which the log says."""
 BATCH = 200
+AGAIN_SECONDS = 0.5
+"""Until what could not be stored is tried again. The pause does not grow: what waits is nowhere but here, and a process
+that is killed right after an outage of the database shall not have it still waiting."""
 LAST_SECONDS = 5.0
 """How long what has been read may still be handed over when the connection is closed."""
 
@@ -54,7 +56,7 @@ class Receiver:
         self._closed = False
         self._handing_over: asyncio.Task[None] | None = None
         self._welcomes: set[asyncio.Task[None]] = set()
-        self._backoff = Backoff()
+        self._refused = False
 
     def take(self, callback: Callback) -> None:
         """A callback came in. Never waits, so that the acks behind it are read."""
@@ -103,12 +105,16 @@ class Receiver:
         try:
             await commit(batch, self._ports, self._health)
         except NotCommitted:
-            self._ports.log.exception("%s: events were not stored; trying again", self._account)
-            await self._ports.clock.sleep(self._backoff.next())
+            if not self._refused:
+                self._ports.log.exception("%s: events were not stored; trying again", self._account)
+            self._refused = True
+            await self._ports.clock.sleep(AGAIN_SECONDS)
             return
         for _ in batch:
             self._waiting.popleft()
-        self._backoff.reset()
+        if self._refused:
+            self._ports.log.info("%s: events are stored again", self._account)
+        self._refused = False
 
     async def _last(self) -> None:
         """What was read and not committed yet; what may have been is known by its keys."""

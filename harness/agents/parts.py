@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 NO_WEB = WebSettings()
 
 
+async def _at_once() -> None:
+    pass
+
+
 def _direct(url: str) -> tuple[str | None, Path | None]:
     return None, None
 
@@ -71,6 +75,7 @@ class Parts:
     nothing is remembered. steering: what is said to runs at work; None: nothing. health: is told how calls of models
     went. tracing: None: nobody traces. sources: keep what runs have read of the web. research: None: no turn is one.
     knowledge: None: there are no collections. leads: whether the threads are this process's to write.
+    may_act: asked right before a model is; waits until no other process can have gone on with the runs of this one.
     tools: further ones; once loaded (tools.py), all but those of the sandbox. outside: some of them bring what
     strangers wrote. gone: (address, for whom) -> why a page does not answer now; None where it was not asked.
     """
@@ -105,6 +110,7 @@ class Parts:
     research: ResearchParts | None = None
     knowledge: KnowledgeBase | None = None
     leads: Callable[[], bool] = lambda: True
+    may_act: Callable[[], Awaitable[None]] = _at_once
     tools: Sequence[BaseTool] = ()
     outside: bool = False
     gone: Callable[[str, str], Awaitable[str | None]] | None = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.graph.calls import RECORD, is_foreign
-from harness.middleware.effects import EffectGuard, RunReport
+from harness.middleware.effects import EffectGuard, RunReport, StillHere
 from harness.middleware.fallback import Candidate, Fallback
 from harness.middleware.guardrail import Guardrail
 from harness.middleware.limits import BudgetStop, LoopDetection, ModelCallLimit, SubagentCallLimit, SubagentLimit
@@ -147,13 +147,15 @@ def middleware_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         Clarification(),
         # As near to the model as can be: a model that cannot see gets no image, wherever that comes from.
         *_sightless(chain),
+        # Between this look and the request as little as possible happens: a process that froze there asks all the same.
+        StillHere(shared.may_act),
     ]
 
 
 def _summarization(
     parts: Parts, model: BaseChatModel, settings: ModelSettings, meanwhile: Meanwhile | None = None
 ) -> Summarization:
-    return Summarization(model, parts.summarization, settings, parts.clock, parts.health, meanwhile)
+    return Summarization(model, parts.summarization, settings, parts.clock, parts.health, parts.may_act, meanwhile)
 
 
 def _handling(chain: ChainParts, summarization: Summarization) -> LLMErrorHandling | Fallback:
@@ -231,4 +233,6 @@ def subagent_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         SubagentCallLimit(shared.ledger, chain.limit),
         # As above.
         *_sightless(chain),
+        # As above; a subagent's calls are counted in no commit that would be refused.
+        StillHere(shared.may_act),
     ]

@@ -1,4 +1,5 @@
-"""EffectGuard: a tool call happens at most once, also across a crash; RunReport: the runner is told of each call.
+"""EffectGuard: a tool call happens at most once, also across a crash; RunReport: the runner is told of each call;
+StillHere: no model is asked for a run with which another process goes on.
 
 RunReport stands inside EffectGuard: only calls that happen are told, and a result from the record makes no event.
 """
@@ -77,6 +78,20 @@ class RunReport(AgentMiddleware[Any, Any, Any]):
             return result
         finally:
             tell(request.runtime, Told(partial(ToolEnded, call_id=call_id, tool=name, ok=ok)))
+
+
+class StillHere(AgentMiddleware[Any, Any, Any]):
+    """may_act: see Parts. A tool's look is in `EffectLog.begin`."""
+
+    def __init__(self, may_act: Callable[[], Awaitable[None]]) -> None:
+        super().__init__()
+        self._may_act = may_act
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        await self._may_act()
+        return await handler(request)
 
 
 class EffectGuard(AgentMiddleware[Any, Any, Any]):

@@ -27,6 +27,8 @@ from harness.middleware.steering import NOTHING
 from harness.skills.followed import chosen_workflow, skill_reads
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages.ai import UsageMetadata
     from langgraph.runtime import Runtime
@@ -72,9 +74,11 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         model_settings: ModelSettings,
         clock: Clock,
         health: ModelHealth,
+        may_act: Callable[[], Awaitable[None]],
         meanwhile: Meanwhile | None = None,
     ) -> None:
-        """health: is told how its calls went. meanwhile: adds what is said during a run; None where nothing is."""
+        """health: is told how its calls went. may_act: see Parts. meanwhile: adds what is said during a run;
+        None where nothing is."""
         limit = max(1, int(model_settings.context_window * settings.max_share))
         super().__init__(
             model,
@@ -86,6 +90,7 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         self._name = model_settings.name
         self._clock = clock
         self._health = health
+        self._may_act = may_act
         self._limit = limit
         self._kept_tokens = int(limit * KEPT_SHARE)
         # Two messages each, in at most half of the room: else every further message would be one too many again.
@@ -169,6 +174,7 @@ class Summarization(SummarizationMiddleware[Any, Any]):
 
     async def _ask(self, text: str, characters: int) -> AIMessage:
         prompt = self.summary_prompt.format(messages=_without_middle(text, characters))
+        await self._may_act()
         try:
             # nostream: its text is not the assistant's, and must never be told as such.
             answer = await self.model.ainvoke(prompt, config={"tags": [TAG_NOSTREAM]})

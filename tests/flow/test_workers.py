@@ -10,6 +10,7 @@ import pytest
 
 from bot.texts.en import EN
 from tests.flow.cluster import Cluster
+from tests.flow.freezing import FREEZES
 from tests.flow.letters import Letters
 from tests.flow.sandboxed import bash, require_bubblewrap, until_gone, until_running
 from tests.simulators.telegram.seen import ALICE
@@ -172,3 +173,31 @@ async def test_a_worker_that_froze_writes_nothing_any_more(cluster: Cluster) -> 
         await world.telegram.wait_for_text(ALICE, WHOLE)
         await world.telegram.wait_idle(ALICE)
         assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
+
+
+@pytest.mark.parametrize("step", ["model", "tool"])
+async def test_a_worker_that_froze_after_a_commit_does_not_do_what_the_commit_was_for(
+    cluster: Cluster, step: str
+) -> None:
+    world, program = cluster.world, "tests.flow.freezing"
+    letters = Letters(world.folder)
+    world.environment |= letters.environment
+    world.settings |= {"tools": [{"use": "tests.flow.letters:send_letter"}]}
+    cluster.count = 0
+    async with cluster:
+        frozen = await cluster.start_worker("frozen", program=program, FREEZES_AFTER=step)
+        await world.telegram.user_says('!tool send_letter {"to": "Ann"}\n!say it is done')
+        await frozen.wait_for_log(FREEZES)
+        await cluster.start_worker("other", program=program)
+        await world.telegram.wait_for_text(ALICE, "it is done")
+        asked = await times_asked(world, "send_letter")
+        frozen.send(signal.SIGCONT)
+        assert await frozen.ended() != 0
+        assert "taken for dead" in frozen.log
+        assert await times_asked(world, "send_letter") == asked == 2
+        assert len(letters.sent) == (1 if step == "model" else 0)
+
+
+async def times_asked(world: World, said: str) -> int:
+    """How often the model was asked in a run for these words."""
+    return sum(said in request.last_user_text for request in await world.model.completions())

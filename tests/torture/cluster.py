@@ -150,12 +150,14 @@ class Disturbing:
     async def restart_server(self) -> None:
         """As after a crash of its own."""
         for node in self.world.gateways:
-            node.harm()
+            away = node.harm()
         async with self._restarting:
             await asyncio.to_thread(self.server.stop)
             await asyncio.sleep(self.campaign.chance.uniform(*SHORT))
             await asyncio.to_thread(self.server.start)
         began = time.monotonic()
+        for node in self.world.gateways:
+            node.outages.append((away, began))
         while not any(at > began for _, at in self.world.polls_made()):
             if time.monotonic() > began + TAKEN_SECONDS:
                 return self._blame("unsettled", f"{TAKEN_SECONDS:g} s after a restart of the server nobody receives")
@@ -201,7 +203,7 @@ class Disturbing:
                 return
             life = await node.retire()
             self.campaign.report.stops += 1
-            if life.ending != "stop":
+            if life.ending != "stop" and not node.found_itself_replaced:
                 self._blame("unexpected_exits", f"a planned stop of {node.name} ended with {life.ending!r}")
 
     async def freeze(self, node: Node) -> None:
@@ -221,9 +223,11 @@ class Disturbing:
         seconds = self.campaign.scale.frozen if long else self.campaign.chance.uniform(*SHORT)
         what = "silence" if silent else "cut"
         async with self._taken_over(node, what, measured=long or (node.is_gateway and not silent)):
+            away = time.monotonic()
             node.network.fall_silent() if silent else node.network.cut()
             await asyncio.sleep(seconds)
             node.network.heal()
+            node.outages.append((away, time.monotonic()))
 
     # What is seen.
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 GATEWAYS, WORKERS = ("g1", "g2"), ("w1", "w2", "w3")
 STANDS_BY = "standing by: "
+REPLACED = "this worker was taken for dead"
 POLL = "getUpdates"
 AGAIN_SECONDS = 0.5
 """After which an ended process is started again."""
@@ -34,13 +35,14 @@ LOOK_SECONDS = 0.1
 
 @dataclass
 class Node(TortureWorld):
-    """One process of the cluster. network: between it and the database. harms: when something was done to it; troubled:
-    how many things are being done."""
+    """One process of the cluster. network: between it and the database. harms: when something was done to it; outages:
+    from when to when it did not reach the database; troubled: how many things are being done."""
 
     cluster: ClusterWorld = field(kw_only=True)
     name: str = field(kw_only=True)
     network: Relay = field(kw_only=True)
     harms: list[float] = field(default_factory=list)
+    outages: list[tuple[float, float]] = field(default_factory=list)
     troubled: int = 0
     _written: int = 0
     """Bytes of the log that earlier processes wrote."""
@@ -88,6 +90,12 @@ class Node(TortureWorld):
         if not self.is_gateway:
             return READY in self.said
         return STANDS_BY in self.said or any(pid == self.life.pid for pid, _ in self.cluster.polls_made())
+
+    @property
+    def found_itself_replaced(self) -> bool:
+        """Whether the newest process, a worker that something was done to, ended since others had its runs; that may
+        come when it is just told to stop."""
+        return self.life.harmed and REPLACED in self.said
 
     def harm(self) -> float:
         """Something is done to it now, by which it may end; returns when that is."""
@@ -215,7 +223,7 @@ class ClusterWorld(TortureWorld):
             if node.alive:
                 await node.retire()
         await self._dismiss()
-        lives = [node.life for node in self.nodes.values()]
+        lives = [node.life for node in self.nodes.values() if not node.found_itself_replaced]
         return next((life for life in lives if life.ending not in ("stop", "kill")), lives[0])
 
     def leaderships(self) -> list[Life]:
@@ -243,6 +251,7 @@ class ClusterWorld(TortureWorld):
                     leaving=life.leaving,
                     disturbed=True,  # how long a takeover takes is measured elsewhere
                     replaced=following is not None and not planned,
+                    outages=node.outages,
                 )
             )
         return lives

@@ -31,7 +31,8 @@ DEAD_LETTER = squeezed(EN.gave_up.partition("{")[0])
 RECORDING_SECONDS = 5.0
 """The longest that the id of a sent message may take to be recorded: a kill later than that did not hit W5."""
 STORING_SECONDS = 2.0
-"""The longest that a process may take to store what it has read, where nobody would send that again."""
+"""The longest that a process may take to store what it has read, where nobody would send that again. Only the time in
+which it reached its database counts: until then it can but keep it, and a kill loses that."""
 
 
 class Judge:
@@ -95,7 +96,7 @@ class Judge:
         if life.leaving is not None and asked.until >= life.leaving:
             return True
         # Its connection may be seen to be gone a moment before the process itself is.
-        if life.killed and life.ended is not None and life.ended - asked.until <= STORING_SECONDS:
+        if life.killed and life.could_store(asked.until) <= STORING_SECONDS:
             return True
         return not asked.reached and (life.connected is None or asked.at <= life.connected)
 

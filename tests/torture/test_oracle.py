@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from harness.context import RunInput
 from tests.torture.facts import Facts, Reply
 from tests.torture.load import Asked
 from tests.torture.on_wecom import told_apart
-from tests.torture.oracle import RECORDING_SECONDS, Judge
+from tests.torture.oracle import RECORDING_SECONDS, STORING_SECONDS, Judge
 from tests.torture.platform import Bubble, Call, Promises
 from tests.torture.report import Report
 from tests.torture.world import Life
@@ -44,9 +45,15 @@ def bubble(text: str, name: str = "b0", *, at: float = 11.0, order: int = 0, unf
 
 
 def judged(
-    message: Asked, *shown: Bubble, stored: bool = True, known: int | None = None, calls: tuple[Call, ...] = ()
+    message: Asked,
+    *shown: Bubble,
+    stored: bool = True,
+    known: int | None = None,
+    calls: tuple[Call, ...] = (),
+    first: Life = KILLED,
 ) -> Report:
-    """The report on one message and its reply. known: how many of the bubbles the gateway knows, the last ones."""
+    """The report on one message and its reply. known: how many of the bubbles the gateway knows, the last ones. first:
+    the process that was there before AFTER."""
     parts = shown if known is None else shown[len(shown) - known :]
     received = datetime.fromtimestamp(message.at, UTC)
     row: Any = SimpleNamespace(
@@ -61,7 +68,7 @@ def judged(
         account="wecom",
         promises=WECOM,
         asked=(message,),
-        lives=(KILLED, AFTER),
+        lives=(first, AFTER),
         rows=[row] if stored else [],
         runs=[run] if stored else [],
         replies={"k": Reply("k", "wecom", tuple(parts), True)} if stored else {},
@@ -140,6 +147,25 @@ def test_an_answer_that_is_never_finished_is_left_open() -> None:
 def test_a_message_that_was_never_stored_is_lost_unless_nobody_could(message: Asked, count: str) -> None:
     report = judged(message, stored=False)
     assert (report.unacked, report.lost) == ((1, 0) if count == "unacked" else (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("outages", "seconds"),
+    [
+        ([], 10.0),
+        ([(0.0, 5.0), (20.0, 30.0)], 10.0),
+        ([(12.0, 18.0)], 4.0),
+        ([(5.0, 12.0), (11.0, 13.0), (19.0, 40.0)], 6.0),
+        ([(5.0, 40.0)], 0.0),
+    ],
+)
+def test_who_is_killed_had_the_time_in_which_the_database_was_there(
+    outages: list[tuple[float, float]], seconds: float
+) -> None:
+    life = replace(KILLED, outages=outages)
+    assert life.could_store(10.0) == seconds
+    report = judged(asked(10.0 - 0.01), stored=False, first=life)
+    assert (report.unacked, report.lost) == ((1, 0) if seconds <= STORING_SECONDS else (0, 1))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import sys
@@ -18,6 +19,7 @@ from tests.simulators.process import REPO_ROOT
 from tests.torture.crash import ARMED_FILE, CRASHED_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 START_SECONDS = 60.0
@@ -49,7 +51,7 @@ class Life:
     connected: when it was known to receive from every platform, None if that was not waited for. leaving: when it was
     told to stop. disturbed: something was wrong around it (a full disk) when it began, harmed: at any time; then it may
     refuse to start. frozen: it was stopped for some time. replaced: another process took its work over meanwhile, so
-    that it could not record what it had sent.
+    that it could not record what it had sent. outages: from when to when its database was out of its reach.
     """
 
     pid: int
@@ -62,10 +64,20 @@ class Life:
     harmed: bool = False
     frozen: bool = False
     replaced: bool = False
+    outages: Sequence[tuple[float, float]] = ()
 
     @property
     def killed(self) -> bool:
         return self.replaced or self.ending == "kill" or self.ending.startswith("crash ")
+
+    def could_store(self, since: float) -> float:
+        """Seconds from then to its end in which it reached its database."""
+        ended = self.ended if self.ended is not None else math.inf
+        could, at = 0.0, since
+        for began, to in (*sorted(self.outages), (ended, ended)):
+            could += max(0.0, min(began, ended) - at)
+            at = max(at, to)
+        return could
 
     def lived_at(self, moment: float) -> bool:
         return self.began <= moment and (self.ended is None or moment <= self.ended)

@@ -182,7 +182,8 @@ async def test_a_lead_that_nobody_else_wanted_is_had_again(postgres: PostgresSer
     store = await Store.open(url, clock=SystemClock())
     end(postgres, backends(postgres, url, leadership.LEADER))
     await store.lease_lost()
-    await until(store.lease_valid)
+    await store.may_act()
+    assert store.lease_valid()
     await store.write(lambda tx: tx.execute(text("SELECT 1")))
     assert len(backends(postgres, url, leadership.LEADER)) == 1
     with pytest.raises(StoreBusy):
@@ -198,9 +199,13 @@ async def test_who_lost_the_lead_to_a_standby_is_fenced(postgres: PostgresServer
     end(postgres, backends(postgres, url, leadership.LEADER))
     assert await waiting >= leadership.REACTION_SECONDS, "the former leader, alive for all that is known, has its time"
     assert not first.lease_valid()
+    acting = asyncio.create_task(first.may_act())
     second = await Store.open(url, clock=SystemClock(), lead=standby)
+    await second.may_act()
     with pytest.raises(Fenced):
         await first.write(lambda tx: tx.execute(text("SELECT 1")))
+    with pytest.raises(Fenced):
+        await acting
     await until(lambda: first.fenced)
     assert second.lease_valid()
     await first.close()

@@ -56,6 +56,7 @@ from harness.threads.checkpoints import open_checkpoints
 from harness.threads.postgres_saver import Fence, Superseded
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.bot.store.samples import run_row
+from tests.clock import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.store.rows import RunRow
+    from channels.base import Clock
     from harness.context import RunContext, RunInput
     from harness.events import RunEvent
     from harness.ports import AnyRunEvent, Harness
@@ -170,12 +172,12 @@ class WorkerSide:
 
 
 @asynccontextmanager
-async def working(url: str, life: queue.Life | None = None) -> AsyncIterator[WorkerSide]:
-    """A worker that takes jobs."""
+async def working(url: str, life: queue.Life | None = None, clock: Clock = CLOCK) -> AsyncIterator[WorkerSide]:
+    """A worker that takes jobs. clock: by which it knows how old its signs of life are."""
     async with AsyncExitStack() as stack:
-        jobs_queue = queue.Queue(libpq_url(url), 4)
+        jobs_queue = queue.Queue(libpq_url(url), 4, clock)
         check = partial(_check, jobs_queue)
-        opened = await Store.join(url, clock=CLOCK, check=check)
+        opened = await Store.join(url, clock=CLOCK, check=check, stands=jobs_queue.stands)
         stack.push_async_callback(opened.close)
         store, agent, fenced = RetryingStore(opened, CLOCK), ScriptedHarness(), asyncio.Event()
         agent.steering = StoreSteering(store)
@@ -700,11 +702,43 @@ async def test_a_job_ends_whose_order_is_gone(gateway: Gateway, leave: Callable[
 
 
 async def test_before_it_is_registered_a_worker_writes_nothing(gateway: Gateway) -> None:
-    jobs = queue.Queue(libpq_url(gateway.url), 1)
+    jobs = queue.Queue(libpq_url(gateway.url), 1, CLOCK)
     store = await Store.join(gateway.url, clock=CLOCK, check=partial(_check, jobs))
     with pytest.raises(StoreUnavailable, match="not registered"):
         await store.write(lambda tx: None)
     await store.close()
+
+
+SILENCE = text("SELECT extract(epoch FROM clock_timestamp() - last_heartbeat)::float FROM procrastinate_workers")
+AGE = text("UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat - interval '29 s'")
+
+
+async def test_a_worker_that_was_silent_for_long_gives_a_sign_of_life_before_it_acts(gateway: Gateway) -> None:
+    clock = VirtualClock()
+    async with working(gateway.url, clock=clock) as worker:
+        await gateway.store.write(lambda tx: tx.execute(AGE))
+        await clock.advance(queue.CERTAIN_SECONDS - 1)
+        await worker.store.may_act()
+        assert await gateway.store.read(lambda tx: tx.scalar(SILENCE)) >= 29, "none is needed yet"
+        await clock.advance(2)
+        await worker.store.may_act()
+        assert await gateway.store.read(lambda tx: tx.scalar(SILENCE)) < 29
+
+
+async def test_a_worker_that_was_taken_for_dead_does_nothing_outside_and_is_given_no_job(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = VirtualClock()
+    async with working(gateway.url, clock=clock) as worker:
+        await gateway.store.write(lambda tx: tx.execute(text("DELETE FROM procrastinate_workers")))
+        row = await gateway.opened()
+        await gateway.store.write(partial(worker_runs.order, run_id=row.run_id, thread_id="t", attempt=1, since=1))
+        await until(lambda: "no job can be taken now" in caplog.text)
+        assert await gateway.store.read(lambda tx: tx.scalar(text("SELECT status FROM procrastinate_jobs"))) == "todo"
+        await clock.advance(queue.CERTAIN_SECONDS + 1)
+        with pytest.raises(Fenced):
+            await worker.store.may_act()
+        assert worker.agent.starts == []
 
 
 async def test_a_database_that_no_gateway_prepared_is_refused(postgres: PostgresServer) -> None:

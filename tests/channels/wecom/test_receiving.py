@@ -40,13 +40,14 @@ async def test_what_comes_at_once_keeps_its_order(bench: Bench) -> None:
 
 
 async def test_what_could_not_be_stored_is_stored_later_in_its_order(bench: Bench) -> None:
-    bench.gateway.refuse = 3
+    bench.gateway.refuse = 8
     async with bench.running():
         await bench.wecom.says("First")
         await bench.wecom.says("Second")
         assert [(await message(bench, 0)).text, (await message(bench, 1)).text] == ["First", "Second"]
         assert bench.gateway.refuse == 0
-        assert len(bench.gateway.clock.slept) == 3
+        assert len(bench.gateway.clock.slept) == 8
+        assert max(bench.gateway.clock.slept) <= 0.5, "after a long outage, too, it waits no longer than that"
 
 
 async def test_acks_are_read_while_the_gateway_is_slow(bench: Bench) -> None:

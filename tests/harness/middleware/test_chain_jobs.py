@@ -56,6 +56,7 @@ LAYERS = [
     Layer("so many model calls", "ModelCallLimit", (MODEL,)),
     Layer("a question ends the turn", "Clarification", (MODEL,), subagents=False),
     Layer("no picture for a model that is blind", "Sightless", (MODEL,)),
+    Layer("nothing for a run with which another process goes on", "StillHere", (MODEL,)),
 ]
 VARIANTS = {"Fallback": "LLMErrorHandling", "SubagentCallLimit": "ModelCallLimit"}
 """Stands for another one where there are fallbacks, or in a subagent."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,7 @@ from harness.events import FailureKind
 from harness.graph.messages import MARK, SUMMARY, is_users
 from harness.middleware.requests import pair_tool_calls
 from harness.middleware.summarization import NO_SUMMARY, SUMMARY_HEADER, cut_history
+from harness.run.runner import make_harness
 from tests.harness.support import Bench, Script, calls, collect, context, finished, said, scripted_settings, unpaired
 
 if TYPE_CHECKING:
@@ -82,6 +84,22 @@ async def test_a_long_thread_stays_short(bench: Bench, script: Script) -> None:
     assert 3 <= len(summaries) <= 6
     # What an earlier summary said goes into the next one.
     assert SUMMARY_HEADER in str(summaries[1][0].content)
+
+
+async def test_before_each_request_it_is_asked_whether_this_process_may_still_act(bench: Bench, script: Script) -> None:
+    bench.summarization = SummarizationSettings(max_messages=4, keep=2)
+    asked: list[int] = []
+
+    async def may_act() -> None:
+        asked.append(len(script.requests))
+
+    harness = await make_harness(replace(bench.parts(), may_act=may_act), bench.database)
+    for number in range(2):
+        await collect(harness, context(f"r{number}"), said(f"question {number}"))
+    script.steps = ["a summary", "", "the answer"]  # an empty answer is none, and asked for again
+    await collect(harness, context("r2"), said("question 2"))
+    await harness.close()
+    assert asked == list(range(5)) == list(range(len(script.requests)))
 
 
 async def test_a_summary_is_told_and_paid_for_but_its_text_is_not_shown(bench: Bench, script: Script) -> None:

@@ -48,13 +48,14 @@ WHOLE = [
     "ModelCallLimit",
     "Clarification",
     "Sightless",
+    "StillHere",
 ]
 
 
 def test_the_order() -> None:
     both = ["Fallback" if name == "LLMErrorHandling" else name for name in WHOLE]
     assert chain(supports_vision=True, blind_fallback=True) == both
-    assert chain(supports_vision=True) == WHOLE[:-1]
+    assert chain(supports_vision=True) == [name for name in WHOLE if name != "Sightless"]
 
 
 def test_what_is_off_is_not_there() -> None:

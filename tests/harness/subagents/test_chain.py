@@ -27,6 +27,7 @@ ORDER = [
     "LoopDetection",
     "RunReport",
     "SubagentCallLimit",
+    "StillHere",
 ]
 
 
