@@ -127,9 +127,10 @@ class Journal:
 
     async def catch_up(self, reply: Reply) -> None:
         """Record what the reply's newest call has sent, if that is not yet done."""
-        if reply.unrecorded is not None:
-            record, reply.unrecorded = reply.unrecorded, None
+        record = reply.unrecorded
+        if record is not None:
             await self.sent(reply, *record)
+            reply.unrecorded = None
 
     async def draft_sent(self, reply: Reply, part: int, message_id: str, rev: int) -> bool:
         """Like `sent`, of a draft that the next process could not find. False: see Store.recorded."""
@@ -182,9 +183,8 @@ class Journal:
         """The part's message does not exist any more."""
         await self._insist(lambda: self._store.write(lambda tx: outbox.clear_message(tx, reply.key, state.index)))
 
-    async def delivered(self, reply: Reply) -> None:
-        """The reply is shown, in the state that it has now."""
-        rev = reply.rev
+    async def delivered(self, reply: Reply, rev: int) -> None:
+        """That revision of the reply is shown."""
         await self._insist(
             lambda: self._store.write(lambda tx: outbox.delivered(tx, reply.key, self._clock.now(), rev))
         )

@@ -94,6 +94,7 @@ class Sender:
         """
         if not reply.loaded:
             self._journal.restore(reply, await self._journal.load(reply.key))
+        await self._journal.catch_up(reply)  # where something came between after the last call
         resume(reply, self._channel, self._answered(reply), self._clock.monotonic())
         look = self._first_look(reply) if reply.final and reply.fresh else None
         if reply.final and reply.fresh and look is None:
@@ -118,14 +119,12 @@ class Sender:
         reply.attempts = 0
         reply.shows(planned)
         reply.dirty = True
-        try:
-            if reply.wanted is planned:  # else it has grown meanwhile, and is laid out when its turn comes
-                following = self._plan(reply, previews)
-                reply.more = isinstance(following, Send)
-                if following is None and not (reply.final and reply.fresh):
-                    await self._up_to_date(reply)
-        finally:
-            await self._journal.catch_up(reply)
+        if reply.wanted is planned:  # else it has grown meanwhile, and is laid out when its turn comes
+            following = self._plan(reply, previews)
+            reply.more = isinstance(following, Send)
+            if following is None and not (reply.final and reply.fresh):
+                await self._up_to_date(reply)
+        await self._journal.catch_up(reply)
         return Made.EDIT if isinstance(step, Edit) else Made.CALL
 
     def _plan(self, reply: Reply, previews: bool) -> Step | None:
@@ -178,7 +177,7 @@ class Sender:
         if reply.final and not reply.settled:
             await self._tell_not_taken(reply)
             # One commit for both.
-            await asyncio.gather(self._journal.catch_up(reply), self._journal.delivered(reply))
+            await asyncio.gather(self._journal.catch_up(reply), self._journal.delivered(reply, reply.rev))
             if reply.wanted is shown:
                 reply.settle(reply.degraded)
             else:  # a newer final came meanwhile

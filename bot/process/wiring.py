@@ -44,7 +44,7 @@ from bot.runs.research import unavailable
 from bot.runs.speaking import SpokenAnswers
 from bot.runs.titles import Titles
 from bot.schedule.timer import Timer
-from bot.store import access, personal
+from bot.store import access, personal, worker_runs
 from bot.store.forgetting import DeletionKind
 from bot.store.retrying import RetryingStore
 from bot.tasks import Tasks
@@ -158,6 +158,8 @@ class Wiring:
     async def recover(self) -> None:
         """Go on with what an earlier process left, in the order in which it depends on each other."""
         self.tasks.spawn("manager", self.manager.serve(self.bus))
+        if self.staff is None:
+            await self._store.write(worker_runs.discard_all)
         await self.branching.resume()
         await self.manager.recover()
         await self.forgetting.resume()
@@ -271,6 +273,7 @@ class Wiring:
             budgets=spending.budgets,
             totals=spending.meter.totals,
         )
+        staff = self.staff
         return RunManager(
             store=store,
             delivery=self.delivery,
@@ -282,8 +285,8 @@ class Wiring:
             speaking=self.speaking,
             owners=self.owners,
             hooks=Hooks(
-                on_start=None if self.staff is None else self.staff.order,
-                on_end=(self.memory.after, self.titles.after, self._traced),
+                on_start=None if staff is None else staff.order,
+                on_end=(self.memory.after, self.titles.after, self._traced, *(() if staff is None else (staff.after,))),
                 on_dead_letter=self._on_dead_letter,
             ),
         )

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from bot.usage.budgets import Budgets
-    from bot.usage.meter import EventRecord
     from bot.voice.speech_to_text import SpeechToText
     from channels.base import Clock
     from channels.message import OutboundFile
@@ -222,7 +221,7 @@ class Driver:
         ):
             return endings.refused(*refused)
         head = await (await self._harness()).head(active.row.thread_id)
-        active.row, seq = await self._start(active.row, head, active.record)
+        seq = await self._start(active, head)
         active.context = active.row.context  # its chat may have moved
         message_id, read = active.view.unfinished
         if read:  # the agent may tell the same message once more
@@ -267,9 +266,10 @@ class Driver:
             for wait in waits:
                 wait.cancel()
 
-    async def _start(self, row: RunRow, head: Head, record: EventRecord) -> tuple[RunRow, int]:
-        """The run, marked as running, and the number of its next event. What begins asks the model first: that call is
+    async def _start(self, active: ActiveRun, head: Head) -> int:
+        """Mark the run as running; returns the number of its next event. What begins asks the model first: that call is
         counted in the same commit."""
+        row, record = active.row, active.record
         now, is_new = self._clock.now(), row.attempt == 0
         calls = int(is_new and row.input.research is None)
 
@@ -280,9 +280,14 @@ class Driver:
                 self._on_start(tx, started, seq)
             return started, seq
 
-        started, seq = await self._store.write(unit)
-        record.counted = started.model_calls if calls else 0
-        return started, seq
+        writing = asyncio.ensure_future(self._store.write(unit))
+        try:
+            active.row, seq = await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            active.row, seq = await writing  # it is committed all the same, and who stops the run has to know of it
+            raise
+        record.counted = active.row.model_calls if calls else 0
+        return seq
 
     async def keep_text(self, active: ActiveRun) -> None:
         """Write what people are about to read, so that the process after a crash does not take it back. Tried once: a

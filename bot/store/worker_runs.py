@@ -270,7 +270,8 @@ def at_work(tx: Connection, thread_id: str) -> list[str]:
 
 
 def unwanted(tx: Connection) -> tuple[list[str], list[str]]:
-    """Runs, not calls, that have ended or are gone: those whose order is open, and the others that have one."""
+    """Runs, not calls, that have ended or are gone: those whose order is open, and the others of which there is
+    anything."""
     query = (
         select(worker_runs.c.run_id, worker_runs.c.state)
         .join(runs, runs.c.run_id == worker_runs.c.run_id, isouter=True)
@@ -279,13 +280,21 @@ def unwanted(tx: Connection) -> tuple[list[str], list[str]]:
     )
     found = [(row.run_id, OrderState(row.state)) for row in tx.execute(query)]
     still = [run_id for run_id, state in found if state is OrderState.OPEN]
-    return still, [run_id for run_id, state in found if state is not OrderState.OPEN]
+    ordered = select(worker_runs.c.run_id).where(worker_runs.c.run_id == worker_drafts.c.run_id).exists()
+    late = tx.scalars(select(worker_drafts.c.run_id).where(~ordered))  # of a worker that was frozen as it wrote
+    return still, [*(run_id for run_id, state in found if state is not OrderState.OPEN), *late]
 
 
 def discard(tx: Connection, run_ids: Sequence[str]) -> None:
     """Forget orders, and what was told in them."""
     for table in (worker_drafts, worker_events, worker_runs):
         tx.execute(delete(table).where(table.c.run_id.in_(run_ids)))
+
+
+def discard_all(tx: Connection) -> None:
+    """Forget everything: there are no workers any more."""
+    for table in (worker_drafts, worker_events, worker_runs):
+        tx.execute(delete(table))
 
 
 def discard_thread(tx: Connection, thread_id: str) -> None:

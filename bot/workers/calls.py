@@ -142,11 +142,13 @@ class Calls:
             answer = await self._answer(call_id)
             over = True
         finally:
-            if not over and not self._leaving():
-                await self._let_go(call_id)
-            if over or not self._leaving():
-                await self._store.write(partial(worker_runs.discard, run_ids=(call_id,)))
-            self._waited_for.discard(call_id)
+            try:
+                if not over and not self._leaving():
+                    await self._let_go(call_id)
+                if over or not self._leaving():
+                    await self._store.write(partial(worker_runs.discard, run_ids=(call_id,)))
+            finally:
+                self._waited_for.discard(call_id)  # what a further cancellation leaves is tidied away
         if answer.declined:
             log.warning("no worker does %s, so that this process does it itself", method.name)
             return await method.do(local, given)

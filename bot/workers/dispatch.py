@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from bot.operations.workers import Workers
+from bot.runs.endings import Aftermath
 from bot.store import run_events, worker_runs
 from bot.store.retrying import every
 from bot.store.sql import libpq_url
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from bot.runs.endings import Ending
     from bot.settings import Settings
     from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
@@ -290,6 +292,10 @@ class Staff:
     def order(self, tx: Connection, row: RunRow, seq: int) -> None:
         """Order the work on a run that starts; part of the caller's unit. seq: of its next event."""
         _ordered(tx, ctx=row.context, attempt=row.attempt, since=seq)
+
+    def after(self, row: RunRow, _ending: Ending, _text: str) -> Aftermath:
+        """With a run's end goes its order: a stop may come before anybody follows it."""
+        return Aftermath(unit=partial(worker_runs.stop, run_id=row.run_id))
 
     def load(self, own: Callable[[], Awaitable[MakeHarness]]) -> Callable[[], Awaitable[MakeHarness]]:
         """What loads, in the place of `own`, what makes the harness of this gateway. Raises SetupError where the

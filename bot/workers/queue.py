@@ -18,6 +18,7 @@ from procrastinate.schema import SchemaManager
 
 from bot.store import workers
 from bot.store.errors import Fenced
+from bot.store.sql import SESSION_LIMITS
 from bot.store.worker_runs import CALL_QUEUE, CALL_TASK, DRAFT, QUEUE, QUEUES, STALLED_SECONDS, TASK
 
 if TYPE_CHECKING:
@@ -44,8 +45,10 @@ an outage of minutes a worker would be taken for dead in one. Once it gave up, t
 # One that is to be stopped is not begun: the gateway, which looks again, ends its order.
 PUT_BACK_LOST = """
 WITH lost AS (
-    SELECT id, abort_requested FROM procrastinate_jobs
+    SELECT id, abort_requested, args->>'run_id' AS run_id FROM procrastinate_jobs
     WHERE status = 'doing' AND worker_id = %(worker_id)s AND id <> ALL(CAST(%(working)s AS bigint[]))
+), untaken AS (
+    UPDATE worker_runs SET worker = NULL FROM lost WHERE worker_runs.run_id = lost.run_id AND worker_runs.job = lost.id
 ), unwanted AS (DELETE FROM procrastinate_jobs AS job USING lost WHERE job.id = lost.id AND lost.abort_requested)
 UPDATE procrastinate_jobs AS job SET status = 'todo', worker_id = NULL, attempts = job.attempts + 1
 FROM lost WHERE job.id = lost.id AND NOT lost.abort_requested
@@ -65,6 +68,12 @@ WITH job AS MATERIALIZED (
 SELECT id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, worker_id
 FROM job
 """
+
+
+async def _configured(connection: psycopg.AsyncConnection[Any]) -> None:
+    """Each statement is a transaction: a process that freezes holds no lock of one, on which others would wait."""
+    await connection.set_autocommit(True)
+    await connection.execute(SESSION_LIMITS)
 
 
 async def prepare(url: str) -> None:
@@ -234,6 +243,7 @@ class Queue:
             max_size=CONNECTIONS,
             timeout=RECONNECT_SECONDS,
             reconnect_timeout=RECONNECT_SECONDS,
+            configure=_configured,
         )
         self._app = App(connector=self._connector)
         self._app.job_manager = self._jobs = OutlivingJobs(self._connector, self._working, clock)
