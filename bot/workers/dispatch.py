@@ -289,11 +289,13 @@ class Staff:
         self._clock = store.clock
         self._prepared = asyncio.Event()
 
-    def order(self, tx: Connection, row: RunRow, seq: int) -> None:
+    @staticmethod
+    def order(tx: Connection, row: RunRow, seq: int) -> None:
         """Order the work on a run that starts; part of the caller's unit. seq: of its next event."""
         _ordered(tx, ctx=row.context, attempt=row.attempt, since=seq)
 
-    def after(self, row: RunRow, _ending: Ending, _text: str) -> Aftermath:
+    @staticmethod
+    def after(row: RunRow, _ending: Ending, _text: str) -> Aftermath:
         """With a run's end goes its order: a stop may come before anybody follows it."""
         return Aftermath(unit=partial(worker_runs.stop, run_id=row.run_id))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from sqlalchemy import select
 
 from bot.settings.busy_policies import Busy, TurnRules
 from bot.store import inbox, runs
+from bot.store.retrying import RetryingStore
 from bot.store.rows import InboxState, RunState
 from bot.store.tables import usage
 from bot.texts.en import EN
@@ -20,13 +21,16 @@ from tests.bot.voice.test_hearing import VOICE, SpeechToText, with_files
 from tests.delivery_world import Tripwire
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
     from pathlib import Path
+
+    from sqlalchemy import Connection
 
     from bot.store.rows import RunRow
     from harness.ports import AnyRunEvent
     from tests.bot.scripted_harness import Teller
 
+T = TypeVar("T")
 JOIN = TurnRules(Busy.QUEUE, join=3.0)
 BOTH = "first\nsecond"
 
@@ -62,6 +66,33 @@ async def test_both_are_answered_together(tmp_path: Path) -> None:
         assert (run.state, run.attempt) == (RunState.SUCCESS, 1)
         known = await c.store.read(lambda tx: inbox.load(tx, run.inbox_ids))
         assert [row.state for row in known] == [InboxState.DONE] * 2
+
+
+async def test_what_joins_while_the_start_is_written_is_answered_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start is committed, though who wrote it is stopped meanwhile: what it ordered has to be taken back."""
+    async with core(tmp_path, turns=JOIN) as c:
+        hangs(c)
+        begun, held, write = asyncio.Event(), asyncio.Event(), RetryingStore.write
+
+        async def slow(store: RetryingStore, unit: Callable[[Connection], T]) -> T:
+            result = await write(store, unit)
+            if "_start" in unit.__qualname__ and not begun.is_set():
+                begun.set()
+                await held.wait()
+            return result
+
+        monkeypatch.setattr(RetryingStore, "write", slow)
+        await c.say("first")
+        await c.clock.advance(1)
+        assert begun.is_set()
+        await c.say("second")
+        held.set()
+        await c.answered()
+        assert c.harness.asked == [BOTH]
+        assert c.harness.rewinds == [None]
+        assert c.texts() == [f"echo: {BOTH}"]
 
 
 async def test_a_third_joins_as_well_and_what_was_said_before_is_kept(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from bot.delivery import Outcome, idem_key
-from bot.delivery.reply import FIRST_WORDS
+from bot.delivery.journal import Journal
+from bot.delivery.reply import FIRST_WORDS, Reply
 from bot.store import outbox
 from channels.capabilities import Rate
 from channels.message import Button, OutboundFile, OutboundMessage
@@ -447,3 +448,50 @@ async def test_previews_give_way_to_messages_for_questions_long_texts_and_groups
         assert [w.channel.texts(chat) for chat in "13"] == [["May I?"], ["Hel"]]
         assert "".join(w.channel.texts("2")) == LONG[:150]
         assert w.calls("preview") == []
+
+
+async def test_a_newer_final_that_comes_as_the_older_is_recorded_is_not_taken_for_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(tmp_path) as w:
+        newer, catch_up = OutboundMessage(text="newer", final=True), Journal.catch_up
+        committed = asyncio.Event()
+
+        async def between(journal: Journal, reply: Reply) -> None:
+            if reply.unrecorded is not None and not committed.is_set():
+                committed.set()
+                w.delivery.finished("r1", dm(), None, newer)
+                w.leased = False  # and this process sends nothing more
+            await catch_up(journal, reply)
+
+        send = w.channel.send
+
+        async def sends(*args: Any, **kwargs: Any) -> str:
+            sent = await send(*args, **kwargs)
+            await w.store.write(lambda tx: w.delivery.finalize(tx, "r1", dm(), None, newer))
+            w.channel.send = send  # type: ignore[method-assign]  # once
+            return sent
+
+        w.channel.send = sends  # type: ignore[method-assign]  # a newer final is committed meanwhile
+        monkeypatch.setattr(Journal, "catch_up", between)
+        await w.say("older")
+        await w.clock.advance(2)
+        assert w.texts == ["older"]
+        w.leased = True
+        await w.restart()
+        await w.clock.advance(30)
+        assert w.texts == ["newer"]
+
+
+async def test_what_was_sent_is_recorded_though_the_call_was_cut_off(tmp_path: Path) -> None:
+    """A channel that goes while the store is away takes no message id with it."""
+    async with world(tmp_path) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.unrecorded = (0, "m1", 1)
+        recording = asyncio.create_task(w.delivery._journal.catch_up(reply))
+        await asyncio.sleep(0)
+        recording.cancel()
+        await asyncio.wait({recording})
+        assert reply.unrecorded is not None
+        await w.delivery._journal.catch_up(reply)
+        assert reply.unrecorded is None

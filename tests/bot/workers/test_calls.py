@@ -19,7 +19,7 @@ from bot.store.sql import libpq_url
 from bot.store.worker_runs import QUEUE, OrderState
 from bot.tasks import Tasks
 from bot.workers import calls, queue
-from bot.workers.calls import ANSWER, ASKED, METHODS, Asked, CallFailed, answered
+from bot.workers.calls import ANSWER, ASKED, METHODS, TITLE, Asked, CallFailed, answered
 from bot.workers.harness import WorkersHarness
 from harness.context import Titled
 from harness.errors import ModelFailure
@@ -292,6 +292,34 @@ async def test_a_call_that_is_cancelled_ends_at_its_worker(gateway: Gateway, met
         assert worker.agent.working == 0
         assert await left(gateway) == 0
         assert not worker.working.done()
+
+
+async def test_a_call_that_is_cancelled_twice_is_tidied_away(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+        begun, held = asyncio.Event(), asyncio.Event()
+
+        async def title(model: str, said: str, answered: str) -> Titled | None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await held.wait()
+            return None
+
+        worker.agent.title = title  # type: ignore[method-assign]  # one that takes a while to end
+        asking = asyncio.create_task(gateway.dispatch.calls.ask(TITLE, ("m", "said", "answered"), gateway.local))
+        await asyncio.wait_for(begun.wait(), 20)
+        for _ in range(2):
+            asking.cancel()
+            await asyncio.sleep(0.2)
+        held.set()
+        tidying = asyncio.create_task(gateway.dispatch.tidy())
+
+        async def gone() -> bool:
+            return await gateway.store.read(worker_runs.calls) == []
+
+        await until(gone)
+        tidying.cancel()
 
 
 async def test_a_call_whose_gateway_is_gone_is_ended_by_the_next_one(gateway: Gateway) -> None:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from psycopg import AsyncConnection
 from psycopg_pool.base import AttemptWithBackoff
 from sqlalchemy import text
 
@@ -21,6 +22,7 @@ from bot.clock import SystemClock
 from bot.files.sandboxes import ThreadOwners
 from bot.operations.health import Problem
 from bot.operations.workers import FACTS, Facts, Workers
+from bot.runs.endings import Ending
 from bot.store import Fenced, Store, StoreUnavailable, run_events, runs, usage, worker_runs, workers
 from bot.store.retrying import RetryingStore
 from bot.store.rows import RunState
@@ -31,10 +33,11 @@ from bot.store.worker_runs import OrderState
 from bot.tasks import Tasks
 from bot.usage.meter import EventRecord, Meter
 from bot.workers import queue
-from bot.workers.dispatch import Dispatch, continued, prepare
+from bot.workers.dispatch import Dispatch, Staff, continued, prepare
 from bot.workers.harness import WorkersHarness
 from bot.workers.jobs import LONGEST_DRAFT, Jobs, StoreSteering, collected_for
 from bot.workers.listening import Listener
+from channels.message import OutboundMessage
 from harness.config import ModelSettings
 from harness.errors import SetupError
 from harness.events import (
@@ -641,6 +644,53 @@ async def test_work_on_a_run_that_ended_meanwhile_is_stopped(gateway: Gateway) -
         await gateway.until(row, OrderState.STOPPED)
         tidying.cancel()
         assert worker.agent.working == 0
+
+
+async def test_with_a_run_ends_its_order_though_nobody_follows_that_yet(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+        worker.agent.hold(SAID)
+        row = await gateway.opened()
+        await gateway.store.write(lambda tx: Staff.order(tx, row, 1))
+        await until(lambda: worker.agent.working == 1)
+        after = Staff.after(row, Ending(RunState.INTERRUPTED, OutboundMessage(text="stopped", final=True)), "")
+        await gateway.store.write(after.unit)
+        await gateway.until(row, OrderState.STOPPED)
+        assert (worker.agent.working, worker.agent.closed) == (0, 1)
+
+
+async def test_what_a_frozen_worker_writes_late_is_tidied_away(gateway: Gateway) -> None:
+    late = text("INSERT INTO worker_drafts VALUES ('a run that has ended', 1, '[]')")
+    await gateway.store.write(lambda tx: tx.execute(late))
+    tidying = asyncio.create_task(gateway.dispatch.tidy())
+
+    async def gone() -> bool:
+        left = text("SELECT count(*) FROM worker_drafts")
+        return await gateway.store.read(lambda tx: int(tx.scalar(left) or 0)) == 0
+
+    await until(gone)
+    tidying.cancel()
+
+
+async def test_a_frozen_worker_holds_no_lock_of_its_queue(gateway: Gateway) -> None:
+    """It could freeze between a statement and its commit, and gateways would wait for what that has locked."""
+    async with working(gateway.url) as worker, worker.queue._connector.pool.connection() as connection:
+        assert connection.autocommit
+        limits = await connection.execute("SHOW lock_timeout")
+        assert await limits.fetchone() == ("10s",)
+
+
+async def test_a_job_whose_answer_was_lost_is_no_death(gateway: Gateway) -> None:
+    row = await gateway.opened()
+    await gateway.store.write(lambda tx: Staff.order(tx, row, 1))
+    register = text("SELECT * FROM procrastinate_register_worker_v1()")
+    first, second = [await gateway.store.write(lambda tx: tx.scalar(register)) for _ in range(2)]
+    async with await AsyncConnection.connect(libpq_url(gateway.url), autocommit=True) as connection:
+        await connection.execute(queue.FETCH, {"queues": ["antler"], "worker_id": first})
+        assert (await gateway.order(row)).worker == first
+        await connection.execute(queue.PUT_BACK_LOST, {"worker_id": first, "working": []})
+        await connection.execute(queue.FETCH, {"queues": ["antler"], "worker_id": second})
+    order = await gateway.order(row)
+    assert (order.worker, order.deaths) == (second, 0)
 
 
 async def test_an_order_whose_job_was_lost_is_given_anew(gateway: Gateway) -> None:
