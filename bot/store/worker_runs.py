@@ -142,8 +142,8 @@ TOLD = text("""
     ) AS told ON told.run_id = worker_runs.run_id
     WHERE worker_runs.run_id = :run_id ORDER BY told.part, told.whole
 """)
-# In a transaction of its own, which waits for no disk: nothing of it is logged. Who was taken for dead writes none once
-# another worker is at the run.
+# In a transaction of its own, of which nothing is logged or written to the disk. Who was taken for dead writes none
+# once another worker is at the run.
 DRAFT = f"""
     WITH draft AS (
         INSERT INTO worker_drafts (run_id, part, body)
