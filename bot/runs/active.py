@@ -67,7 +67,7 @@ class ActiveRun:
     what it waits for a person to decide; decided: set when something of that was. rests: it does nothing until then.
     held: it is to begin again as soon as this is set. slot_wait, first_words: seconds that it waited for a slot, and
     from its beginning until its answer had words; None before. tokens: read and written in this process. stream: for
-    who follows it, None where nobody can.
+    who follows it, None where nobody can. starting: its start is being written, and committed even if that is stopped.
     """
 
     row: RunRow
@@ -91,6 +91,7 @@ class ActiveRun:
     first_words: float | None = None
     tokens: int = 0
     stream: RunStream | None = None
+    starting: bool = False
 
     @property
     def waits(self) -> Waits:

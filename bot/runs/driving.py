@@ -280,12 +280,9 @@ class Driver:
                 self._on_start(tx, started, seq)
             return started, seq
 
-        writing = asyncio.ensure_future(self._store.write(unit))
-        try:
-            active.row, seq = await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            active.row, seq = await writing  # it is committed all the same, and who stops the run has to know of it
-            raise
+        active.starting = True
+        active.row, seq = await self._store.write(unit)
+        active.starting = False
         record.counted = active.row.model_calls if calls else 0
         return seq
 

@@ -249,6 +249,7 @@ class RunManager:
                 if not active.worker.cancelled():
                     active.held = None
                     return None
+            await self._know_start(active)
             forgotten = await self._forget(active.row)
             await self._put_aside(active)
             if forgotten:
@@ -336,8 +337,16 @@ class RunManager:
                     await self._pause(active, active.reply)
                 return None
             case reason:
+                await self._know_start(active)
                 forgotten = not reason.rewinds or await self._forget(active.row)
                 return endings.stopped(reason, active.view, active.texts, forgotten=forgotten)
+
+    async def _know_start(self, active: ActiveRun) -> None:
+        """Where the work was stopped as its start was being written, read whether it has started."""
+        if active.starting:
+            # Written behind that start, if it is still under way.
+            started = await self._store.write(partial(runs.load, run_id=active.row.run_id))
+            active.row, active.starting = started or active.row, False
 
     async def _keep_unfinished(self, active: ActiveRun, ending: Ending) -> None:
         """What people have read of an answer that has no end stays in the thread, so that it can be gone on with."""
