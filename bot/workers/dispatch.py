@@ -296,7 +296,7 @@ class Staff:
 
     @staticmethod
     def after(row: RunRow, _ending: Ending, _text: str) -> Aftermath:
-        """With a run's end goes its order: a stop may come before anybody follows it."""
+        """End a run's order with the run: a stop may come before anybody follows it."""
         return Aftermath(unit=partial(worker_runs.stop, run_id=row.run_id))
 
     def load(self, own: Callable[[], Awaitable[MakeHarness]]) -> Callable[[], Awaitable[MakeHarness]]:
