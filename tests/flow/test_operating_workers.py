@@ -98,6 +98,7 @@ async def test_what_a_worker_cannot_take_over_is_told_and_changes_nothing_there(
         assert poor.process.returncode is None
 
 
+@pytest.mark.long
 async def test_each_worker_is_known_to_operators_and_to_probes(cluster: Cluster) -> None:
     world, port = cluster.world, free_port()
     world.settings = merged(world.settings, {"access": {"admins": [f"telegram:{ALICE.id}"]}})
