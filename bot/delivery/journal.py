@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bot.delivery.plan import PartState
     from bot.delivery.redaction import Redactor
     from bot.delivery.reply import Reply
+    from bot.store.outbox import Sent
     from bot.store.store import Store
     from channels.base import Clock
     from channels.message import Address, OutboundMessage
@@ -120,21 +121,19 @@ class Journal:
             created_at=self._clock.now(),
         )
 
-    async def sent(self, reply: Reply, part: int, message_id: str, rev: int) -> None:
+    async def sent(self, part: Sent) -> None:
         """The part is in the chat and shows that revision."""
-        row = outbox.Sent(reply_key=reply.key, part=part, message_id=message_id, rev=rev)
-        await self._insist(lambda: self._store.add(outbox.RECORD_SENT, [row]))
+        await self._insist(lambda: self._store.add(outbox.RECORD_SENT, [part]))
 
     async def catch_up(self, reply: Reply) -> None:
         """Record what the reply's newest call has sent, if that is not yet done."""
-        record = reply.unrecorded
-        if record is not None:
-            await self.sent(reply, *record)
+        if reply.unrecorded is not None:
+            await self.sent(reply.unrecorded)
             reply.unrecorded = None
 
-    async def draft_sent(self, reply: Reply, part: int, message_id: str, rev: int) -> bool:
+    async def draft_sent(self, part: Sent) -> bool:
         """Like `sent`, of a draft that the next process could not find. False: see Store.recorded."""
-        return await self._store.recorded(self.sent(reply, part, message_id, rev))
+        return await self._store.recorded(self.sent(part))
 
     async def shown(self, reply: Reply, state: PartState, rev: int) -> None:
         """The part's message was changed and shows that revision."""

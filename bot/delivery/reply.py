@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from bot.delivery.plan import Live, Step, View
+    from bot.store.outbox import Sent
     from channels.base import Part
     from channels.capabilities import Capabilities
     from channels.message import Address, Button, OutboundFile, OutboundMessage
@@ -139,8 +140,8 @@ class Reply:
         self.growing = GrowingText()
         self.view: tuple[OutboundMessage, View] | None = None
         """What `wanted` looks like, kept until either changes."""
-        self.unrecorded: tuple[int, str, int] | None = None
-        """Part, platform id and revision of what the call that is being made has sent: recorded before the next one."""
+        self.unrecorded: Sent | None = None
+        """What the call that is being made has sent: recorded before the next one."""
         self.doing: Step | None = None
         self.more = False
         """What is to come next is known to be a further message."""

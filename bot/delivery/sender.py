@@ -28,6 +28,7 @@ from bot.delivery.plan import (
 from bot.delivery.redaction import redact_message
 from bot.delivery.reply import ADDITION_INTERVAL
 from bot.delivery.scheduler import Made
+from bot.store.outbox import Sent
 from bot.texts.commands import written
 from channels.base import Probe
 from channels.errors import ChannelError, OutcomeUnknown
@@ -396,13 +397,13 @@ class Sender:
         state.settle()
         state.repeated = False
         reply.previewed = None
+        sent = Sent(reply_key=reply.key, part=state.index, message_id=message_id, rev=rev)
         if reply.final:  # with the news that all of it is delivered, where that comes next
-            reply.unrecorded = (state.index, message_id, rev)
+            reply.unrecorded = sent
             return
-        record = (reply, state.index, message_id, rev)
-        if unfindable and (await self._journal.draft_sent(*record) or await self._taken_back(reply, state, message_id)):
+        if unfindable and (await self._journal.draft_sent(sent) or await self._taken_back(reply, state, message_id)):
             return
-        await self._journal.sent(*record)
+        await self._journal.sent(sent)
 
     async def _taken_back(self, reply: Reply, state: PartState, message_id: str) -> bool:
         """The lead was lost before anybody could know of the message: the process that leads next would leave it, and

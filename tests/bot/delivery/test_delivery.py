@@ -11,6 +11,7 @@ from bot.delivery import Outcome, idem_key
 from bot.delivery.journal import Journal
 from bot.delivery.reply import FIRST_WORDS, Reply
 from bot.store import outbox
+from bot.store.outbox import Sent
 from channels.capabilities import Rate
 from channels.message import Button, OutboundFile, OutboundMessage
 from tests.delivery_world import RATE, SECRET, dm, group, world
@@ -487,7 +488,7 @@ async def test_what_was_sent_is_recorded_though_the_call_was_cut_off(tmp_path: P
     """A channel that goes while the store is away takes no message id with it."""
     async with world(tmp_path) as w:
         reply = await w.delivery.open("r1", dm(), None)
-        reply.unrecorded = (0, "m1", 1)
+        reply.unrecorded = Sent(reply_key="r1", part=0, message_id="m1", rev=1)
         recording = asyncio.create_task(w.delivery._journal.catch_up(reply))
         await asyncio.sleep(0)
         recording.cancel()

@@ -6,12 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from bot.delivery.journal import Journal
-from bot.delivery.reply import Reply
 from bot.store import outbox
 from tests.bot.core import FlakyStore
 from tests.bot.store.samples import outbox_row
 from tests.clock import VirtualClock
-from tests.delivery_world import dm
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +27,7 @@ async def test_a_full_disk_is_waited_out_and_told_rarely(tmp_path: Path, caplog:
     journal = Journal(store, clock)
     store.down = True
     recorded = [
-        asyncio.create_task(journal.sent(Reply(key, dm(), None, 0, lambda: 0.0, lambda _: None), 0, f"m{key}", 1))
+        asyncio.create_task(journal.sent(outbox.Sent(reply_key=key, part=0, message_id=f"m{key}", rev=1)))
         for key in keys
     ]
     await clock.advance(300)
