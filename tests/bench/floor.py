@@ -1,7 +1,8 @@
 """`python -m tests.bench.floor MODEL_URL KEY TELEGRAM_ROOT TOKEN TURNS`: what the libraries alone cost, as JSON.
 
 A child process of scenario `floor`: CPU per turn of the bare libraries against the same simulators, with nothing of
-ours in between. What is below these figures can only be had by leaving a library out.
+ours in between. What is below these figures can only be had by leaving a library out. Many turns side by side are
+cheaper than one after the other, since what arrives at once is read at once: so there is a floor for each.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 AT_ONCE = 50
+ALONE = 40
+PAUSE = 0.3
 QUESTION = "!tokens 20 10"
 CHAT = 1001
+
+Found = dict[str, Any]
 
 
 async def cpu_ms(once: Callable[[], Awaitable[Any]], times: int) -> float:
@@ -41,7 +46,19 @@ async def cpu_ms(once: Callable[[], Awaitable[Any]], times: int) -> float:
     return (time.process_time() - began) * 1000 / (rounds * AT_ONCE)
 
 
-async def model_floors(base_url: str, key: str, times: int) -> dict[str, float]:
+async def alone(once: Callable[[], Awaitable[Any]]) -> tuple[float, list[float]]:
+    """CPU per call, one after the other with a pause as a person makes one, and when each began (monotonic)."""
+    spent, began = 0.0, []
+    for _ in range(ALONE):
+        await asyncio.sleep(PAUSE)
+        before = time.process_time()
+        began.append(time.monotonic())
+        await once()
+        spent += time.process_time() - before
+    return spent * 1000 / ALONE, began
+
+
+async def model_floors(base_url: str, key: str, times: int) -> Found:
     """A streamed answer of 20 tokens through the SDK, through ChatOpenAI, and in a graph of one node."""
     client = openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0)
     chat = ChatOpenAI(model="sim", base_url=base_url, api_key=lambda: key, max_retries=0, stream_usage=True)
@@ -55,8 +72,11 @@ async def model_floors(base_url: str, key: str, times: int) -> dict[str, float]:
         async for _ in chat.astream(QUESTION):
             pass
 
-    found = {"openai_sdk_stream": await cpu_ms(sdk, times), "chat_openai_stream": await cpu_ms(chat_openai, times)}
-    found["langgraph_turn"] = await cpu_ms(_turn(chat, None), times)
+    found: Found = {"openai_sdk_stream": await cpu_ms(sdk, times)}
+    found["chat_openai_stream"] = await cpu_ms(chat_openai, times)
+    turn = _turn(chat, None)
+    found["langgraph_turn"] = await cpu_ms(turn, times)
+    found["langgraph_turn_alone"], found["alone_began"] = await alone(turn)
     with tempfile.TemporaryDirectory() as folder:
         async with AsyncSqliteSaver.from_conn_string(str(Path(folder) / "checkpoints.db")) as saver:
             found["langgraph_turn_sqlite"] = await cpu_ms(_turn(chat, saver), times)
@@ -86,7 +106,7 @@ def _turn(chat: ChatOpenAI, saver: AsyncSqliteSaver | None) -> Callable[[], Awai
     return turn
 
 
-async def platform_floors(root: str, token: str, times: int) -> dict[str, float]:
+async def platform_floors(root: str, token: str, times: int) -> Found:
     """One message sent through the platform's SDK."""
     request = HTTPXRequest(connection_pool_size=64)
     async with telegram.Bot(token, base_url=f"{root}/bot", request=request) as bot:
@@ -94,7 +114,9 @@ async def platform_floors(root: str, token: str, times: int) -> dict[str, float]
         async def call() -> None:
             await bot.send_message(CHAT, "Working")
 
-        return {"telegram_call": await cpu_ms(call, times)}
+        many = await cpu_ms(call, times)
+        one, _ = await alone(call)
+        return {"telegram_call": many, "telegram_call_alone": one}
 
 
 async def main(base_url: str, key: str, root: str, token: str, turns: str) -> None:

@@ -99,7 +99,7 @@ async def stage(people: int, settings: dict[str, Any]) -> AsyncIterator[Stage]:
         ModelSimulator(model_process.port) as model,
     ):
         with tempfile.TemporaryDirectory(prefix="antler-bench-", ignore_cleanup_errors=True) as folder:
-            world = World(telegram, model, Path(folder), merged(allowed, settings))
+            world = World(telegram, model, Path(folder), merged(allowed, settings), whole=True)
             yield Stage(telegram, model, world, crowd, (model_process.pid, telegram_process.pid))
 
 
