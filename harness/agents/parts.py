@@ -13,10 +13,10 @@ from harness.models.health import ModelHealth
 from harness.ports import MemoryAuditLog
 from harness.web.config import WebSettings
 from harness.web.sources import MemorySources
+from sandbox.base import direct
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from pathlib import Path
 
     from langchain_core.tools import BaseTool
 
@@ -35,16 +35,13 @@ if TYPE_CHECKING:
     from harness.skills.library import SkillSource
     from harness.subagents.config import SubagentsSettings
     from harness.web.sources import Sources
+    from sandbox.base import Route
 
 NO_WEB = WebSettings()
 
 
 async def _at_once() -> None:
     pass
-
-
-def _direct(url: str) -> tuple[str | None, Path | None]:
-    return None, None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +55,7 @@ class ExtraSettings:
     acp_agents: Mapping[str, AcpAgentSettings] = field(default_factory=dict)
     tools: tuple[ToolSettings, ...] = ()
     groups: tuple[str, ...] = ()
-    route: Callable[[str], tuple[str | None, Path | None]] = _direct
+    route: Callable[[str], Route] = direct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +90,7 @@ class Parts:
     effects: EffectLog
     ledger: RunLedger
     clock: Clock
-    route: Callable[[str], tuple[str | None, Path | None]]
+    route: Callable[[str], Route]
     budget: Budget | None = None
     guarding: Guarding = field(default_factory=load_guardrails)
     sandbox: SandboxSetup | None = None
