@@ -204,9 +204,9 @@ IN_CLUSTER: tuple[Window, ...] = (
         side="after",
         # Most looks find no job.
         passings=3,
-        state="a worker has a job, its run does not know of it",
+        state="a worker was given a job, and does not know of it yet",
     ),
-    Window(name="C3", seam="bot.workers.jobs:_take", side="after", state="a worker takes a run, not committed"),
+    Window(name="C3", seam="bot.workers.jobs:_found", side="after", state="a worker has read its run, not begun"),
     Window(
         name="C4",
         seam="harness.threads.postgres_saver:RetryingPostgresSaver.aput",
