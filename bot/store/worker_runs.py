@@ -179,11 +179,8 @@ def check_worker(tx: Connection, worker: int | None) -> None:
 
 
 def order(tx: Connection, run_id: str, thread_id: str, *, attempt: int, since: int) -> Order:
-    """Order the work on a run. Nothing happens where it is ordered already; returns the order that stands."""
-    known = load(tx, run_id)
-    if known is not None:
-        if known.state is OrderState.OPEN and _has_job(tx, known):
-            return known
+    """Order the work on a run. An earlier order of it is forgotten, and what was told in that (see `standing`)."""
+    if load(tx, run_id) is not None:
         discard(tx, (run_id,))
     return _open(tx, run_id, thread_id, attempt, since, {"queue": QUEUE, "task": TASK, "lock": thread_id})
 
@@ -317,8 +314,9 @@ def take(tx: Connection, run_id: str, job: int, worker: int) -> Order | None:
     if known is None or known.job != job or known.state is not OrderState.OPEN:
         tx.execute(END_JOB, {"job": job})
         return None
-    died = known.worker is not None and known.worker != worker
-    taken = replace(known, worker=worker, deaths=known.deaths + died)
+    if known.worker == worker:
+        return known
+    taken = replace(known, worker=worker, deaths=known.deaths + (known.worker is not None))
     changes = {"worker": taken.worker, "deaths": taken.deaths}
     tx.execute(update(worker_runs).where(worker_runs.c.run_id == run_id).values(changes))
     return taken

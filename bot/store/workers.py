@@ -45,8 +45,6 @@ SIGN = """
     RETURNING asked, (SELECT version_num FROM alembic_version) AS revision
 """
 """A sign of life. Returns no row where the worker was taken for dead."""
-PLAIN_SIGN = "UPDATE procrastinate_workers SET last_heartbeat = NOW() WHERE id = %(worker_id)s RETURNING id"
-"""The same of a worker that tells nothing of itself."""
 LEAVE = """
     WITH gone AS (DELETE FROM workers WHERE id = %(worker_id)s)
     SELECT procrastinate_unregister_worker_v1(%(worker_id)s)

@@ -141,7 +141,7 @@ class OutlivingJobs(manager.JobManager):
     How a job ends is written together with the run's last events (bot/store/worker_runs.py), and stalled workers are
     cleared away where it is known whether the server was there at all (Dispatch): so both happen there alone.
 
-    working: the ids of the jobs that the worker works on. life: the worker's, once it has one.
+    working: the ids of the jobs that the worker works on. life: the worker's; set before it is registered.
     """
 
     def __init__(self, connector: PsycopgConnector, working: Callable[[], list[int]], clock: Clock) -> None:
@@ -152,7 +152,7 @@ class OutlivingJobs(manager.JobManager):
         self._certain_until = -math.inf
         self._replaced = False
         self._asking = asyncio.Lock()
-        self.life: Life | None = None
+        self.life: Life
 
     async def stands(self) -> bool:
         """Whether nobody takes this worker for dead within the next seconds. Where that is not certain, as when it was
@@ -194,18 +194,14 @@ class OutlivingJobs(manager.JobManager):
     async def update_heartbeat(self, worker_id: int) -> None:
         sent = self._clock.monotonic()  # the server counts from when it arrives
         try:
-            if self.life is None:
-                rows = await self.connector.execute_query_all_async(workers.PLAIN_SIGN, worker_id=worker_id)
-            else:
-                sign = {"worker_id": worker_id, **self.life.sign()}
-                rows = await self.connector.execute_query_all_async(workers.SIGN, **sign)
+            sign = {"worker_id": worker_id, **self.life.sign()}
+            rows = await self.connector.execute_query_all_async(workers.SIGN, **sign)
         except exceptions.ConnectorException as error:
             log.warning("no sign of life can be given now: %s", _first_line(error))
             return
         self._replaced = not rows
         if rows:
             self._certain_until = max(self._certain_until, sent + CERTAIN_SECONDS)
-        if rows and self.life is not None:
             self.life.heard(rows[0]["asked"], rows[0]["revision"])
 
     async def unregister_worker(self, worker_id: int) -> None:
@@ -280,9 +276,9 @@ class Queue:
         except (exceptions.ConnectorException, TimeoutError) as error:
             log.debug("a draft of run %s was not written: %s", run_id, error)
 
-    async def work(self, do: Callable[[str, int, bool], Awaitable[None]], life: Life | None = None) -> None:
+    async def work(self, do: Callable[[str, int, bool], Awaitable[None]], life: Life) -> None:
         """Take jobs until `stop`, then wait for those that are being worked on. do: is given the id of a run or a
-        call, the job's, and whether the job is taken for the first time. life: of the worker, where it tells of itself.
+        call, the job's, and whether the job is taken for the first time.
         Raises psycopg.Error and ConnectorException while there is no server at the start."""
         self._jobs.life = life
 

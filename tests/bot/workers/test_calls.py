@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import text
 
-from bot.store import Store, worker_runs
-from bot.store.retrying import RetryingStore
-from bot.store.sql import libpq_url
+from bot.store import worker_runs
 from bot.store.worker_runs import QUEUE, OrderState
-from bot.tasks import Tasks
 from bot.workers import calls, queue
 from bot.workers.calls import ANSWER, ASKED, METHODS, TITLE, Asked, CallFailed, answered
 from bot.workers.harness import WorkersHarness
@@ -37,15 +34,14 @@ from harness.memory.model import (
     Updated,
     User,
 )
-from tests.bot.workers.test_workers import CLOCK, SAID, Gateway, all_of, until, working
+from tests.bot.workers.sides import CLOCK, SAID, Gateway, all_of, until, working
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from harness.ports import Harness
     from tests.bot.scripted_harness import ScriptedHarness
-    from tests.bot.workers.test_workers import WorkerSide
-    from tests.simulators.postgres import PostgresServer
+    from tests.bot.workers.sides import WorkerSide
 
 pytestmark = pytest.mark.postgres
 
@@ -101,19 +97,6 @@ UPDATED = Updated(
     output_tokens=4,
     trouble="none of it",
 )
-
-
-@pytest.fixture
-async def gateway(postgres: PostgresServer) -> AsyncIterator[Gateway]:
-    url = postgres.database()
-    opened = await Store.open(url, clock=CLOCK)
-    await queue.prepare(libpq_url(url))
-    made = Gateway(url, RetryingStore(opened, CLOCK), Tasks("test"))
-    made.tasks.spawn("listener", made.listener.serve())
-    yield made
-    await made.dispatch.close()
-    await made.tasks.cancel()
-    await opened.close()
 
 
 def port(gateway: Gateway) -> WorkersHarness:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,25 +18,18 @@ from psycopg_pool.base import AttemptWithBackoff
 from sqlalchemy import text
 
 import bot.workers
-from bot.clock import SystemClock
-from bot.files.sandboxes import ThreadOwners
 from bot.operations.health import Problem
 from bot.operations.workers import FACTS, Facts, Workers
 from bot.runs.endings import Ending
 from bot.store import Fenced, Store, StoreUnavailable, run_events, runs, usage, worker_runs, workers
-from bot.store.retrying import RetryingStore
 from bot.store.rows import RunState
-from bot.store.run_events import StoreRunLedger
-from bot.store.schema import STEPS
 from bot.store.sql import libpq_url
 from bot.store.worker_runs import OrderState
-from bot.tasks import Tasks
-from bot.usage.meter import EventRecord, Meter
+from bot.usage.meter import EventRecord
 from bot.workers import queue
-from bot.workers.dispatch import Dispatch, Staff, continued, prepare
+from bot.workers.dispatch import Staff, continued, prepare
 from bot.workers.harness import WorkersHarness
-from bot.workers.jobs import LONGEST_DRAFT, Jobs, StoreSteering, collected_for
-from bot.workers.listening import Listener
+from bot.workers.jobs import LONGEST_DRAFT, collected_for
 from channels.message import OutboundMessage
 from harness.config import ModelSettings
 from harness.errors import SetupError
@@ -59,170 +52,21 @@ from harness.threads.checkpoints import open_checkpoints
 from harness.threads.postgres_saver import Fence, Superseded
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.bot.store.samples import run_row
+from tests.bot.workers.sides import CLOCK, SAID, Gateway, all_of, checked, until, working
 from tests.clock import VirtualClock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
     from sqlalchemy import Connection
 
     from bot.store.rows import RunRow
-    from channels.base import Clock
-    from harness.context import RunContext, RunInput
     from harness.events import RunEvent
     from harness.ports import AnyRunEvent, Harness
     from tests.bot.scripted_harness import Teller
     from tests.simulators.postgres import PostgresServer
 
 pytestmark = pytest.mark.postgres
-
-SAID = "hello"
-CLOCK = SystemClock()
-
-
-async def until(holds: Callable[[], bool | Awaitable[bool]]) -> None:
-    """Wait for what another connection brings about."""
-    async with asyncio.timeout(20):
-        while True:
-            held = holds()
-            if held is True or (held is not False and await held):
-                return
-            await asyncio.sleep(0.02)
-
-
-@dataclass
-class TakenIn:
-    """Steering of a gateway: what is said is made a part of the row when it is asked for."""
-
-    store: RetryingStore
-    waiting: list[RunInput] = field(default_factory=list)
-    asked: int = 0
-
-    async def said(self, ctx: RunContext, *, more: bool = True) -> tuple[RunInput, ...]:
-        self.asked += 1
-        row = await self.store.read(partial(runs.load, run_id=ctx.run_id))
-        assert row is not None
-        steered = (*row.input.steered, *self.waiting)
-        self.waiting.clear()
-        heard = replace(row.input, steered=steered)
-        await self.store.write(partial(runs.set_input, run_id=ctx.run_id, run_input=heard))
-        return steered
-
-
-@dataclass
-class Gateway:
-    """The gateway's side, on one database. local: the harness of its own process."""
-
-    url: str
-    store: RetryingStore
-    tasks: Tasks
-    local: ScriptedHarness = field(default_factory=ScriptedHarness)
-    leaves: bool = False
-
-    def __post_init__(self) -> None:
-        self.steering = TakenIn(self.store)
-        self.listener = Listener(libpq_url(self.url), CLOCK, lambda: None)
-        self.dispatch = self.another()
-
-    def another(self) -> Dispatch:
-        """As the next process of the gateway has it."""
-        return Dispatch(self.store, self.listener, lambda: self.steering, lambda: self.leaves)
-
-    async def opened(self, chat: str = "telegram:7", calls: int = 0) -> RunRow:
-        """A run that was started. calls: that were counted with its start."""
-        row = run_row(conversation=chat)
-        context = replace(row.context, thread_id=f"thread of {chat}")
-        row = replace(row, thread_id=context.thread_id, context=context)
-        await self.store.write(partial(runs.open, row=row))
-        return await self.store.write(
-            partial(runs.start, run_id=row.run_id, head=None, now=CLOCK.now(), epoch=self.store.epoch, calls=calls)
-        )
-
-    async def end(self, row: RunRow) -> None:
-        await self.store.write(partial(runs.end, run_id=row.run_id, state=RunState.SUCCESS, now=CLOCK.now()))
-
-    async def order(self, row: RunRow) -> worker_runs.Order:
-        order = await self.store.read(partial(worker_runs.load, run_id=row.run_id))
-        assert order is not None
-        return order
-
-    async def until(self, row: RunRow, state: OrderState) -> None:
-        async def reached() -> bool:
-            return (await self.order(row)).state is state
-
-        await until(reached)
-
-    async def has_order(self, row: RunRow, *, wanted: bool = True) -> bool:
-        return (await self.store.read(partial(worker_runs.load, run_id=row.run_id)) is not None) is wanted
-
-
-@dataclass
-class WorkerSide:
-    """One worker in this process."""
-
-    queue: queue.Queue
-    store: RetryingStore
-    agent: ScriptedHarness
-    ledger: StoreRunLedger
-    jobs: Jobs
-    working: asyncio.Task[None]
-    fenced: asyncio.Event
-
-    async def stop(self) -> None:
-        self.queue.stop()
-        self.jobs.leave()
-        await self.working
-
-
-@asynccontextmanager
-async def working(url: str, life: queue.Life | None = None, clock: Clock = CLOCK) -> AsyncIterator[WorkerSide]:
-    """A worker that takes jobs. clock: by which it knows how old its signs of life are."""
-    async with AsyncExitStack() as stack:
-        jobs_queue = queue.Queue(libpq_url(url), 4, clock)
-        check = partial(_check, jobs_queue)
-        opened = await Store.join(url, clock=CLOCK, check=check, stands=jobs_queue.stands)
-        stack.push_async_callback(opened.close)
-        store, agent, fenced = RetryingStore(opened, CLOCK), ScriptedHarness(), asyncio.Event()
-        agent.steering = StoreSteering(store)
-        meter = Meter(store, CLOCK, {})
-        ledger = StoreRunLedger(store, meter)
-
-        async def harness() -> Harness:
-            return agent
-
-        registration, draft = jobs_queue.registration, jobs_queue.draft
-        jobs = Jobs(store, harness, meter, ThreadOwners(), registration, draft, fenced.set)
-        serving = asyncio.create_task(jobs_queue.work(jobs.work, life))
-        side = WorkerSide(jobs_queue, store, agent, ledger, jobs, serving, fenced)
-        await until(lambda: jobs_queue.registration() is not None)
-        try:
-            yield side
-        finally:
-            if not side.working.done():
-                await side.stop()
-
-
-def _check(jobs: queue.Queue, tx: Any) -> None:
-    worker_runs.check_worker(tx, jobs.registration())
-
-
-@pytest.fixture
-async def gateway(postgres: PostgresServer) -> AsyncIterator[Gateway]:
-    url = postgres.database()
-    opened = await Store.open(url, clock=CLOCK)
-    await queue.prepare(libpq_url(url))
-    made = Gateway(url, RetryingStore(opened, CLOCK), Tasks("test"))
-    made.tasks.spawn("listener", made.listener.serve())
-    yield made
-    await made.dispatch.close()
-    await made.tasks.cancel()
-    await opened.close()
-
-
-async def all_of(harness: Harness, row: RunRow, next_seq: int = 1) -> list[AnyRunEvent]:
-    async with asyncio.timeout(30), aclosing(harness.run(row.context, row.input, next_seq=next_seq)) as events:
-        return [event async for event in events]
-
 
 # The contract: in this process, and by workers.
 
@@ -696,11 +540,14 @@ async def test_a_job_whose_answer_was_lost_is_no_death(gateway: Gateway) -> None
 async def test_an_order_whose_job_was_lost_is_given_anew(gateway: Gateway) -> None:
     """A database that was brought back from a backup has none of procrastinate's rows."""
     row = await gateway.opened()
-    order = partial(worker_runs.order, run_id=row.run_id, thread_id=row.thread_id, attempt=1, since=1)
-    first = await gateway.store.write(order)
-    assert await gateway.store.write(order) == first
+    order = partial(Staff.order, row=row, seq=1)
+    await gateway.store.write(order)
+    first = await gateway.order(row)
+    await gateway.store.write(order)
+    assert await gateway.order(row) == first
     await gateway.store.write(lambda tx: tx.execute(text("DELETE FROM procrastinate_jobs")))
-    assert (await gateway.store.write(order)).job != first.job
+    await gateway.store.write(order)
+    assert (await gateway.order(row)).job != first.job
 
 
 def lost(tx: Connection, row: RunRow, worker: int | None) -> None:
@@ -753,7 +600,7 @@ async def test_a_job_ends_whose_order_is_gone(gateway: Gateway, leave: Callable[
 
 async def test_before_it_is_registered_a_worker_writes_nothing(gateway: Gateway) -> None:
     jobs = queue.Queue(libpq_url(gateway.url), 1, CLOCK)
-    store = await Store.join(gateway.url, clock=CLOCK, check=partial(_check, jobs))
+    store = await Store.join(gateway.url, clock=CLOCK, check=partial(checked, jobs))
     with pytest.raises(StoreUnavailable, match="not registered"):
         await store.write(lambda tx: None)
     await store.close()
@@ -765,7 +612,7 @@ AGE = text("UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat - i
 
 async def test_a_worker_that_was_silent_for_long_gives_a_sign_of_life_before_it_acts(gateway: Gateway) -> None:
     clock = VirtualClock()
-    async with working(gateway.url, clock=clock) as worker:
+    async with working(gateway.url, clock) as worker:
         await gateway.store.write(lambda tx: tx.execute(AGE))
         await clock.advance(queue.CERTAIN_SECONDS - 1)
         await worker.store.may_act()
@@ -779,7 +626,7 @@ async def test_a_worker_that_was_taken_for_dead_does_nothing_outside_and_is_give
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = VirtualClock()
-    async with working(gateway.url, clock=clock) as worker:
+    async with working(gateway.url, clock) as worker:
         await gateway.store.write(lambda tx: tx.execute(text("DELETE FROM procrastinate_workers")))
         row = await gateway.opened()
         await gateway.store.write(partial(worker_runs.order, run_id=row.run_id, thread_id="t", attempt=1, since=1))
@@ -894,32 +741,17 @@ async def test_of_several_workers_the_worst_is_told_and_of_gone_ones_nothing(gat
     assert await gateway.store.read(workers.present) == []
 
 
-@dataclass
-class Life:
-    """What a worker was told."""
-
-    asked: int = 0
-
-    def sign(self) -> dict[str, str]:
-        return {"name": "w", "process": "h:1", "version": "1", "facts": "{}"}
-
-    def heard(self, asked: int, revision: str) -> None:
-        assert revision == STEPS.revisions[-1]
-        self.asked = asked
-
-
 async def test_what_is_asked_comes_without_waiting_for_a_sign_of_life(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "HEARTBEAT_SECONDS", 3600.0)
-    life = Life()
-    async with working(gateway.url, life) as worker:
+    async with working(gateway.url) as worker:
         (row,) = await gateway.store.read(workers.present)
         assert (row.id, row.name) == (worker.queue.registration(), "w")
 
         async def heard() -> bool:  # asked again until it listens
             assert list(await gateway.store.write(workers.ask)) == [row.id]
-            return life.asked > 0
+            return worker.life.asked > 0
 
         await until(heard)
         await worker.stop()
