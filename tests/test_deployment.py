@@ -352,11 +352,13 @@ def test_the_sandbox_server_of_the_guide_is_the_one_that_antler_asks(tmp_path: P
     (text,) = re.findall(r"^```yaml\n(token: .*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
     server = ServerSettings.model_validate(yaml.safe_load(text.replace("replace-me", FILLED_IN)))
     asked = in_the_pod("example", "worker", tmp_path).sandbox.remote
-    service = manifest("sandbox-server", "Service", "sandbox")
-    assert asked.token == server.token
-    assert asked.url == f"http://sandbox.{service['metadata']['namespace']}.svc:{service['spec']['ports'][0]['port']}"
+    service, servers = (manifest("sandbox-server", kind, "sandbox") for kind in ("Service", "StatefulSet"))
+    assert (asked.token, service["spec"]["clusterIP"]) == (server.token, "None")
+    names = [f"sandbox-{number}.{servers['spec']['serviceName']}" for number in range(servers["spec"]["replicas"])]
+    port = service["spec"]["ports"][0]["port"]
+    assert asked.url == tuple(f"http://{name}.{service['metadata']['namespace']}.svc:{port}" for name in names)
     assert str(server.listen.host) == "0.0.0.0"
-    (container,) = manifest("sandbox-server", "StatefulSet", "sandbox")["spec"]["template"]["spec"]["containers"]
+    (container,) = servers["spec"]["template"]["spec"]["containers"]
     assert container["ports"] == [{"name": "http", "containerPort": server.listen.port}]
     assert container["command"][-4:-1] == ["-m", "sandbox.remote.server", "--config"]
     assert str(server.data_dir).startswith("/data")
