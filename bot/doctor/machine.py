@@ -25,7 +25,7 @@ from bot.doctor.findings import Finding, Severity, error, note, ok, warning
 from bot.redaction import Redactor
 from bot.store import access, schema, sql
 from bot.store.access import AccessState
-from bot.store.errors import SessionsNotKept, StoreError, StoreNewer
+from bot.store.errors import StoreError, StoreNewer, UnfitDatabase
 from channels.registry import OWN
 from harness.config import EXTRAS, extra_of, install_command
 
@@ -226,11 +226,8 @@ async def _pool(examined: Examined) -> list[Finding]:
 
     try:
         await check_pool(url)
-    except SessionsNotKept:
-        says = (
-            "the pooler before the database gives sessions away after each transaction, so the gateway does not start"
-        )
-        return [error(key, says, "set pool_mode = session in PgBouncer, or name the server's own address")]
+    except UnfitDatabase as failure:
+        return [error(key, f"{failure.says}, so the gateway does not start", failure.remedy)]
     except StoreError as failure:
         return [error(key, Redactor(settings.secrets())(str(failure)), f"see {key}, and how many sessions it allows")]
     return []
@@ -258,6 +255,8 @@ def _database(examined: Examined) -> Iterator[Finding]:
             engine.dispose()
     except StoreNewer as failure:
         yield error(key, str(failure), "run that version, or restore the copy that its first start made of the file")
+    except UnfitDatabase as failure:
+        yield error(key, failure.says, failure.remedy)
     except StoreError as failure:
         yield error(key, clean(str(failure)), "see docs/operating.md, Data, backups, upgrades")
     except DBAPIError as failure:

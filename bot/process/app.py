@@ -30,7 +30,7 @@ from bot.settings.http import HttpSettings
 from bot.settings.load import exposed
 from bot.settings.sections import LOG_FILE
 from bot.store import Store
-from bot.store.errors import SessionsNotKept, StoreBusy, StoreError
+from bot.store.errors import StoreBusy, StoreError, UnfitDatabase
 from bot.store.identity import OWN_ACCOUNTS
 from bot.texts import language_of
 from channels.console.transcript import locale_of
@@ -164,7 +164,7 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True, r
         return FAILURE
     except StoreError as error:
         print(f"antler: {redact(str(error))}", file=sys.stderr)
-        return CONFIG_ERROR if isinstance(error, SessionsNotKept) else FAILURE
+        return CONFIG_ERROR if isinstance(error, UnfitDatabase) else FAILURE
 
 
 def console(settings: Settings, source: SettingsSource) -> int:

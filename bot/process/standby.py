@@ -63,7 +63,7 @@ class Standby:
         self._next()
 
     async def wait(self) -> Lead | None:
-        """The lead, once this process has it; None when it was told to stop before. Raises SessionsNotKept,
+        """The lead, once this process has it; None when it was told to stop before. Raises UnfitDatabase,
         HttpUnavailable."""
         address = listening(self._settings.http) if self._settings.http.listen is not None else None
         terminal.on_stop(self._told_to_stop, terminal.LastResort(), hangs_up=False)

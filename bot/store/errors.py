@@ -3,7 +3,9 @@
 StoreError
   StoreUnavailable      the database cannot be used now (full, read-only, locked, gone): later writes may work again
     StoreBusy           another process leads; owner names it
-  SessionsNotKept       a pooler before PostgreSQL gives sessions away between transactions
+  UnfitDatabase         what database.url names can never serve: remedy says what can
+    SessionsNotKept     a pooler before PostgreSQL gives sessions away between transactions
+    NotUtf8             the database cannot keep all that people write
   StoreNewer            the database was written by a newer version of the program: nothing was touched
   StoreTooOld           the database was written by a version of before the first release: nothing was touched
   Fenced                another process took over: this one must stop, none of its writes will ever be accepted
@@ -59,14 +61,33 @@ class StoreBusy(StoreUnavailable):
         self.owner = owner
 
 
-class SessionsNotKept(StoreError):
+class UnfitDatabase(StoreError):
+    """says: what is wrong with the database that is named. remedy: what to do about it."""
+
+    def __init__(self, says: str, remedy: str) -> None:
+        super().__init__(f"database.url: {says}: {remedy}")
+        self.says = says
+        self.remedy = remedy
+
+
+class SessionsNotKept(UnfitDatabase):
     """A lock that belongs to a session does not hold where the next transaction is in another one."""
 
     def __init__(self) -> None:
         super().__init__(
-            "database.url: the pooler before the database gives sessions away after each transaction (PgBouncer's "
-            "pool_mode = transaction), so that nobody could hold the lead: use pool_mode = session, or the server's own"
-            " address"
+            "the pooler before the database gives sessions away after each transaction (PgBouncer's pool_mode = "
+            "transaction), so that nobody could hold the lead",
+            "use pool_mode = session, or the server's own address",
+        )
+
+
+class NotUtf8(UnfitDatabase):
+    """encoding: of the database, as the server names it. SQL_ASCII, which a server without a locale has, is none."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__(
+            f"the database's encoding is {encoding}, and only UTF8 keeps all that people write",
+            "name a database that has it (CREATE DATABASE antler ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0)",
         )
 
 

@@ -104,7 +104,7 @@ class Lead:
 
     @classmethod
     async def connect(cls, url: URL) -> Self:
-        """A connection that asks for nothing yet. Raises StoreUnavailable, SessionsNotKept."""
+        """A connection that asks for nothing yet. Raises StoreUnavailable, UnfitDatabase."""
         try:
             connection = await _connected(url, STANDBY)
             lead = cls(connection, url)
@@ -119,7 +119,7 @@ class Lead:
 
     @classmethod
     async def take(cls, url: URL) -> Self:
-        """The lead, at once. Raises StoreBusy while another process has it, StoreUnavailable, SessionsNotKept."""
+        """The lead, at once. Raises StoreBusy while another process has it, StoreUnavailable, UnfitDatabase."""
         lead = await cls.connect(url)
         try:
             if not await lead.attempt():
@@ -132,7 +132,7 @@ class Lead:
     @classmethod
     async def regain(cls, url: URL, epoch: int) -> Self | None:
         """The lead once more, for a process that lost its connection; None while another one holds the lock. Raises
-        Fenced when another one has led meanwhile, StoreUnavailable, SessionsNotKept."""
+        Fenced when another one has led meanwhile, StoreUnavailable, UnfitDatabase."""
         lead = await cls.connect(url)
         try:
             has_it = await lead._again(epoch)
@@ -330,7 +330,7 @@ class Lead:
 
 
 async def check_pool(url: URL) -> None:
-    """Raise SessionsNotKept where no process could hold the lead, StoreUnavailable where that cannot be asked."""
+    """Raise UnfitDatabase where no process could hold the lead, StoreUnavailable where that cannot be asked."""
     try:
         async with await _connected(url, CHECK) as connection:
             await _check_pool(connection, url)
@@ -341,9 +341,15 @@ async def check_pool(url: URL) -> None:
 async def _connected(url: URL, role: str) -> psycopg.AsyncConnection[Any]:
     place = sql.libpq_url(url.render_as_string(hide_password=False))
     # Statements that are prepared would be the session's, and there is none to keep them where a pooler goes astray.
-    return await psycopg.AsyncConnection.connect(
+    connection = await psycopg.AsyncConnection.connect(
         place, autocommit=True, prepare_threshold=None, application_name=_called(role)
     )
+    try:
+        sql.require_utf8(connection.info)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
 
 
 def _called(role: str) -> str:

@@ -19,7 +19,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool, QueuePool
 
-from bot.store.errors import StoreUnavailable
+from bot.store.errors import NotUtf8, StoreUnavailable
 
 if TYPE_CHECKING:
     import sqlite3
@@ -249,6 +249,13 @@ def libpq_url(database: str) -> str:
     return place + mark + query.replace("+", "%20")  # libpq takes a plus for a plus
 
 
+def require_utf8(info: psycopg.ConnectionInfo) -> None:
+    """Raise NotUtf8 where the server says that the database has another encoding."""
+    encoding = info.parameter_status("server_encoding")
+    if encoding not in (None, "UTF8"):  # None: a pooler that does not pass it on
+        raise NotUtf8(encoding)
+
+
 def prepare_file(url: URL) -> None:
     """Make sure that SQLite's file exists and is ours alone (0600; its -wal and -shm get the same mode)."""
     path = Path(url.database or "")
@@ -304,8 +311,10 @@ def _engine(url: URL, **options: Any) -> Engine:
 def _postgres_engine(url: URL, **options: Any) -> Engine:
     engine = _engine(url, connect_args=POSTGRES_OPTIONS, **options)
 
-    @event.listens_for(engine, "connect")
+    # Before SQLAlchemy asks the server for its version, which it cannot read where texts have no encoding.
+    @event.listens_for(engine, "connect", insert=True)
     def _limit(connection: psycopg.Connection[Any], _record: object) -> None:
+        require_utf8(connection.info)
         connection.execute(SESSION_LIMITS)
         connection.commit()
 

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from bot.store import schema, sql, writer
-from bot.store.errors import Fenced, SessionsNotKept, StoreClosed, StoreUnavailable, unavailable
+from bot.store.errors import Fenced, StoreClosed, StoreUnavailable, UnfitDatabase, unavailable
 from bot.store.writer import UNIT, WriteQueue, Writer
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Store:
         """Migrate the database and become its writing process.
 
         url: "sqlite:////absolute/path/antler.db" or "postgresql://...". lead: PostgreSQL's, which the store closes;
-        without one it is taken. Raises StoreUnavailable, StoreNewer, StoreTooOld, SessionsNotKept, and StoreBusy while
+        without one it is taken. Raises StoreUnavailable, StoreNewer, StoreTooOld, UnfitDatabase, and StoreBusy while
         another process leads.
         """
         parsed = sql.parse(url)
@@ -118,7 +118,7 @@ class Store:
 
         check: the first statement of every batch; raises Fenced when this process may not write any more. stands:
         whether nobody takes over within the next seconds, as `may_act` asks; raises Fenced where somebody has. Raises
-        StoreUnavailable, also while the database is not prepared, StoreNewer, StoreTooOld.
+        StoreUnavailable, also while the database is not prepared, StoreNewer, StoreTooOld, UnfitDatabase.
         """
         parsed = sql.parse(url)
         await asyncio.to_thread(_look, parsed)
@@ -329,7 +329,7 @@ class Store:
                     return
                 except StoreUnavailable as error:
                     log.debug("the lead was not regained: %s", error)
-                except SessionsNotKept as error:
+                except UnfitDatabase as error:
                     log.log(logging.DEBUG if told else logging.ERROR, "the lead cannot be regained: %s", error)
                     told = True
             self._lead, self._lease_until = again, asked + writer.LEASE_SECONDS

@@ -64,11 +64,11 @@ class PostgresServer:
         self.stop()
         shutil.rmtree(self._root, ignore_errors=True)
 
-    def database(self) -> str:
+    def database(self, *, encoding: str = "UTF8") -> str:
         """The URL of a new, empty database."""
         name = next(self._names)
         with self.connect("postgres") as connection:
-            connection.execute(f'CREATE DATABASE "{name}"'.encode())
+            connection.execute(f"CREATE DATABASE \"{name}\" ENCODING '{encoding}' TEMPLATE template0".encode())
         return f"postgresql+psycopg://{ROLE}@/{name}?host={self._root}"
 
     @property

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.clock import SystemClock
 from bot.control.server import SOCKET
 from bot.doctor import machine, online
 from bot.doctor.doctor import Subject, check, examine
@@ -31,6 +32,8 @@ from bot.doctor.findings import (
 from bot.redaction import Redactor
 from bot.settings import Settings
 from bot.settings.load import SettingsSource
+from bot.store import Store
+from bot.store.errors import NotUtf8
 from bot.store.schema import STEPS
 from tests.bot.cli.test_command_line import antler
 from tests.bot.settings_files import write
@@ -40,7 +43,6 @@ from tests.simulators.pgbouncer import pgbouncer
 
 if TYPE_CHECKING:
     from bot.doctor.findings import Finding
-    from bot.store import Store
     from tests.simulators.postgres import PostgresServer
 
 QUIET = "channels: {console: {}}\ntimezone: Europe/Berlin\nsandbox: {use: 'off'}\n"
@@ -159,6 +161,24 @@ async def test_a_pooler_that_keeps_no_sessions_is_found_before_a_gateway_starts(
         *_, last = await machine.database(examined)
     assert last.severity is severity
     assert ("pool_mode = session" in last.remedy) == (mode == "transaction")
+
+
+@pytest.mark.postgres
+async def test_a_database_that_cannot_keep_all_texts_is_found_and_refused(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """As one is whose server was made on a machine without a locale."""
+    url = postgres.database(encoding="SQL_ASCII")
+    given = {"database": {"url": url.replace("postgresql+psycopg", "postgresql")}, "data_dir": tmp_path}
+    settings = Settings.model_validate({"channels": {"console": {}}, **given})
+    (found,) = await machine.database(Examined(settings=settings, file=None, gateway=None, served=False, fix=False))
+    assert (found.severity, found.what) == (Severity.ERROR, "database.url")
+    assert "encoding is SQL_ASCII" in found.says
+    assert "ENCODING 'UTF8'" in found.remedy
+    with pytest.raises(NotUtf8, match="SQL_ASCII"):
+        await Store.open(url, clock=SystemClock())
+    with pytest.raises(NotUtf8):
+        await Store.join(url, clock=SystemClock(), check=lambda tx: None)
 
 
 def test_room_on_the_disk() -> None:
