@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import psycopg
 from pydantic import TypeAdapter
 
 from bot.operations.workers import Workers
@@ -62,6 +63,7 @@ LAST_TYPES = ("approval_requested", "finished", "failed")
 LOOK_SECONDS = 3.0
 """After which a run's rows are read again although no word of them came: a lost connection may have lost it."""
 TIDY_SECONDS = 10.0
+AGAIN_SECONDS = 1.0
 SIGHT_SECONDS = 5.0
 """As old as what is told of workers may be."""
 
@@ -300,12 +302,11 @@ class Staff:
         return Aftermath(unit=partial(worker_runs.stop, run_id=row.run_id))
 
     def load(self, own: Callable[[], Awaitable[MakeHarness]]) -> Callable[[], Awaitable[MakeHarness]]:
-        """What loads, in the place of `own`, what makes the harness of this gateway. Raises SetupError where the
-        package is missing, psycopg.Error."""
+        """What loads, in the place of `own`, what makes the harness of this gateway, once the server answers. Raises
+        SetupError where the package is missing, psycopg.Error."""
 
         async def load() -> MakeHarness:
-            await prepare(self._url)
-            self._prepared.set()
+            await self._prepare()
             make = await own()
 
             async def made(parts: Parts, database: str, former: Harness | None) -> Harness:
@@ -315,6 +316,16 @@ class Staff:
             return made
 
         return load
+
+    async def _prepare(self) -> None:
+        while True:
+            try:
+                await prepare(self._url)
+            except psycopg.OperationalError as error:  # the store waits for the server, too
+                log.warning("runs cannot be given to workers now: %s", error)
+                await self._clock.sleep(AGAIN_SECONDS)
+            else:
+                return self._prepared.set()
 
     def begin(self, tasks: Tasks) -> None:
         """Listen to workers, and look after them, until the tasks are cancelled."""

@@ -21,6 +21,7 @@ import bot.workers
 from bot.operations.health import Problem
 from bot.operations.workers import FACTS, Facts, Workers
 from bot.runs.endings import Ending
+from bot.settings import Settings
 from bot.store import Fenced, Store, StoreUnavailable, run_events, runs, usage, worker_runs, workers
 from bot.store.rows import RunState
 from bot.store.sql import libpq_url
@@ -641,6 +642,26 @@ async def test_a_worker_that_was_taken_for_dead_does_nothing_outside_and_is_give
 async def test_a_database_that_no_gateway_prepared_is_refused(postgres: PostgresServer) -> None:
     with pytest.raises(StoreUnavailable, match="not prepared"):
         await Store.join(postgres.database(), clock=CLOCK, check=lambda tx: None)
+
+
+async def test_a_server_that_goes_while_a_gateway_starts_is_waited_for(
+    gateway: Gateway, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings.model_validate({"channels": {"console": {}}, "database": {"url": libpq_url(gateway.url)}})
+    staff = Staff(settings, gateway.store, steering=lambda: gateway.steering, leaving=lambda: False, due=lambda: None)
+
+    async def own() -> Any:
+        return None
+
+    await asyncio.to_thread(postgres.stop)
+    try:
+        loading = asyncio.ensure_future(staff.load(own)())
+        await until(lambda: "runs cannot be given to workers now" in caplog.text)
+        assert not loading.done()
+    finally:
+        await asyncio.to_thread(postgres.start)
+    async with asyncio.timeout(20):
+        await loading
 
 
 async def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
