@@ -36,6 +36,8 @@ UPLOAD_SECONDS = 300.0
 EARLY_SECONDS = 600.0
 """Time before its end at which a token is renewed; the platform gives out a new one in its last 30 minutes."""
 
+_WHOLE_SECOND = 1.0
+"""The platform tells its time in whole seconds."""
 _CLOCKS_DIFFER = 2.0
 """Seconds by which the clocks may differ, assumed when an answer does not tell the platform's time."""
 _PATH_FIELD = re.compile(r":(\w+)")
@@ -142,6 +144,8 @@ class FeishuApi:
         self._clock = clock
         self.network = Network(account, config.root, route)
         self._tokens = Tokens(self._fetch_token, clock)
+        self._answered_at: float | None = None
+        """Monotonic time of the platform's first answer."""
 
     async def call(self, request: BaseRequest, *, repeatable: bool = True) -> Json:
         """Make a call, return the answer's body.
@@ -151,7 +155,15 @@ class FeishuApi:
         return (await self._call(request, repeatable=repeatable)).body()
 
     async def dated_call(self, request: BaseRequest) -> tuple[Json, float]:
-        """A repeatable call; the answer's body and the platform's time of it (unix seconds, rounded down)."""
+        """A repeatable call; the answer's body and the platform's time of it (unix seconds, rounded down).
+
+        That time is later than all that earlier processes sent, though rounded down: until then the call waits.
+        """
+        await self._tokens.get()
+        assert self._answered_at is not None, "the platform has given a token"
+        early = self._answered_at + _WHOLE_SECOND - self._clock.monotonic()
+        if early > 0:
+            await self._clock.sleep(early)
         answer = await self._call(request)
         try:
             date = parsedate_to_datetime(answer.headers.get("date", "")).timestamp()
@@ -261,12 +273,15 @@ class FeishuApi:
                 allow_redirects=False,
                 proxy=self.network.proxy_for(url),
             ) as response:
-                return Answer(what, response.status, _lowered(response.headers), await response.read())
+                answer = Answer(what, response.status, _lowered(response.headers), await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # Only what failed before the request was written is known to have changed nothing.
             unknown = not isinstance(error, NOT_SENT) and not repeatable
             text = f"{what}: no answer ({type(error).__name__})"
             raise (OutcomeUnknown(text) if unknown else Temporary(text)) from None
+        if self._answered_at is None:
+            self._answered_at = self._clock.monotonic()
+        return answer
 
     async def _stream(self, request: BaseRequest, token: str, sink: Sink) -> None:
         url = self._config.root + _path(request)

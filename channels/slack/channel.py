@@ -128,15 +128,15 @@ class SlackChannel(Adapter):
             )
 
             async def receive() -> None:
-                # What comes before the greeting waits, unacknowledged: so both tokens are known to be good by then.
-                await connection.opened.wait()
-                await hello(identity)
-                await _together(intake.run(), catch_up.run())
+                try:
+                    # What comes before the greeting waits, unacknowledged: so both tokens are known to be good by then.
+                    await connection.opened.wait()
+                    await hello(identity)
+                    await _together(intake.run(), catch_up.run())
+                finally:
+                    intake.close()  # the connection, which ends at the same time, waits for what is in it
 
-            try:
-                await _together(connection.run(), receive())
-            finally:
-                intake.close()
+            await _together(connection.run(), receive())
         finally:
             self._health.state = ConnectionState.STOPPED
 

@@ -199,8 +199,8 @@ class Socket(AsyncBaseSocketModeHandler):
             return
         try:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(ACK_SECONDS), self._worked:
-                    await self._worked.wait_for(lambda: not self._working)
+                # asyncio.timeout raises no TimeoutError in a task that was cancelled before (Python 3.11.2).
+                await asyncio.wait_for(self._rests(), ACK_SECONDS)
             client.closed, client.auto_reconnect_enabled = True, False
             tasks = [
                 task
@@ -217,6 +217,11 @@ class Socket(AsyncBaseSocketModeHandler):
             # Also when the closing is cancelled, as at the end of a process: nobody else has hold of this session.
             client.closed = True
             await client.aiohttp_client_session.close()
+
+    async def _rests(self) -> None:
+        """Wait until nothing is being committed."""
+        async with self._worked:
+            await self._worked.wait_for(lambda: not self._working)
 
     async def handle(self, client: AsyncBaseSocketModeClient, req: SocketModeRequest) -> None:
         """Answer one envelope: acknowledged once it is committed, and left alone otherwise, so that it comes again."""

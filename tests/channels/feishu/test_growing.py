@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,12 +11,27 @@ import pytest
 from channels.errors import MessageGone, OutcomeUnknown, RateLimited, Rejected
 from channels.message import Button
 from tests.channels.feishu.support import Bench, bench_for
+from tests.channels.gateway import ListeningGateway, QuickClock
 from tests.simulators.feishu import faults
 from tests.simulators.feishu.client import running_feishu
 from tests.simulators.feishu.seen import ALICE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.simulators.feishu.client import FeishuSimulator
+
+
+@dataclass(kw_only=True)
+class PassingClock(QuickClock):
+    """Its sleeps pass at once, on the platform's clock too."""
+
+    feishu: FeishuSimulator
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        self.ahead += seconds
+        await self.feishu.advance(seconds)
 
 
 BUTTONS = ((Button(label="Yes", data="p:0"), Button(label="No", data="p:1")),)
@@ -187,12 +204,13 @@ class TestRepeating:
         assert len(await bench.feishu.bot_messages(ALICE)) == 1
 
     async def test_what_an_earlier_process_sent_unrecorded_is_replaced(self) -> None:
+        """The earlier one is killed as it sends, and the later one starts within the same second of the platform."""
         # A platform of its own, whose clock no other test has turned: the repetition is recognised by its age.
         async with running_feishu() as feishu:
             await feishu.add_chat(ALICE)
-            bench, later = bench_for(feishu), bench_for(feishu)
+            bench, later = bench_for(feishu), bench_for(feishu, ListeningGateway(clock=PassingClock(feishu=feishu)))
+            await feishu.advance(1 - time.time() % 1)  # a second begins
             first = await bench.channel.send(bench.dm, bench.part("Hel", final=False), "k1")
-            await feishu.wait_idle(quiet=1.1)
             again = await later.channel.send(later.dm, later.part("Hello", final=False), "k1")
             assert again != first
             await later.channel.edit(later.dm, again, later.part("The end"))

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from channels.base import ConnectionState, Newest
+from channels.base import ConnectionState, Newest, Route
 from channels.errors import Fatal
 from channels.message import Button, ButtonPressed, MembershipChanged, MessageEdited, OutboundMessage
+from channels.slack.api import SlackApi
 from channels.slack.config import EVENTS
+from channels.slack.inbound import Me
+from channels.slack.socket import ACK_SECONDS, Dispatcher, Socket
+from tests.channels.slack.support import config_for
 from tests.simulators.slack import faults
 from tests.simulators.slack.seen import ALICE, BOB, TEAM, Room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from channels.slack.inbound import Kind
     from tests.channels.slack.support import Bench
     from tests.simulators.slack.client import SlackSimulator
+
+LOG = logging.getLogger("channels.test")
 
 
 async def reaches(bench: Bench, condition: Callable[[], bool]) -> None:
@@ -147,6 +155,50 @@ async def test_an_announced_end_is_answered_with_a_new_socket(bench: Bench, reas
         await bench.slack.wait_connected(1)
         await bench.slack.user_says("on the new one")
         await bench.gateway.event()
+
+
+async def test_a_stop_leaves_nothing_behind_and_waits_for_nothing_that_is_not_stored_any_more(bench: Bench) -> None:
+    before, loop = asyncio.all_tasks(), asyncio.get_running_loop()
+    async with bench.running():
+        bench.gateway.gate.clear()
+        await bench.slack.user_says("this is being stored")
+        await bench.slack.wait_for_record(lambda record: record.method == "users.info" and record.finished is not None)
+        await bench.slack.user_says("this waits")
+        async with asyncio.timeout(10):
+            while [envelope.state for envelope in await bench.slack.envelopes()] != ["sent", "sent"]:
+                await bench.slack.tally()
+        began = loop.time()
+    assert loop.time() - began < ACK_SECONDS
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_stop_gives_an_acknowledgement_a_limited_time(slack: SlackSimulator) -> None:
+    taken, stored = asyncio.Event(), asyncio.Event()
+
+    async def take(kind: Kind, payload: Mapping[str, Any]) -> bool:
+        taken.set()
+        return await stored.wait()
+
+    async def served(socket: Socket) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await socket.close_async()
+
+    api = SlackApi("slack", config_for(slack), lambda url: Route(), LOG)
+    dispatcher = Dispatcher(api.client, LOG, Me("T0TEAM", slack.bot_user_id, "antler"), take)
+    socket = Socket(dispatcher, await api.open_connection(), None, lambda: None, ping=10.0)
+    await socket.connect_async()
+    serving = asyncio.create_task(served(socket))
+    await slack.user_says("hello")
+    await taken.wait()
+    serving.cancel()
+    await asyncio.wait({serving})
+    client = socket.client
+    tasks = (client.message_receiver, client.current_session_monitor, client.message_processor)
+    assert all(task is not None and task.done() for task in tasks)
+    stored.set()
+    await api.close()
 
 
 async def test_a_server_that_closes_every_socket_is_not_asked_in_a_hot_loop(bench: Bench) -> None:
