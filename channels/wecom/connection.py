@@ -293,9 +293,9 @@ class Connection:
                 return
 
     async def _close(self) -> None:
+        # Not asyncio.timeout, which in a task that was cancelled ends as a cancellation (Python 3.11.2).
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._timing.close):
-                await self._socket.close()
+            await asyncio.wait_for(self._socket.close(), self._timing.close)
         self._socket.transport.abort()
 
 

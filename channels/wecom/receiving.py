@@ -121,8 +121,7 @@ class Receiver:
         if not self._waiting:
             return
         try:
-            async with asyncio.timeout(LAST_SECONDS):
-                await commit(list(self._waiting), self._ports, self._health)
+            await asyncio.wait_for(commit(list(self._waiting), self._ports, self._health), LAST_SECONDS)
         except (NotCommitted, TimeoutError):
             self._ports.log.exception("%s: %d messages are lost", self._account, len(self._waiting))
         self._waiting.clear()

@@ -131,8 +131,8 @@ class Holding:
 
     async def _tried(self, thread_id: str, steps: HeldSteps) -> None:
         try:
-            async with asyncio.timeout(LAST_SECONDS):
-                await self._once(steps.left)
+            # Not asyncio.timeout, which in a task that was cancelled ends as a cancellation (Python 3.11.2).
+            await asyncio.wait_for(self._once(steps.left), LAST_SECONDS)
         except Exception as error:
             log.warning("thread %s: its last steps were not written: %s: %s", thread_id, type(error).__name__, error)
 

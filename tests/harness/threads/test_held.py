@@ -10,11 +10,12 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from bot.store.sql import libpq_url
 from harness.graph.state import thread_config
+from harness.threads import held
 from harness.threads.checkpoints import open_checkpoints
 from tests.bench.commits import commits_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
     from pathlib import Path
 
     from langchain_core.runnables import RunnableConfig
@@ -157,3 +158,23 @@ async def test_a_stop_does_not_wait_for_room(tmp_path: Path, caplog: pytest.LogC
     assert "its last steps were not written" in caplog.text
     assert await checkpoints.newest("t") is None
     await checkpoints.close()
+
+
+async def test_a_stop_does_not_wait_for_a_database_that_hangs(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held, "LAST_SECONDS", 0.05)
+
+    async def hang(steps: Sequence[held.Step]) -> None:
+        await asyncio.Event().wait()
+
+    async def run() -> None:
+        async with held.Holding(hang, hang).of("t"):
+            await asyncio.Event().wait()
+
+    running = asyncio.create_task(run())
+    await asyncio.sleep(0)
+    running.cancel()
+    await asyncio.wait({running}, timeout=10)
+    assert running.cancelled()
+    assert "its last steps were not written: TimeoutError" in caplog.text
