@@ -10,7 +10,7 @@ from sqlalchemy import Text, and_, bindparam, delete, func, or_, select, type_co
 from bot.store import inbox, memories
 from bot.store.errors import StoreError
 from bot.store.rows import InboxState, RunRow, RunState, columns_of, value_of
-from bot.store.sql import chunks, insert
+from bot.store.sql import chunks, insert_once
 from bot.store.tables import approvals, effects, run_events, runs, threads
 from bot.store.tables import inbox as inbox_table
 
@@ -99,8 +99,10 @@ class RunUnknown(StoreError, LookupError):
 
 
 def open(tx: Connection, row: RunRow) -> None:
-    """Insert a run and give it its messages. Raises AlreadyAssigned when one of them is taken: then there is no run."""
-    tx.execute(insert(tx, runs), columns_of(row) | {"suspended": False})
+    """Insert a run and give it its messages. Raises AlreadyAssigned when one of them is taken: then there is no run.
+    Nothing when it was committed by a try whose answer got lost with the connection."""
+    if tx.execute(insert_once(tx.dialect.name, runs.c.run_id), columns_of(row) | {"suspended": False}).rowcount == 0:
+        return
     tx.execute(TOUCH, {"thread": row.thread_id, "now": row.created_at})
     inbox.assign(tx, row.inbox_ids, row.run_id)
 
