@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.conversations.openings import Openings, open_once
+from bot.conversations.openings import Openings
 from bot.conversations.queue import WaitingLine
 from bot.delivery.buttons import waiting_question
 from bot.runs.inputs import messages_of, run_again
@@ -407,7 +407,7 @@ class Conversation:
         )
 
         def unit(tx: Connection) -> None:
-            open_once(tx, run)
+            runs.open(tx, run)
             if heard:  # the same words from now on, so that /undo finds both
                 runs.set_input(tx, ended.run_id, run.input)
             memories.drop_turns_of_runs(tx, [ended.run_id])

@@ -108,7 +108,7 @@ class Openings:
         answered: list[Answered] = []
 
         def unit(tx: Connection) -> None:
-            open_once(tx, run)
+            runs.open(tx, run)
             prompts.ensure(tx, questions)
             if turn.offer:
                 take_offer(tx, turn.offer, run.run_id)
@@ -144,7 +144,7 @@ class Openings:
         run, notice = replace(run, ahead=self._line.next_ahead), _with(notice, told)
 
         def unit(tx: Connection) -> None:
-            open_once(tx, run)
+            runs.open(tx, run)
             runs.ask_to_stop(tx, running.run_id, reason)
 
         await self._commit(turn, notice, unit)
@@ -248,12 +248,6 @@ def _with(notice: OutboundMessage | None, told: str) -> OutboundMessage | None:
     if not told or notice is None:
         return OutboundMessage(text=told, final=True) if told else notice
     return replace(notice, text=f"{notice.text}\n\n{told}")
-
-
-def open_once(tx: Connection, run: RunRow) -> None:
-    """Open a run; nothing when it was committed by a try whose answer got lost with the connection."""
-    if runs.load(tx, run.run_id) is None:
-        runs.open(tx, run)
 
 
 def _reason(move: Move, *, own: bool) -> StopReason:

@@ -10,7 +10,7 @@ from sqlalchemy import Text, and_, bindparam, delete, func, or_, select, type_co
 from bot.store import inbox, memories
 from bot.store.errors import StoreError
 from bot.store.rows import InboxState, RunRow, RunState, columns_of, value_of
-from bot.store.sql import chunks, insert
+from bot.store.sql import chunks, insert_once
 from bot.store.tables import approvals, effects, run_events, runs, threads
 from bot.store.tables import inbox as inbox_table
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from sqlalchemy import ColumnElement, Connection, Row, Select
+    from sqlalchemy import Connection, Row, Select
 
     from harness.context import InputFile, RunInput
 
@@ -41,6 +41,7 @@ START = (
         model_calls=runs.c.model_calls + bindparam("calls"),
         started_at=bindparam("began"),
     )
+    .returning(runs)
 )
 END = (
     update(runs)
@@ -73,6 +74,20 @@ RUNS_LOOKED_AT, MOST_PEOPLE = 30, 10
 """For who speaks in a conversation: its newest runs, and how many others are named."""
 FORGOTTEN = (UNDONE, "rollback", "admin_rollback")
 """The details of all runs that the agent was made to forget; the others are StopReasons that rewind."""
+LAST_ENDED = (
+    RUNS.where(
+        runs.c.conversation == bindparam("conversation"),
+        runs.c.thread_id == bindparam("thread"),
+        runs.c.ended_at.is_not(None),
+    )
+    .order_by(runs.c.ended_at.desc(), runs.c.seq.desc())
+    .limit(1)
+)
+LAST_WORKED = LAST_ENDED.where(
+    or_(runs.c.attempt > 0, runs.c.detail.is_(None), runs.c.detail.not_in((NEVER_WANTED, JOINED))),
+    or_(runs.c.detail.is_(None), runs.c.detail != UNDONE),
+)
+LAST_KEPT = LAST_ENDED.where(runs.c.attempt > 0, or_(runs.c.detail.is_(None), runs.c.detail.not_in(FORGOTTEN)))
 
 
 class RunEnded(StoreError):
@@ -84,8 +99,10 @@ class RunUnknown(StoreError, LookupError):
 
 
 def open(tx: Connection, row: RunRow) -> None:
-    """Insert a run and give it its messages. Raises AlreadyAssigned when one of them is taken: then there is no run."""
-    tx.execute(insert(tx, runs), columns_of(row) | {"suspended": False})
+    """Insert a run and give it its messages. Raises AlreadyAssigned when one of them is taken: then there is no run.
+    Nothing when it was committed by a try whose answer got lost with the connection."""
+    if tx.execute(insert_once(tx.dialect.name, runs.c.run_id), columns_of(row) | {"suspended": False}).rowcount == 0:
+        return
     tx.execute(TOUCH, {"thread": row.thread_id, "now": row.created_at})
     inbox.assign(tx, row.inbox_ids, row.run_id)
 
@@ -109,10 +126,7 @@ def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: i
     attempt = row.attempt + 1 if repeated else 1
     began = row.started_at or now
     changes = {"new_head": head, "base": base, "count": attempt, "own_epoch": epoch, "began": began, "calls": calls}
-    tx.execute(START, {"run": run_id} | changes)
-    started = load(tx, run_id)
-    assert started is not None
-    return started
+    return _row(tx.execute(START, {"run": run_id} | changes).one())
 
 
 def wait(tx: Connection, run_id: str) -> bool:
@@ -320,22 +334,17 @@ def files_of(tx: Connection, thread_id: str) -> list[InputFile]:
 def last_worked(tx: Connection, conversation: str, thread_id: str) -> RunRow | None:
     """The run that ended last in that thread, with any ending; one that was dropped before it started, or heard by
     another, is none."""
-    wanted = or_(runs.c.attempt > 0, runs.c.detail.is_(None), runs.c.detail.not_in((NEVER_WANTED, JOINED)))
-    wanted = and_(wanted, or_(runs.c.detail.is_(None), runs.c.detail != UNDONE))
-    return _last_ended(tx, conversation, thread_id, wanted)
+    return _last_ended(tx, LAST_WORKED, conversation, thread_id)
 
 
 def last_kept(tx: Connection, conversation: str, thread_id: str) -> RunRow | None:
     """The run that ended last in that thread of those that the agent remembers."""
-    kept = and_(runs.c.attempt > 0, or_(runs.c.detail.is_(None), runs.c.detail.not_in(FORGOTTEN)))
-    return _last_ended(tx, conversation, thread_id, kept)
+    return _last_ended(tx, LAST_KEPT, conversation, thread_id)
 
 
-def _last_ended(tx: Connection, conversation: str, thread_id: str, wanted: ColumnElement[bool]) -> RunRow | None:
-    """The run that ended last of those that are wanted."""
-    ended = and_(runs.c.conversation == conversation, runs.c.thread_id == thread_id, runs.c.ended_at.is_not(None))
-    found = _rows(tx, RUNS.where(ended, wanted).order_by(runs.c.ended_at.desc(), runs.c.seq.desc()).limit(1))
-    return found[0] if found else None
+def _last_ended(tx: Connection, query: Select[Any], conversation: str, thread_id: str) -> RunRow | None:
+    row = tx.execute(query, {"conversation": conversation, "thread": thread_id}).first()
+    return None if row is None else _row(row)
 
 
 def undo(tx: Connection, row: RunRow) -> None:

@@ -17,7 +17,7 @@ from harness.graph.signals import RunScope
 from harness.graph.state import ThreadState
 from harness.mcp.config import LEAD
 from harness.mcp.offering import given_names, offering
-from harness.middleware import ChainParts, middleware_chain, subagent_chain
+from harness.middleware import ChainParts, layered, middleware_chain, subagent_chain
 from harness.prompt import Abilities, sections
 from harness.research.tool import record_tool
 from harness.skills.prompt import SLOT
@@ -268,8 +268,8 @@ async def _without_thread(
     return context.run(function, *args, **kwargs)
 
 
-# create_agent wraps each middleware in langsmith's tracing, which enters and leaves a thread and a task around each
-# layer even when tracing is off: a quarter of a turn's CPU, and model calls that wait for the thread pool.
+# create_agent wraps a middleware in langsmith's tracing, which enters and leaves a thread and a task around each call
+# even when tracing is off: model calls would wait for the thread pool.
 langsmith.set_runtime_overrides(aio_to_thread=_without_thread)
 
 
@@ -281,7 +281,7 @@ def make_lead_agent(
         parts.model,
         tools=list(tools),
         system_prompt=prompt,
-        middleware=middleware_chain(parts),
+        middleware=layered(middleware_chain(parts)),
         state_schema=ThreadState,
         context_schema=RunScope,
         checkpointer=saver,
@@ -294,7 +294,7 @@ def make_subagent(parts: ChainParts, *, prompt: str, tools: Sequence[BaseTool]) 
         parts.model,
         tools=list(tools),
         system_prompt=prompt,
-        middleware=subagent_chain(parts),
+        middleware=layered(subagent_chain(parts)),
         state_schema=ThreadState,
         context_schema=RunScope,
     )

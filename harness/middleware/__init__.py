@@ -7,7 +7,10 @@ a millisecond and two writes per turn. So Summarization has the only one.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from langchain.agents.middleware import AgentMiddleware
 
 from harness.graph.calls import RECORD, is_foreign
 from harness.middleware.effects import EffectGuard, RunReport, StillHere
@@ -28,10 +31,12 @@ from harness.tools.planning import WRITE_TODOS
 from harness.web.known import OnlyKnown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from langchain.agents.middleware import AgentMiddleware
+    from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import ToolMessage
+    from langgraph.types import Command
 
     from harness.agents.parts import Parts
     from harness.config import ModelSettings
@@ -236,3 +241,42 @@ def subagent_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         # As above; a subagent's calls are counted in no commit that would be refused.
         StillHere(shared.may_act),
     ]
+
+
+class Layers(AgentMiddleware[Any, Any, Any]):
+    """The `wrap_*` hooks of a chain as those of one middleware.
+
+    LangChain surrounds the hook of each middleware with LangSmith's tracing, which costs as much as the hook itself
+    even where nothing is traced.
+    """
+
+    def __init__(self, chain: Sequence[AgentMiddleware[Any, Any, Any]]) -> None:
+        super().__init__()
+        plain = AgentMiddleware
+        around_model = [each for each in chain if type(each).awrap_model_call is not plain.awrap_model_call]
+        around_tool = [each for each in chain if type(each).awrap_tool_call is not plain.awrap_tool_call]
+        self._around_model = [each.awrap_model_call for each in reversed(around_model)]
+        self._around_tool = [each.awrap_tool_call for each in reversed(around_tool)]
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        call: Any = handler
+        for hook in self._around_model:
+            call = partial(hook, handler=call)
+        response: ModelResponse[Any] = await call(request)
+        return response
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        call: Any = handler
+        for hook in self._around_tool:
+            call = partial(hook, handler=call)
+        result: ToolMessage | Command[Any] = await call(request)
+        return result
+
+
+def layered(chain: Sequence[AgentMiddleware[Any, Any, Any]]) -> list[AgentMiddleware[Any, Any, Any]]:
+    """A chain as `create_agent` is to be given it: its layers as one, and what has a node hook besides."""
+    return [Layers(chain), *(each for each in chain if isinstance(each, Summarization))]

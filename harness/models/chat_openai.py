@@ -15,6 +15,7 @@ from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import BaseChatOpenAI
 from openai import APIConnectionError, APIError, APITimeoutError, AsyncOpenAI, AsyncStream, Omit
 from pydantic import PrivateAttr
+from pydantic_core import to_json
 
 from harness.graph.messages import REASONING, readable_by
 from harness.models.transport import http_timeout
@@ -91,7 +92,7 @@ class LeanCompletions:
             return await self._plain.create(**payload)
         extra = payload.pop("extra_body", None) or {}
         return await self._client.post(
-            "/chat/completions", body=payload | extra, cast_to=object, stream=True, stream_cls=ChunkStream
+            "/chat/completions", content=to_json(payload | extra), cast_to=object, stream=True, stream_cls=ChunkStream
         )
 
 

@@ -162,7 +162,7 @@ class Shelf:
         changed = (faults, waiting) != (self._faults, self._unpinned_then) or places != list(self._read)
         now: dict[str, _Read] = {}
         for place in places:
-            before, seen = self._read.get(place), signature(self.folder / place / SKILL_FILE)
+            before, seen = self._read.get(place), signature(f"{self.folder}/{place}/{SKILL_FILE}")
             if before is not None and before.signature == seen:
                 now[place] = before
                 continue

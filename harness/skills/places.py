@@ -53,9 +53,9 @@ def name_of(path: str) -> str:
 
 def find_places(folder: Path) -> Places:
     """All places below a folder, which may be missing."""
-    look = _Look()
+    look, top = _Look(), os.fspath(folder)
     try:
-        found = [path for name, is_link in _entries(folder) for path in _below(look, folder, name, is_link)[0]]
+        found = [path for name, is_link in _entries(top) for path in _below(look, top, name, is_link)[0]]
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return Places()
@@ -66,18 +66,20 @@ def find_places(folder: Path) -> Places:
     return Places(tuple(sorted(found, key=lambda path: (path.count("/"), path))), tuple(look.problems))
 
 
-def _below(look: _Look, top: Path, path: str, is_link: bool) -> tuple[list[str], bool]:
+def _below(look: _Look, top: str, path: str, is_link: bool) -> tuple[list[str], bool]:
     """The places at and below a path, and whether there is a skill among them: a folder in whose folders no skill is
     counts as one that lacks its SKILL.md, and not each of its folders."""
-    if is_link or os.path.lexists(top / path / SKILL_FILE):
+    # Texts, not paths: it is looked at each run, and to join a path costs more than to look.
+    folder = f"{top}/{path}"
+    if is_link or os.path.lexists(f"{folder}/{SKILL_FILE}"):
         return [path], True
     look.left -= 1
     if look.left < 0:
         return [], False
     try:
-        with os.scandir(top / path) as entries:
+        with os.scandir(folder) as entries:
             misspelt = any(entry.name.casefold() == SKILL_FILE.casefold() for entry in entries)
-        inside = [] if misspelt else list(_entries(top / path))
+        inside = [] if misspelt else list(_entries(folder))
     except OSError:
         return [path], False
     if inside and (why := _closed(path)):
@@ -99,7 +101,7 @@ def _closed(path: str) -> str:
     return ""
 
 
-def _entries(folder: Path) -> Iterator[tuple[str, bool]]:
+def _entries(folder: str) -> Iterator[tuple[str, bool]]:
     """Names of folders and links, each with whether it is a link, sorted. Raises OSError."""
     with os.scandir(folder) as entries:
         known = sorted((entry.name, entry.is_symlink(), entry.is_dir(follow_symlinks=False)) for entry in entries)

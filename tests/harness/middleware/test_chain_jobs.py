@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain.agents.middleware import AgentMiddleware
 
-from harness.middleware import ChainParts, middleware_chain, subagent_chain
+from harness.middleware import ChainParts, layered, middleware_chain, subagent_chain
 from harness.ports import MemoryBudget
 from harness.tools.asking import ask_tool
 from harness.tools.planning import WRITE_TODOS, planning_tool
@@ -109,6 +109,34 @@ def test_each_job_of_the_chain_is_done_in_its_place() -> None:
 
 def test_fallbacks_stand_where_failures_are_handled() -> None:
     assert type(middleware_chain(everything())[2]).__name__ == "Fallback"
+
+
+class Noted(AgentMiddleware[Any, Any, Any]):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return f"{self._name}({await handler(request)})"
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return f"{self._name}[{await handler(request)}]"
+
+
+async def test_the_first_layer_is_the_outermost_of_the_one_that_they_become() -> None:
+    (layers,) = layered([Noted("a"), AgentMiddleware(), Noted("b")])
+
+    async def innermost(request: Any) -> Any:
+        return request
+
+    model, tool = layers.awrap_model_call, layers.awrap_tool_call
+    assert await model("asked", innermost) == "a(b(asked))"  # type: ignore[arg-type, comparison-overlap]
+    assert await tool("called", innermost) == "a[b[called]]"  # type: ignore[arg-type, comparison-overlap]
+
+
+def test_what_has_a_node_hook_stands_beside_the_layers() -> None:
+    names = [type(each).__name__ for each in layered(middleware_chain(everything()))]
+    assert names == ["Layers", "Summarization"]
 
 
 def test_at_most_two_jobs_cost_a_node_of_the_graph() -> None:
