@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 FILES = {"use": "host"}
 COMMANDS = {"use": "bubblewrap" if Path("/usr/bin/bwrap").exists() else MEMORY}
-THREADS = [f"thread {number}" for number in range(24)]
 
 
 class Servers:
@@ -67,6 +67,16 @@ class Servers:
         first = in_order(self.named(names), sandbox_id(thread))[0]
         return next(name for name, url in self.urls.items() if url == first)
 
+    @property
+    def threads(self) -> list[str]:
+        """24 threads, half of which and half of the others are at home on each of all servers. Their addresses differ
+        from one test to the next, and so do the homes of names."""
+        found: list[str] = []
+        for name in [*self.urls] * 6:
+            some = (str(number) for number in count() if str(number) not in found)
+            found.append(next(thread for thread in some if self.home(thread, "".join(self.urls)) == name))
+        return found
+
     def have(self, thread: str) -> list[str]:
         """The servers with a folder of its own for a thread."""
         return [name for name in self.urls if self.files(name, thread).exists()]
@@ -91,7 +101,7 @@ class Servers:
 @pytest.fixture
 async def servers(tmp_path: Path) -> AsyncIterator[Servers]:
     async with Servers(tmp_path) as made:
-        await made.up("a", "b", "c")
+        await made.up("a", "b", "c", "d")
         yield made
 
 
@@ -110,26 +120,25 @@ async def read(provider: RemoteProvider, thread: str) -> str | None:
 
 async def test_threads_are_spread_and_found_again_by_every_process(servers: Servers) -> None:
     async with servers.provider("abc") as provider:
-        for thread in THREADS:
+        for thread in servers.threads:
             await write(provider, thread)
-    homes = {thread: servers.have(thread) for thread in THREADS}
-    assert homes == {thread: [servers.home(thread, "abc")] for thread in THREADS}
+    homes = {thread: servers.have(thread) for thread in servers.threads}
+    assert homes == {thread: [servers.home(thread, "abc")] for thread in servers.threads}
     assert {name for names in homes.values() for name in names} == {"a", "b", "c"}
     for names, notes in (("abc", "notes"), ("cab", "notes"), ("abc", "none of these")):
         async with servers.provider(names, notes) as provider:
-            assert [await read(provider, thread) for thread in THREADS] == THREADS
-    assert {thread: servers.have(thread) for thread in THREADS} == homes
+            assert [await read(provider, thread) for thread in servers.threads] == servers.threads
+    assert {thread: servers.have(thread) for thread in servers.threads} == homes
 
 
 @pytest.mark.parametrize("notes", ["notes", "none of these"])
 async def test_a_fourth_server_gets_its_share_of_new_threads_and_none_of_the_old_ones(
     servers: Servers, notes: str
 ) -> None:
-    old, new = THREADS[:12], THREADS[12:]
+    old, new = servers.threads[:12], servers.threads[12:]
     async with servers.provider("abc") as provider:
         for thread in old:
             await write(provider, thread)
-    await servers.up("d")
     assert "d" in {servers.home(thread, "abcd") for thread in old}
     async with servers.provider("abcd", notes) as provider:
         assert [await read(provider, thread) for thread in old] == old
@@ -141,7 +150,7 @@ async def test_a_fourth_server_gets_its_share_of_new_threads_and_none_of_the_old
 
 
 async def test_while_a_server_is_away_its_threads_say_so_and_all_others_work(servers: Servers) -> None:
-    old, new = THREADS[:12], THREADS[12:]
+    old, new = servers.threads[:12], servers.threads[12:]
     lost = [thread for thread in old if servers.home(thread, "abc") == "b"]
     async with servers.provider("abc") as provider:
         await provider.check()
@@ -164,7 +173,7 @@ async def test_while_a_server_is_away_its_threads_say_so_and_all_others_work(ser
         assert not any("b" in servers.have(thread) for thread in new)
         await servers.up("b")
         await provider.check()
-        assert [await read(provider, thread) for thread in THREADS] == THREADS
+        assert [await read(provider, thread) for thread in servers.threads] == servers.threads
     assert lost
 
 
@@ -177,7 +186,7 @@ async def test_a_start_tells_by_name_who_is_away_and_a_check_that_it_is_back(ser
         await servers.up("b")
         await provider.check()
         assert provider.troubles == ()
-        thread = next(thread for thread in THREADS if servers.home(thread, "abc") == "b")
+        thread = next(thread for thread in servers.threads if servers.home(thread, "abc") == "b")
         await write(provider, thread)
         assert servers.have(thread) == ["b"]
         await servers.down("b")
@@ -206,7 +215,9 @@ async def test_a_start_without_any_server_names_all(servers: Servers) -> None:
 
 async def test_files_from_before_there_were_notes_are_never_taken_for_missing(servers: Servers) -> None:
     """A thread of the only server, which then is away when others are added."""
-    old, new = (next(t for t in some if servers.home(t, "abc") == "b") for some in (THREADS[:12], THREADS[12:]))
+    old, new = (
+        next(t for t in some if servers.home(t, "abc") == "b") for some in (servers.threads[:12], servers.threads[12:])
+    )
     async with servers.provider("a", "of another version") as provider:
         await write(provider, old)
     await servers.down("a")
@@ -232,13 +243,13 @@ async def test_processes_that_know_of_different_servers_agree_on_one(servers: Se
         await servers.down("b")
         await one.check()
         await servers.up("b")  # which only the other one has seen
-        sandboxes = await asyncio.gather(*(each.acquire(thread) for thread in THREADS for each in (one, two)))
-        assert len(sandboxes) == 2 * len(THREADS)
-    assert all(len(servers.have(thread)) == 1 for thread in THREADS)
+        sandboxes = await asyncio.gather(*(each.acquire(thread) for thread in servers.threads for each in (one, two)))
+        assert len(sandboxes) == 2 * len(servers.threads)
+    assert all(len(servers.have(thread)) == 1 for thread in servers.threads)
 
 
 async def test_a_server_that_is_named_no_more_is_asked_for_until_its_files_are_elsewhere(servers: Servers) -> None:
-    thread = next(thread for thread in THREADS if servers.home(thread, "abc") == "c")
+    thread = next(thread for thread in servers.threads if servers.home(thread, "abc") == "c")
     async with servers.provider("abc") as provider:
         await write(provider, thread)
     for names in ("ab", "a"):
@@ -274,7 +285,7 @@ async def test_of_two_servers_with_files_of_a_thread_neither_is_taken(servers: S
 
 
 async def test_what_is_forgotten_is_deleted_where_it_is_and_waits_for_nobody_else(servers: Servers) -> None:
-    of_b, of_c = (next(thread for thread in THREADS if servers.home(thread, "abc") == name) for name in "bc")
+    of_b, of_c = (next(thread for thread in servers.threads if servers.home(thread, "abc") == name) for name in "bc")
     async with servers.provider("abc") as provider:
         await provider.check()
         for thread in (of_b, of_c):
@@ -314,7 +325,9 @@ async def test_processes_of_servers_one_of_which_is_killed(open_folder: Path) ->
         report = await provider.start()
         assert report.bash
         assert "on 3 other machines, held there by" in report.shortfalls[0]
-        threads: dict[str, str] = {in_order(tuple(processes), sandbox_id(thread))[0]: thread for thread in THREADS}
+        threads: dict[str, str] = {
+            in_order(tuple(processes), sandbox_id(thread))[0]: thread for thread in map(str, range(24))
+        }
         held = {url: await provider.acquire(thread) for url, thread in threads.items()}
         killed, *others = held
         processes[killed].kill()
