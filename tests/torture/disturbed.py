@@ -100,10 +100,12 @@ def _noted(file: Path, call: Callable[..., Any]) -> Callable[..., Any]:
 
 def _recorded(file: Path, sent: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(sent)
-    async def recorded(journal: Any, reply: Any, part: int, message_id: str, rev: int) -> None:
-        await sent(journal, reply, part, message_id, rev)
+    async def recorded(journal: Any, part: Any) -> None:
+        await sent(journal, part)
+        # Not before: it would hold up what is committed together with it.
+        address = (await journal.load(part.reply_key))[0].address
         with file.open("a") as lines:
-            lines.write(f"{reply.address.account} {reply.address.chat} {message_id}\n")
+            lines.write(f"{address.account} {address.chat} {part.message_id}\n")
 
     return recorded
 

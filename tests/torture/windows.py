@@ -132,7 +132,7 @@ WINDOWS: tuple[Window, ...] = (
         name="W11",
         seam="bot.delivery.journal:Journal.sent",
         side="after",
-        counts=lambda arguments: int(arguments["part"]) >= 1,
+        counts=lambda arguments: arguments["part"].part >= 1,
         stimulus=("long",),
         state="some parts of a long answer are sent",
     ),
