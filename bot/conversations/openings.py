@@ -6,6 +6,7 @@ stops. So a crash leaves all of it or nothing, and the message is decided on aga
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -124,6 +125,7 @@ class Openings:
             await self._commit(turn, notice, unit)
         else:  # it starts at once, which is one commit with this
             self._ports.tasks.spawn(f"{run.run_id}:open", written())
+            await asyncio.sleep(0)  # it begins before whatever comes next is written: runs are numbered in this order
         self._line.add(run)
 
     async def _show_choice(self, question: Answered) -> None:

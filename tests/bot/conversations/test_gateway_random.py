@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bot.access.admission import AccountPolicy
@@ -125,6 +125,7 @@ async def check(mode: MemoryMode, policy: AccountPolicy, plan: Sequence[Step]) -
     ],
 )
 @given(policy=policies, plan=plans)
+@example(AccountPolicy(access=RULES), [("bundle", "1", None, (":ok", ":ok"), 0), ("say", "1", None, ":ok"), ("stop",)])
 @settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
 def test_promises_are_kept_whatever_happens(mode: MemoryMode, policy: AccountPolicy, plan: list[Step]) -> None:
     logging.disable()
