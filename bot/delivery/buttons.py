@@ -175,10 +175,11 @@ class Answered:
 def take_answer(tx: Connection, run: RunRow, said: str) -> list[Answered]:
     """Record what a new run was asked as the answer to the question of the run before it: nothing where that asked
     none, or where somebody else says something that is no option of it."""
-    asked = runs.last_worked(tx, run.conversation, run.thread_id)
-    shown = outbox.load(tx, asked.reply_key) if asked is not None else []
-    data = _data(shown[0].body, asked) if shown and shown[0].final else ()
-    prompt = prompts.load(tx, data[0].partition(":")[0]) if data else None
+    # With every message: most answers ask nothing, so that the run before need not be read.
+    data = _data(runs.last_answer(tx, run.conversation, run.thread_id) or "", None)
+    if not data:
+        return []
+    asked, prompt = runs.last_worked(tx, run.conversation, run.thread_id), prompts.load(tx, data[0].partition(":")[0])
     if asked is None or prompt is None or (prompt.kind, prompt.run_id) != (CLARIFY, asked.run_id):
         return []
     options, words = json.loads(prompt.options), " ".join(said.split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, case, delete, func, select, update
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sqlalchemy import Connection
+    from sqlalchemy.dialects import postgresql, sqlite
 
     from channels.message import Address
 
 # Built once: making a statement costs more than running it.
-EPOCH = select(instance.c.epoch)
+EPOCH = select(instance.c.epoch).scalar_subquery()
+STANDING = select(outbox.c.final, outbox.c.body).where(outbox.c.reply_key == bindparam("k"), outbox.c.part == 0)
 PARTS = select(outbox).where(outbox.c.reply_key == bindparam("reply_key")).order_by(outbox.c.part)
 THIS_PART = (outbox.c.reply_key == bindparam("k")) & (outbox.c.part == bindparam("p"))
 MARK_SENT = update(outbox).where(THIS_PART).values(message_id=bindparam("message"), sent_rev=bindparam("rev"))
@@ -92,14 +95,15 @@ RECORD_SENT: Bulk[Sent, None] = Bulk("record sent", _record_sent)
 RECORD_SHOWN: Bulk[Shown, None] = Bulk("record shown", _record_shown)
 
 
-def intend(tx: Connection, rows: Sequence[OutboxRow]) -> list[OutboxRow]:
-    """Record that these parts are going to be sent; returns what stands, which is older where a part was known."""
-    epoch = tx.scalar(EPOCH)  # of this process: the writer has just compared them
-    values = [columns_of(row) | {"epoch": epoch} for row in rows]
-    if values:
-        tx.execute(insert_new(tx.dialect.name, outbox), values)
-    standing = {(row.reply_key, row.part): row for key in {row.reply_key for row in rows} for row in load(tx, key)}
-    return [standing[row.reply_key, row.part] for row in rows]
+def intend(tx: Connection, rows: Sequence[OutboxRow]) -> None:
+    """Record that these parts are going to be sent; one that is known stays as it is."""
+    tx.execute(_intention(tx.dialect.name), [columns_of(row) for row in rows])
+
+
+@cache
+def _intention(dialect: str) -> sqlite.Insert | postgresql.Insert:
+    # The epoch is of this process: the writer has just compared them.
+    return insert_new(dialect, outbox).values(epoch=EPOCH)
 
 
 def finalize(
@@ -111,30 +115,31 @@ def finalize(
     body: str,
     now: datetime,
     idem_key_0: str,
-) -> list[OutboxRow]:
-    """Make `body` (OutboundMessage as JSON) the reply's last state; returns its parts.
+) -> None:
+    """Make `body` (OutboundMessage as JSON) the reply's last state.
 
     Creates part 0 if nothing was intended yet. Every part needs to be shown again, unless the reply already was final
     with the same body: then nothing changes. A delivered or abandoned reply with a new body is to be delivered again.
     """
-    first = OutboxRow(
-        reply_key=reply_key,
-        part=0,
-        idem_key=idem_key_0,
-        address=address,
-        reply_to=reply_to,
-        sent_after=sent_after,
-        message_id=None,
-        body="",
-        desired_rev=0,
-        sent_rev=0,
-        final=False,
-        created_at=now,
-    )
-    (standing,) = intend(tx, [first])
-    if not (standing.final and standing.body == body):
+    standing = tx.execute(STANDING, {"k": reply_key}).first()
+    if standing is None:
+        first = OutboxRow(
+            reply_key=reply_key,
+            part=0,
+            idem_key=idem_key_0,
+            address=address,
+            reply_to=reply_to,
+            sent_after=sent_after,
+            message_id=None,
+            body=body,
+            desired_rev=1,
+            sent_rev=0,
+            final=True,
+            created_at=now,
+        )
+        intend(tx, [first])
+    elif not (standing.final and standing.body == body):
         tx.execute(FINALIZE, {"k": reply_key, "text": body})
-    return load(tx, reply_key)
 
 
 def load(tx: Connection, reply_key: str) -> list[OutboxRow]:
@@ -186,7 +191,7 @@ def clear_message(tx: Connection, reply_key: str, part: int, idem_key: str | Non
     changes: dict[str, Any] = {
         "message_id": None,
         "sent_rev": shown,
-        "epoch": select(instance.c.epoch).scalar_subquery(),
+        "epoch": EPOCH,
     }
     if idem_key is not None:
         changes["idem_key"] = idem_key

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, func, or_, select, update
+from sqlalchemy import bindparam, delete, func, or_, select, update
 
 from bot.store.rows import PromptRow, columns_of, value_of
 from bot.store.sql import chunks, insert
@@ -16,10 +16,11 @@ from bot.store.tables import approval_grants, approvals, prompts
 from harness.guardrails.approvals import ADMINS, ONCE, Approval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, Row
+    from sqlalchemy.sql.dml import ReturningUpdate
 
     from harness.guardrails.approvals import CallKey
 
@@ -148,6 +149,18 @@ class GrantRow:
 
 
 _OPEN = approvals.c.decision.is_(None)
+# Built once: the last one runs at the end of every run.
+_CLOSE = (
+    update(approvals)
+    .where(_OPEN)
+    .values(
+        decision=bindparam("made"), decided_by=bindparam("by"), decided_at=bindparam("at"), reason=bindparam("said")
+    )
+    .returning(approvals)
+)
+_CLOSE_IN_TIME = _CLOSE.where(approvals.c.prompt_id == bindparam("prompt"), approvals.c.expires_at > bindparam("at"))
+_CLOSE_OF_RUN = _CLOSE.where(approvals.c.run_id == bindparam("run"))
+_CLOSE_LATE = _CLOSE_OF_RUN.where(approvals.c.expires_at <= bindparam("at"))
 
 
 def ask_approvals(tx: Connection, rows: Sequence[tuple[ApprovalRow, PromptRow]]) -> list[ApprovalRow]:
@@ -185,7 +198,7 @@ def decide(
 ) -> ApprovalRow | None:
     """Take a person's answer. None when it does not count: decided before, or too late. for_all: one for the whole chat
     counts for everybody there, else for the requester's runs. Who may answer is the caller's to check."""
-    row = _close(tx, (approvals.c.prompt_id == prompt_id) & (approvals.c.expires_at > now), decision, by, now, reason)
+    row = _close(tx, _CLOSE_IN_TIME, {"prompt": prompt_id}, decision, by, now, reason)
     if not row:
         return None
     if decision is Decided.CHAT:
@@ -195,13 +208,12 @@ def decide(
 
 def expire_approvals(tx: Connection, run_id: str, now: datetime) -> list[ApprovalRow]:
     """Deny what nobody answered in time; each is returned once."""
-    late = (approvals.c.run_id == run_id) & (approvals.c.expires_at <= now)
-    return _close(tx, late, Decided.EXPIRED, None, now, "")
+    return _close(tx, _CLOSE_LATE, {"run": run_id}, Decided.EXPIRED, None, now, "")
 
 
 def stop_approvals(tx: Connection, run_id: str, now: datetime) -> list[ApprovalRow]:
     """The run ends: what it waited for is denied; each is returned once."""
-    return _close(tx, approvals.c.run_id == run_id, Decided.STOPPED, None, now, "")
+    return _close(tx, _CLOSE_OF_RUN, {"run": run_id}, Decided.STOPPED, None, now, "")
 
 
 def await_reason(tx: Connection, prompt_id: str, person: str, now: datetime) -> ApprovalRow | None:
@@ -253,10 +265,15 @@ def revoke_grants(tx: Connection, conversation: str, ids: Sequence[int]) -> int:
 
 
 def _close(
-    tx: Connection, where: Any, decision: Decided, by: str | None, now: datetime, reason: str
+    tx: Connection,
+    closing: ReturningUpdate[Any],
+    which: Mapping[str, str],
+    decision: Decided,
+    by: str | None,
+    now: datetime,
+    reason: str,
 ) -> list[ApprovalRow]:
-    changes = {"decision": decision, "decided_by": by, "decided_at": now, "reason": reason}
-    closed = tx.execute(update(approvals).where(where, _OPEN).values(changes).returning(approvals))
+    closed = tx.execute(closing, {**which, "made": decision, "by": by, "at": now, "said": reason})
     rows = sorted((_approval(row) for row in closed), key=lambda row: (row.asked_at, row.prompt_id))
     if rows:
         answered = prompts.c.id.in_([row.prompt_id for row in rows])

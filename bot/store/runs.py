@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, and_, bindparam, delete, func, or_, select, type_coerce, update
+from sqlalchemy import Text, and_, bindparam, case, delete, func, or_, select, type_coerce, update
 
 from bot.store import inbox, memories
 from bot.store.errors import StoreError
 from bot.store.rows import InboxState, RunRow, RunState, columns_of, value_of
 from bot.store.sql import chunks, insert_once
-from bot.store.tables import approvals, effects, run_events, runs, threads
+from bot.store.tables import approvals, effects, outbox, run_events, runs, threads
 from bot.store.tables import inbox as inbox_table
 
 if TYPE_CHECKING:
@@ -28,24 +28,32 @@ ACTIVE_STATES = (RunState.RUNNING, RunState.WAITING)
 RUNS = select(runs)
 ONE_RUN = RUNS.where(runs.c.run_id == bindparam("run_id"))
 THIS_RUN = runs.c.run_id == bindparam("run")
+STILL_OPEN = or_(*(runs.c.state == state for state in OPEN_STATES))
+NEW_HEAD = bindparam("new_head", type_=runs.c.head.type)
+REPEATED = and_(
+    runs.c.attempt > 0,
+    runs.c.head.is_not_distinct_from(NEW_HEAD),
+    ~runs.c.suspended,
+    runs.c.state != RunState.WAITING,
+)
 START = (
     update(runs)
-    .where(THIS_RUN)
+    .where(THIS_RUN, STILL_OPEN)
     .values(
         state=RunState.RUNNING,
-        head=bindparam("new_head"),
-        base_checkpoint_id=bindparam("base"),
-        attempt=bindparam("count"),
+        head=NEW_HEAD,
+        base_checkpoint_id=case((runs.c.attempt > 0, runs.c.base_checkpoint_id), else_=NEW_HEAD),
+        attempt=case((REPEATED, runs.c.attempt + 1), else_=1),
         suspended=False,
         epoch=bindparam("own_epoch"),
         model_calls=runs.c.model_calls + bindparam("calls"),
-        started_at=bindparam("began"),
+        started_at=func.coalesce(runs.c.started_at, bindparam("now", type_=runs.c.started_at.type)),
     )
     .returning(runs)
 )
 END = (
     update(runs)
-    .where(THIS_RUN, or_(*(runs.c.state == state for state in OPEN_STATES)))
+    .where(THIS_RUN, STILL_OPEN)
     .values(
         state=bindparam("ending"),
         ended_at=bindparam("at"),
@@ -87,6 +95,11 @@ LAST_WORKED = LAST_ENDED.where(
     or_(runs.c.attempt > 0, runs.c.detail.is_(None), runs.c.detail.not_in((NEVER_WANTED, JOINED))),
     or_(runs.c.detail.is_(None), runs.c.detail != UNDONE),
 )
+LAST_ANSWER = select(outbox.c.body).where(
+    outbox.c.reply_key == LAST_WORKED.with_only_columns(runs.c.reply_key).scalar_subquery(),
+    outbox.c.part == 0,
+    outbox.c.final,
+)
 LAST_KEPT = LAST_ENDED.where(runs.c.attempt > 0, or_(runs.c.detail.is_(None), runs.c.detail.not_in(FORGOTTEN)))
 
 
@@ -115,18 +128,14 @@ def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: i
     The attempt is 1 at the first start, when the run made a checkpoint since the last start, when it waited for a
     person, and when it had been stopped regularly (`suspend`); else one more than before.
     """
+    changes = {"run": run_id, "new_head": head, "own_epoch": epoch, "now": now, "calls": calls}
+    started = tx.execute(START, changes).first()
+    if started is not None:
+        return _row(started)
     row = tx.execute(ONE_RUN, {"run_id": run_id}).first()
     if row is None:
         raise RunUnknown(f"no run {run_id}")
-    if RunState(row.state).ended:
-        raise RunEnded(f"run {run_id} has ended: {row.state}")
-    waited = row.state == RunState.WAITING
-    repeated = row.attempt > 0 and row.head == head and not row.suspended and not waited
-    base = row.base_checkpoint_id if row.attempt else head
-    attempt = row.attempt + 1 if repeated else 1
-    began = row.started_at or now
-    changes = {"new_head": head, "base": base, "count": attempt, "own_epoch": epoch, "began": began, "calls": calls}
-    return _row(tx.execute(START, {"run": run_id} | changes).one())
+    raise RunEnded(f"run {run_id} has ended: {row.state}")
 
 
 def wait(tx: Connection, run_id: str) -> bool:
@@ -335,6 +344,11 @@ def last_worked(tx: Connection, conversation: str, thread_id: str) -> RunRow | N
     """The run that ended last in that thread, with any ending; one that was dropped before it started, or heard by
     another, is none."""
     return _last_ended(tx, LAST_WORKED, conversation, thread_id)
+
+
+def last_answer(tx: Connection, conversation: str, thread_id: str) -> str | None:
+    """The answer of the run that worked last (OutboundMessage as JSON), None where it has none."""
+    return tx.scalar(LAST_ANSWER, {"conversation": conversation, "thread": thread_id})
 
 
 def last_kept(tx: Connection, conversation: str, thread_id: str) -> RunRow | None:

@@ -12,6 +12,7 @@ import os
 import stat
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Literal
@@ -302,14 +303,20 @@ class SkillLibrary:
         self._report = tell
         self._told: dict[Origin | str, frozenset[str]] = {}
         self._lock = Lock()
+        self._moments = count(1)
+        self._looked = 0
 
     def of(self, owner: str | None) -> SkillView:
         """The skills of an owner, by the name of the owner's folder; None: those that everybody has. Blocking, though
         mostly for a fraction of a millisecond."""
+        came = next(self._moments)
         with self._lock:
             shared = [shelf for shelf in (self._public, self._custom) if shelf is not None]
-            if any([shelf.refresh() for shelf in shared]):
-                self._views.clear()
+            # Of those that come at once, one looks for all: it began after each of them came.
+            if self._looked < came:
+                self._looked = next(self._moments)
+                if any([shelf.refresh() for shelf in shared]):
+                    self._views.clear()
             mine = self._shelf(owner)
             key = owner or ""
             if (mine is not None and mine.refresh()) or key not in self._views:
