@@ -65,7 +65,7 @@ async def test_they_work_on_what_is_typed_behind_them(gateway: Everywhere, accou
 async def test_they_work_on_the_message_that_they_reply_to_whoever_wrote_it(gateway: Everywhere, account: str) -> None:
     platform, person = gateway.platforms[account], Person(next(_people))
     await platform.say(f"!say A long text on antlers for {person.number}.", person)
-    long = await shows(platform, person, "A long text on antlers")
+    long = await shows(platform, person, f"A long text on antlers for {person.number}.")
     await platform.say("!say Something else.", person)
     await shows(platform, person, "Something else.")
     order = f"shorten to {person.number} words"

@@ -329,6 +329,8 @@ class Researches:
     async def decide(self, caller: Caller, thread_id: str, deed: Deed, run_id: str, text: str = "") -> str:
         """Do it. run_id: of the record that the caller has seen. text: of a change or an answer. Returns what was done.
         Raises HttpProblem."""
+        # Read before the rest: a run that another decision opens meanwhile is then seen as open, and not as the last one.
+        last = await self._parts.store.read(lambda tx: overview.last_run(tx, thread_id))
         found = await self._find(caller, thread_id)
         if deed not in self._actions(caller, found):
             raise _not_now()
@@ -336,7 +338,6 @@ class Researches:
             raise HttpProblem(409, "research_changed", "it has changed meanwhile: look at the research again")
         if deed == "stop" and found.open:
             return await self._acting.stop(caller, found.open[0].run_id)
-        last = await self._parts.store.read(lambda tx: overview.last_run(tx, thread_id))
         language = last.context.locale if last is not None else found.research.locale
         said = " ".join(text.split()) if deed in ("change", "answer") else _words(deed, language)
         if not said or said.startswith("/") != (deed == "resume"):
