@@ -23,6 +23,7 @@ from bot.control.server import NO_CONSOLE, NotRunning
 from bot.http.listener import HttpUnavailable
 from bot.process import terminal
 from bot.process.gateway import CONFIG_ERROR, FAILURE, GATEWAY, OK, RUN, Gateway
+from bot.process.loop import run
 from bot.process.standby import Standby
 from bot.redaction import Redactor
 from bot.settings import ChannelSettings
@@ -152,7 +153,7 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True, r
             if settings.log.file or at_terminal:
                 _keep_log(settings, redact, at_terminal=at_terminal)
             heard = source if watched and config_path is not None else None
-            code = asyncio.run(_serve(settings, redact, heard, role))
+            code = run(_serve(settings, redact, heard, role))
             if code != OK and at_terminal:
                 print(f"antler: it stopped; {settings.data_dir / LOG_FILE} says why", file=sys.stderr)
             return code

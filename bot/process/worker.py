@@ -32,6 +32,7 @@ from bot.process.app import belongings, report
 from bot.process.equipment import Equipment, Outside
 from bot.process.gateway import CONFIG_ERROR, FAILURE, OK, SANDBOX_SECONDS
 from bot.process.http import serve as serve_http
+from bot.process.loop import run
 from bot.redaction import Redactor
 from bot.store import Store, worker_runs
 from bot.store.errors import StoreError, StoreUnavailable
@@ -89,7 +90,7 @@ def serve(settings: Settings, source: SettingsSource, name: str | None) -> int:
     try:
         # Two of one name would share their sandboxes: the start of the second ends what runs in those of the first.
         with DataDirLock(settings.data_dir, WORKER_LOCK.format(quote(name, safe=""))):
-            return asyncio.run(_serve(settings, source, redact, queue, name))
+            return run(_serve(settings, source, redact, queue, name))
     except HttpUnavailable as error:
         print(f"antler: {error}", file=sys.stderr)
         return FAILURE
