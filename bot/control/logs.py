@@ -287,6 +287,11 @@ FILE_BYTES, EARLIER_FILES = 10_000_000, 5
 
 
 class _LogFile(RotatingFileHandler):
+    def shouldRollover(self, record: logging.LogRecord) -> bool:
+        """Whether the file has its size: by what it has, not by what the record adds, which would have to be formatted
+        and redacted for that alone."""
+        return self.stream is not None and os.fstat(self.stream.fileno()).st_size >= self.maxBytes
+
     def _open(self) -> TextIOWrapper:
         """The file of its owner alone, whatever the umask is: commands write into it too."""
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

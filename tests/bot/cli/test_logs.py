@@ -57,6 +57,29 @@ def test_what_is_logged_is_shown_with_its_day(
     assert capsys.readouterr().out == ""
 
 
+class Counting(Redactor):
+    """texts: how many were redacted."""
+
+    texts = 0
+
+    def __call__(self, text: str) -> str:
+        self.texts += 1
+        return super().__call__(text)
+
+
+def test_a_full_file_is_set_aside_and_no_record_is_formatted_for_that(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "FILE_BYTES", 1000)
+    redact = Counting([SECRET])
+    logs.keep(kept, "text", redact)
+    for number in range(30):
+        logging.getLogger("bot.test").warning("line %d of a hundred characters or so %s", number, "." * 60)
+    *full, last = [kept / name for name in ("antler.log.3", "antler.log.2", "antler.log.1", "antler.log")]
+    assert "".join(file.read_text() for file in (*full, last)).count("line ") == redact.texts == 30
+    assert all(file.stat().st_size >= 1000 for file in full)
+
+
 def lines(first: int, last: int) -> str:
     at = datetime(2026, 11, 23, tzinfo=UTC)
     stamps = ((number, at + timedelta(hours=number)) for number in range(first, last))
