@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 SKILLS, HISTORY = "skills", "skill-history"
 OFF = "off.json"
+SHIPPED_PAUSE = 5.0
+"""Seconds between two looks at the shipped skills, two dozen files that change with a new version or a developer."""
 
 
 def library_of(settings: Settings, **options: Any) -> SkillLibrary:
@@ -31,7 +33,8 @@ def library_of(settings: Settings, **options: Any) -> SkillLibrary:
     if not skills.enabled:
         return SkillLibrary(None, None, **options)
     public = shipped_folder() if skills.public else None
-    return SkillLibrary(public, settings.custom_skills, users_folder(settings.data_dir), **options)
+    users = users_folder(settings.data_dir)
+    return SkillLibrary(public, settings.custom_skills, users, pause=SHIPPED_PAUSE, **options)
 
 
 def home_of(settings: Settings, origin: Origin, owner: str) -> SkillHome:

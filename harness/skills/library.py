@@ -1,6 +1,7 @@
 """SkillLibrary: which skills an owner's agent has, as the folders stand now.
 
-A change on disk is seen at the next question. Nothing is read again that did not change.
+A change on disk is seen at the next question, of skills that ship with Antler a few seconds later: only developers
+change those. Nothing is read again that did not change.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import errno
 import hashlib
 import logging
+import math
 import os
 import stat
+import time
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -285,6 +288,7 @@ class SkillLibrary:
     public, custom: folders of skills, None: without.
     users: the folder in which each owner has `<hash>/skills`.
     tell: called with each new problem.
+    pause: seconds between two looks at the public folder.
     """
 
     def __init__(
@@ -294,6 +298,7 @@ class SkillLibrary:
         users: Path | None = None,
         *,
         tell: Callable[[str], None] = _logged,
+        pause: float = 0.0,
     ) -> None:
         self._public = Shelf("public", public) if public is not None else None
         self._custom = Shelf("custom", custom) if custom is not None else None
@@ -305,6 +310,9 @@ class SkillLibrary:
         self._lock = Lock()
         self._moments = count(1)
         self._looked = 0
+        self._pause = pause
+        self._public_until = -math.inf
+        """Until when, on the monotonic clock, the public folder counts as it was seen."""
 
     def of(self, owner: str | None) -> SkillView:
         """The skills of an owner, by the name of the owner's folder; None: those that everybody has. Blocking, though
@@ -315,13 +323,20 @@ class SkillLibrary:
             # Of those that come at once, one looks for all: it began after each of them came.
             if self._looked < came:
                 self._looked = next(self._moments)
-                if any([shelf.refresh() for shelf in shared]):
+                if any([shelf.refresh() for shelf in shared if shelf is not self._public or self._is_due()]):
                     self._views.clear()
             mine = self._shelf(owner)
             key = owner or ""
             if (mine is not None and mine.refresh()) or key not in self._views:
                 self._views[key] = self._view(shared, mine, key)
             return self._views[key]
+
+    def _is_due(self) -> bool:
+        """Whether the public folder is to be looked at, which then counts for a pause."""
+        if (now := time.monotonic()) < self._public_until:
+            return False
+        self._public_until = now + self._pause
+        return True
 
     def folders(self, owner: str | None) -> dict[str, Path]:
         """Existing folders on this machine, by origin."""

@@ -52,6 +52,19 @@ def test_folders_may_be_missing_and_come_later(world: World) -> None:
     assert names(world.of(None)) == names(world.of("bob")) == ["custom/audit", "public/tidy"]
 
 
+def test_the_public_folder_may_be_looked_at_less_often_than_the_others(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.library = SkillLibrary(world.public, world.custom, world.users, pause=3600)
+    put_skill(world.public, "tidy")
+    assert names(world.of("ann")) == ["public/tidy"]
+    put_skill(world.public, "late")
+    put_skill(world.custom, "audit")
+    put_skill(world.mine("ann"), "budget")
+    assert names(world.of("ann")) == ["custom/audit", "mine/budget", "public/tidy"]
+    put_skill(world.custom, "audit", "Something else.")
+    assert [skill.document.description for skill in world.of().skills] == ["Something else.", "Use it for tests."]
+
+
 def test_what_the_agent_is_told_of_one(world: World) -> None:
     put_skill(world.mine("ann"), "tidy", "Tidies.", body="1. Tidy.\n2. Look.")
     skill = world.of("ann").get("tidy")
