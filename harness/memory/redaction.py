@@ -119,6 +119,7 @@ CODE_FIRST = re.compile(
 )
 DIGITS = re.compile(r"(?<![\d.])\d(?:[ -]?\d){11,18}(?![\d])|(?<![\d.])\d{4}(?:\.\d{4}){3}(?![\d.])")
 IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]{2,4}){3,8}[A-Za-z0-9]?(?![A-Za-z0-9])")
+DIGIT = re.compile(r"\d")
 CHINESE_ID = re.compile(r"(?<!\d)\d{17}[\dXx](?!\d)")
 _SSN = re.compile(r"(?i)(?:ssn|social(?: security)?)[^\d\n]{0,20}(\d{3}-?\d{2}-?\d{4})(?!\d)")
 TOKEN = re.compile(r"(?<![\w/.=&?@-])[A-Za-z0-9+/_=-]{20,}(?![\w@])")
@@ -141,11 +142,10 @@ HINTS = (
     *("パス", "비밀", "암호"),
 )
 """In small letters; in a text with none of them BEHIND_HINTS and SAID, which take the longest, find nothing."""
-WITH_NAMES = (
-    *(_BEARER, _BEHIND_CHINESE, _PHRASE, _IN_ENVIRONMENT, _COOKIE, _HOOK, _SEED, _PIN, _CODE, _SSN, _IDENTITY),
-    _CARD_NAMED,
-)
-"""The first group of these is the secret, and of BEHIND_HINTS."""
+WITH_NAMES = (_BEARER, _PHRASE, _IN_ENVIRONMENT, _COOKIE, _SEED)
+"""The first group of these is the secret, and of BEHIND_HINTS and NUMBERS."""
+NUMBERS = (_BEHIND_CHINESE, _HOOK, _PIN, _CODE, _SSN, _IDENTITY, _CARD_NAMED)
+"""None without a digit, and most texts have none: then they, and numbers that need no name, are not looked for."""
 
 LEFT_OUT = "[left out]"
 LONGEST_LOOKED_AT = 20_000
@@ -196,20 +196,27 @@ def _found(text: str) -> Iterator[tuple[int, int]]:
         yield from (found.span() for found in pattern.finditer(text))
     lowered = text.lower()
     hinted = any(hint in lowered for hint in HINTS)
-    for pattern in (*WITH_NAMES, *(BEHIND_HINTS if hinted else ())):
+    numbered = DIGIT.search(text) is not None
+    for pattern in (*WITH_NAMES, *(BEHIND_HINTS if hinted else ()), *(NUMBERS if numbered else ())):
         yield from (found.span(1) for found in pattern.finditer(text))
-    for found in CODE_FIRST.finditer(text):
-        yield found.span(1) if found.group(1) else found.span(2)
     if hinted:
         yield from (found.span(1) for found in SAID.finditer(text) if _may_be_one(found, text))
-    yield from (found.span() for found in DIGITS.finditer(text) if _is_card(found.group()))
-    yield from (found.span() for found in IBAN.finditer(text) if _is_iban(found.group()))
-    yield from (found.span() for found in CHINESE_ID.finditer(text) if _is_chinese_id(found.group()))
+    if numbered:
+        yield from _numbers(text)
     for found in TOKEN.finditer(text):
         before = text[max(found.start() - LONGEST_BEFORE, 0) : found.start()]
         digest = DIGEST.match(found.group()) and NAMES_DIGEST.search(before)
         if not digest and _is_random(found.group()):
             yield found.span()
+
+
+def _numbers(text: str) -> Iterator[tuple[int, int]]:
+    """Where codes, cards, accounts and identity numbers are, by their form alone."""
+    for found in CODE_FIRST.finditer(text):
+        yield found.span(1) if found.group(1) else found.span(2)
+    yield from (found.span() for found in DIGITS.finditer(text) if _is_card(found.group()))
+    yield from (found.span() for found in IBAN.finditer(text) if _is_iban(found.group()))
+    yield from (found.span() for found in CHINESE_ID.finditer(text) if _is_chinese_id(found.group()))
 
 
 def _may_be_one(found: re.Match[str], text: str) -> bool:
