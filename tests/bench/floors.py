@@ -1,17 +1,42 @@
-"""Scenario `floor`: runs tests.bench.floor in a process of its own against the simulators."""
+"""Scenario `floor`: runs tests.bench.floor in a process of its own against the simulators.
+
+Scenario `to-floor`: what the gateway takes against it, in turns, since a machine is not always equally fast.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tests.bench.figures import Figure, Outcome, spread
+from tests.bench.chats import Load, chats_at_once
+from tests.bench.figures import Figure, Outcome, Target, percentile, spread
 from tests.bench.stage import stage
 from tests.simulators.process import REPO_ROOT, child_environment
 from tests.simulators.telegram.seen import ALICE
 
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
 FLOOR_SECONDS = 120.0
+COMPARED = (
+    ("cpu_50_chats", "chats-50", "cpu_per_msg", "langgraph_turn", Target(1.1)),
+    ("cpu_1_chat", "chats-1", "cpu_per_msg", "langgraph_turn_alone", Target(2)),
+    ("inbound_p50", "chats-1", "inbound_p50", "request_alone_p50", Target(1.5)),
+)
+"""(name, scenario, its figure, the floor's figure, the aim) of each ratio."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """How often the floor and the gateway take turns, and how much each does then."""
+
+    pairs: int
+    floor: int
+    rounds: int
+    alone: int
 
 
 async def floors(turns: int) -> Outcome:
@@ -41,3 +66,26 @@ async def floors(turns: int) -> Outcome:
     to_model = [(next(at for at in asked if at >= turn) - turn) * 1000 for turn in began]
     figures = [Figure(name, value, "ms") for name, value in measured.items()]
     return Outcome([*figures, *spread("request_alone", to_model, "ms")], {"turns": turns})
+
+
+async def to_floor(turns: Turns) -> Outcome:
+    """Medians of the ratios of neighbours: the gateway's figure to the mean of the floors before and after it."""
+    outcome = Outcome()
+    floor = [await _figures(outcome, floors(turns.floor))]
+    ratios: dict[str, list[float]] = {name: [] for name, *_ in COMPARED}
+    for _ in range(turns.pairs):
+        loads = {"chats-50": Load(50, turns.rounds), "chats-1": Load(1, turns.alone)}
+        measured = {name: await _figures(outcome, chats_at_once(load)) for name, load in loads.items()}
+        floor.append(await _figures(outcome, floors(turns.floor)))
+        for name, scenario, figure, bare, _aim in COMPARED:
+            ratios[name].append(measured[scenario][figure] * 2 / (floor[-2][bare] + floor[-1][bare]))
+    outcome.figures = [Figure(name, percentile(ratios[name], 50), "x", aim) for name, *_, aim in COMPARED]
+    outcome.details = {"ratios": {name: [round(each, 2) for each in found] for name, found in ratios.items()}}
+    return outcome
+
+
+async def _figures(whole: Outcome, part: Awaitable[Outcome]) -> dict[str, float]:
+    """The part's figures; its problems are the whole's."""
+    found = await part
+    whole.problems += found.problems
+    return {figure.name: figure.value for figure in found.figures if figure.value is not None}

@@ -24,6 +24,7 @@ SINGLE = (
     "memory",
     "chain",
     "floor",
+    "to-floor",
     "split",
     "soak",
 )

@@ -10,7 +10,7 @@ from tests.bench.commits import commits
 from tests.bench.delegation import Runs, delegation
 from tests.bench.everywhere import Size, four_platforms
 from tests.bench.fairness import fairness
-from tests.bench.floors import floors
+from tests.bench.floors import Turns, floors, to_floor
 from tests.bench.mcp import many_tools
 from tests.bench.page import Looks, first_paint, page_cost
 from tests.bench.remembering import memory_cost
@@ -57,6 +57,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Outcome]]] = {
     "memory": lambda quick: memory_cost(10 if quick else 50),
     "chain": lambda quick: chain_cost(50 if quick else 300),
     "floor": lambda quick: floors(50 if quick else 300),
+    "to-floor": lambda quick: to_floor(Turns(1, 50, 2, 10) if quick else Turns(3, 200, 6, 30)),
     "workers": lambda quick: workers((1,), 5.0) if quick else workers((1, 2, 4, 8), 30.0),
     "postgres": lambda quick: postgres((1,), 5.0) if quick else postgres((1, 2, 4), 30.0),
     "split": lambda quick: split(5 if quick else 15),
