@@ -329,7 +329,7 @@ class Researches:
     async def decide(self, caller: Caller, thread_id: str, deed: Deed, run_id: str, text: str = "") -> str:
         """Do it. run_id: of the record that the caller has seen. text: of a change or an answer. Returns what was done.
         Raises HttpProblem."""
-        # Read before the rest: a run that another decision opens meanwhile is then seen as open, and not as the last one.
+        # Read before the rest: a run that another decision opens meanwhile is then seen as open, not as the last one.
         last = await self._parts.store.read(lambda tx: overview.last_run(tx, thread_id))
         found = await self._find(caller, thread_id)
         if deed not in self._actions(caller, found):
