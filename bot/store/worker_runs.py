@@ -352,11 +352,14 @@ def end(tx: Connection, run_id: str, job: int, state: OrderState) -> None:
         _end(tx, known, state)
 
 
-def put_back(tx: Connection, run_id: str, job: int) -> None:
-    """Let another worker go on, which is no death of this one; ends it where it is to be stopped anyway."""
+def put_back(tx: Connection, run_id: str, job: int, worker: int | None) -> None:
+    """Let another worker go on, which is no death of this one; ends it where it is to be stopped anyway. Nothing
+    happens where this one has put it back already: by now it may be another one's."""
     known = load(tx, run_id)
     if known is None or known.job != job or known.state is not OrderState.OPEN:
         tx.execute(END_JOB, {"job": job})
+        return
+    if known.worker != worker:
         return
     if tx.execute(PUT_BACK, {"job": job}).rowcount == 0:
         return _end(tx, known, OrderState.STOPPED)

@@ -588,7 +588,9 @@ async def test_one_that_is_to_be_stopped_is_never_begun(gateway: Gateway) -> Non
         assert worker.agent.starts == []
 
 
-@pytest.mark.parametrize("leave", [partial(worker_runs.end, state=OrderState.DONE), worker_runs.put_back])
+@pytest.mark.parametrize(
+    "leave", [partial(worker_runs.end, state=OrderState.DONE), partial(worker_runs.put_back, worker=None)]
+)
 async def test_a_job_ends_whose_order_is_gone(gateway: Gateway, leave: Callable[..., None]) -> None:
     row = await gateway.opened()
     worker = await gateway.store.write(lambda tx: tx.scalar(text("SELECT * FROM procrastinate_register_worker_v1()")))

@@ -1,0 +1,78 @@
+"""What workers meet with rarely: commits whose word is lost, broken characters, words that come between two looks,
+processes that froze themselves, workers that nobody told of a change."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import text
+
+from bot.store import worker_runs
+from bot.store.worker_runs import OrderState
+from bot.workers.dispatch import Staff
+from bot.workers.harness import WorkersHarness
+from harness.context import Titled
+from harness.events import Finished, TextDelta
+from tests.bot.workers.sides import SAID, Gateway, all_of, working
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from harness.ports import AnyRunEvent
+    from tests.bot.scripted_harness import Teller
+
+pytestmark = pytest.mark.postgres
+
+REGISTER = text("SELECT * FROM procrastinate_register_worker_v1()")
+FETCH = text("SELECT procrastinate_fetch_job_v2(ARRAY['antler'], :worker)")
+
+
+async def test_a_run_is_put_back_once_however_often_that_is_written(gateway: Gateway) -> None:
+    row = await gateway.opened()
+    await gateway.store.write(lambda tx: Staff.order(tx, row, 1))
+    first, second = [await gateway.store.write(lambda tx: tx.scalar(REGISTER)) for _ in range(2)]
+    job = (await gateway.order(row)).job
+    put_back = partial(worker_runs.put_back, run_id=row.run_id, job=job, worker=first)
+    status = text("SELECT status FROM procrastinate_jobs")
+
+    async def taken_by(worker: int | None) -> None:
+        await gateway.store.write(lambda tx: tx.execute(FETCH, {"worker": worker}))
+        await gateway.store.write(partial(worker_runs.take, run_id=row.run_id, job=job, worker=worker or 0))
+
+    await taken_by(first)
+    for _ in range(2):  # once more, where the connection broke before the word of the commit came
+        await gateway.store.write(put_back)
+        assert await gateway.store.read(lambda tx: tx.scalar(status)) == "todo"
+    await taken_by(second)
+    await gateway.store.write(put_back)
+    assert await gateway.store.read(lambda tx: tx.scalar(status)) == "doing"
+    order = await gateway.order(row)
+    assert (order.state, order.worker, order.deaths) == (OrderState.OPEN, second, 0)
+
+
+async def test_half_a_character_of_a_model_ends_no_run(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+
+        async def says(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+            yield tell(TextDelta, message_id="a", text="half \ud83d")
+            await asyncio.sleep(0.5)
+            yield tell.answer("half \ud83d")
+
+        worker.agent.scripts[SAID] = says
+        row = await gateway.opened()
+        last = (await all_of(WorkersHarness(gateway.local, gateway.dispatch), row))[-1]
+    assert isinstance(last, Finished)
+    assert last.text == "half \ufffd"
+
+
+async def test_half_a_character_ends_no_call(gateway: Gateway) -> None:
+    async with working(gateway.url) as worker:
+        worker.agent.titles.append(Titled(text="half \ud83d", input_tokens=3, output_tokens=1))
+        port = WorkersHarness(gateway.local, gateway.dispatch)
+        assert await port.title("sim", "half \ud83d", "so far") == Titled(
+            text="half \ufffd", input_tokens=3, output_tokens=1
+        )
+        assert worker.agent.titled == [("sim", "half \ufffd", "so far")]
