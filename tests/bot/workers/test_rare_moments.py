@@ -5,21 +5,24 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import text
 
 from bot.store import worker_runs
 from bot.store.worker_runs import OrderState
+from bot.workers import queue
 from bot.workers.dispatch import Staff
 from bot.workers.harness import WorkersHarness
 from harness.context import Titled
 from harness.events import Finished, TextDelta
-from tests.bot.workers.sides import SAID, Gateway, all_of, working
+from tests.bot.workers.sides import SAID, Gateway, all_of, until, working
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+
+    from procrastinate.jobs import Job
 
     from harness.ports import AnyRunEvent
     from tests.bot.scripted_harness import Teller
@@ -76,3 +79,30 @@ async def test_half_a_character_ends_no_call(gateway: Gateway) -> None:
             text="half \ufffd", input_tokens=3, output_tokens=1
         )
         assert worker.agent.titled == [("sim", "half \ufffd", "so far")]
+
+
+async def test_a_job_that_comes_while_a_worker_looks_is_taken_at_once(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not after the pause between two looks: the word of it comes behind what the look has seen."""
+    monkeypatch.setattr(queue, "LOOK_SECONDS", 3600.0)
+    look, seen, ordered = queue.OutlivingJobs.fetch_job, asyncio.Event(), asyncio.Event()
+
+    async def slowly(jobs: queue.OutlivingJobs, *args: Any, **named: Any) -> Job | None:
+        found = await look(jobs, *args, **named)
+        if found is None and not seen.is_set():
+            seen.set()
+            await ordered.wait()
+            await asyncio.sleep(0.5)  # until its word has come
+        return found
+
+    monkeypatch.setattr(queue.OutlivingJobs, "fetch_job", slowly)
+    async with working(gateway.url):
+        await seen.wait()
+        await asyncio.sleep(0.5)  # until it listens
+        row = await gateway.opened()
+        told = asyncio.create_task(all_of(WorkersHarness(gateway.local, gateway.dispatch), row))
+        await until(partial(gateway.has_order, row))
+        ordered.set()
+        async with asyncio.timeout(10):
+            assert isinstance((await told)[-1], Finished)
