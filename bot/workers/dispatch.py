@@ -73,7 +73,7 @@ class DeadWorkers:
 
     def __init__(self, store: RetryingStore) -> None:
         self._store = store
-        self._steady_since = store.clock.monotonic()
+        self._steady_since = self._reached = store.clock.monotonic()
 
     async def serve(self) -> None:
         """Look again and again, until cancelled."""
@@ -81,11 +81,13 @@ class DeadWorkers:
 
     async def look(self) -> None:
         """Only once this process has itself reached the database for as long as a worker may be silent: after an outage
-        the others are as alive as this one."""
-        now, written = self._store.clock.monotonic(), await self._store.tried(lambda tx: None)
-        if not written:
+        the others are as alive as this one. So they are after this one was frozen, as with its whole machine, and after
+        the server let all of them wait."""
+        written, now = await self._store.tried(lambda tx: None), self._store.clock.monotonic()
+        if not written or now - self._reached > 2 * TIDY_SECONDS:
             self._steady_since = now
-        elif now - self._steady_since > worker_runs.STALLED_SECONDS:
+        self._reached = now
+        if now - self._steady_since > worker_runs.STALLED_SECONDS:
             moved = await self._store.write(worker_runs.recover)
             if moved:
                 log.warning("%d run(s) or call(s) of dead workers go on at others", moved)

@@ -11,18 +11,21 @@ import pytest
 from sqlalchemy import text
 
 from bot.store import worker_runs
+from bot.store.retrying import RetryingStore
 from bot.store.worker_runs import OrderState
 from bot.workers import queue
-from bot.workers.dispatch import Staff
+from bot.workers.dispatch import TIDY_SECONDS, DeadWorkers, Staff
 from bot.workers.harness import WorkersHarness
 from harness.context import Titled
 from harness.events import Finished, TextDelta
 from tests.bot.workers.sides import SAID, Gateway, all_of, until, working
+from tests.clock import VirtualClock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from procrastinate.jobs import Job
+    from sqlalchemy import Connection
 
     from harness.ports import AnyRunEvent
     from tests.bot.scripted_harness import Teller
@@ -31,6 +34,20 @@ pytestmark = pytest.mark.postgres
 
 REGISTER = text("SELECT * FROM procrastinate_register_worker_v1()")
 FETCH = text("SELECT procrastinate_fetch_job_v2(ARRAY['antler'], :worker)")
+
+
+class Held(RetryingStore):
+    """A store of a server that lets who tries it wait. takes: so many seconds."""
+
+    takes = 0.0
+
+    def __init__(self, store: RetryingStore, clock: VirtualClock) -> None:
+        super().__init__(store._store, clock)
+        self._virtual = clock
+
+    async def tried(self, unit: Callable[[Connection], object]) -> bool:
+        await self._virtual.advance(self.takes)
+        return await super().tried(unit)
 
 
 async def test_a_run_is_put_back_once_however_often_that_is_written(gateway: Gateway) -> None:
@@ -106,3 +123,29 @@ async def test_a_job_that_comes_while_a_worker_looks_is_taken_at_once(
         ordered.set()
         async with asyncio.timeout(10):
             assert isinstance((await told)[-1], Finished)
+
+
+async def test_who_was_frozen_takes_nobody_for_dead_before_the_others_could_tell(gateway: Gateway) -> None:
+    """The server's silence, or the sleep of a whole machine, has kept the others from it as well."""
+    clock = VirtualClock()
+    store = Held(gateway.store, clock)
+    dead, silent = DeadWorkers(store), text("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '40 s'")
+    there = text("SELECT count(*) FROM procrastinate_workers")
+    await gateway.store.write(lambda tx: tx.scalar(REGISTER))
+
+    async def looks(times: int) -> int:
+        for _ in range(times):
+            await clock.advance(TIDY_SECONDS)
+            await dead.look()
+        return int(await gateway.store.read(lambda tx: tx.scalar(there)) or 0)
+
+    assert await looks(4) == 1
+    await gateway.store.write(lambda tx: tx.execute(silent))
+    await clock.advance(40)
+    assert await looks(1) == 1, "it did not look itself"
+    assert await looks(3) == 1
+    store.takes = 40.0
+    assert await looks(1) == 1, "the server let it wait"
+    store.takes = 0.0
+    assert await looks(3) == 1
+    assert await looks(1) == 0
