@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import text
 
-from bot.store import worker_runs
+from bot.store import Fenced, worker_runs
 from bot.store.retrying import RetryingStore
 from bot.store.worker_runs import OrderState
 from bot.workers import queue
@@ -149,3 +149,19 @@ async def test_who_was_frozen_takes_nobody_for_dead_before_the_others_could_tell
     store.takes = 0.0
     assert await looks(3) == 1
     assert await looks(1) == 0
+
+
+async def test_a_gateway_without_workers_ends_those_that_still_run(gateway: Gateway) -> None:
+    """It goes on with what they are at."""
+    async with working(gateway.url) as worker:
+        worker.agent.hold(SAID)
+        row = await gateway.opened()
+        told = asyncio.create_task(all_of(WorkersHarness(gateway.local, gateway.dispatch), row))
+        await until(lambda: worker.agent.working == 1)
+        await gateway.store.write(worker_runs.discard_all)
+        with pytest.raises(Fenced):
+            await worker.store.write(lambda tx: None)
+        told.cancel()
+        await asyncio.wait({told})
+    jobs = text("SELECT count(*) FROM procrastinate_jobs")
+    assert await gateway.store.read(lambda tx: tx.scalar(jobs)) == 0
