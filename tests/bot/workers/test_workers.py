@@ -650,7 +650,14 @@ async def test_a_server_that_goes_while_a_gateway_starts_is_waited_for(
     gateway: Gateway, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = Settings.model_validate({"channels": {"console": {}}, "database": {"url": libpq_url(gateway.url)}})
-    staff = Staff(settings, gateway.store, steering=lambda: gateway.steering, leaving=lambda: False, due=lambda: None)
+    staff = Staff(
+        settings,
+        gateway.store,
+        steering=lambda: gateway.steering,
+        leaving=lambda: False,
+        due=lambda: None,
+        learn=lambda secret: None,
+    )
 
     async def own() -> Any:
         return None
