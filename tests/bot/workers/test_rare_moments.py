@@ -12,12 +12,14 @@ from sqlalchemy import text
 
 from bot.store import Fenced, worker_runs
 from bot.store.retrying import RetryingStore
+from bot.store.sql import libpq_url
 from bot.store.worker_runs import OrderState
 from bot.workers import queue
 from bot.workers.dispatch import TIDY_SECONDS, DeadWorkers, Staff
 from bot.workers.harness import WorkersHarness
 from harness.context import Titled
 from harness.events import Finished, TextDelta
+from harness.threads.checkpoints import open_checkpoints
 from tests.bot.workers.sides import SAID, Gateway, all_of, until, working
 from tests.clock import VirtualClock
 
@@ -123,6 +125,16 @@ async def test_a_job_that_comes_while_a_worker_looks_is_taken_at_once(
         ordered.set()
         async with asyncio.timeout(10):
             assert isinstance((await told)[-1], Finished)
+
+
+async def test_a_frozen_gateway_holds_no_lock_of_a_history(gateway: Gateway) -> None:
+    """Its successor goes on with the same step, whose rows have the same keys."""
+    checkpoints = await open_checkpoints(libpq_url(gateway.url))
+    try:
+        ((limit,),) = await checkpoints.run("SHOW idle_in_transaction_session_timeout", ())
+        assert limit == "20s"
+    finally:
+        await checkpoints.close()
 
 
 async def test_who_was_frozen_takes_nobody_for_dead_before_the_others_could_tell(gateway: Gateway) -> None:
