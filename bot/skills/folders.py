@@ -51,7 +51,7 @@ class SwitchedOff:
         self._known: tuple[object, frozenset[str]] = (None, frozenset())
 
     def names(self) -> frozenset[str]:
-        """As of now; read where the file has changed."""
+        """Those of now, read where the file has changed."""
         state, known = self._state(), self._known
         if known[0] != state:
             self._known = known = (state, self._named(known[1]))

@@ -20,19 +20,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Index,
-    Integer,
-    PrimaryKeyConstraint,
-    Table,
-    delete,
-    inspect,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import BigInteger, Column, Index, Integer, PrimaryKeyConstraint, Table, delete, select, text, update
 
 from bot.store.errors import Fenced, StoreUnavailable
 from bot.store.rows import RunState
@@ -142,6 +130,7 @@ JOB_THERE = text("SELECT 1 FROM procrastinate_jobs WHERE id = :job AND status IN
 JOB_LEFT = text("SELECT 1 FROM procrastinate_jobs WHERE id = :job AND status = 'doing'")
 END_JOB = text("DELETE FROM procrastinate_jobs WHERE id = :job")
 END_JOBS = text("DELETE FROM procrastinate_jobs WHERE queue_name = ANY(:queues)")
+HAD_WORKERS = text("SELECT to_regclass('procrastinate_workers')")
 END_WORKERS = text("DELETE FROM procrastinate_workers")
 # What procrastinate_retry_job_v2 does, without an error for a job that was put back already: units may run twice.
 PUT_BACK = text(
@@ -305,7 +294,7 @@ def discard(tx: Connection, run_ids: Sequence[str]) -> None:
 def discard_all(tx: Connection) -> None:
     """Forget everything: there are to be no workers any more. One that runs all the same is ended, as somebody else
     goes on with what it is at."""
-    if inspect(tx).has_table("procrastinate_workers"):
+    if tx.dialect.name == "postgresql" and tx.scalar(HAD_WORKERS) is not None:
         tx.execute(END_WORKERS)
         tx.execute(END_JOBS, {"queues": list(QUEUES)})
     for table in (worker_drafts, worker_events, worker_runs):

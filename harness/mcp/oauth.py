@@ -75,8 +75,8 @@ class TokenCache:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Within the block no other process asks for the token. One that does not end, as it is frozen, is not waited
-        for, nor is a folder that has no locks."""
+        """Keep other processes from asking for the token within the block. One that does not end, as it is frozen, is
+        not waited for, nor is a folder that has no locks."""
         with ExitStack() as stack:
             with suppress(OSError):
                 self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
