@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import fcntl
 import json
 import logging
 import os
 import sys
 import threading
+import time
 import traceback
 from collections import deque
 from contextlib import contextmanager, suppress
@@ -63,6 +65,8 @@ NAME = "audit.jsonl"
 MOST_BYTES = 10_000_000
 """A file that would pass this is set aside as NAME.1, the one before as NAME.2 and so on."""
 SET_ASIDE = 9
+LOCK_SECONDS = 2.0
+"""That a line waits for other processes that share the file."""
 
 
 class AuditFile:
@@ -89,9 +93,12 @@ class AuditFile:
             descriptor = self._opened()
             size = os.fstat(descriptor).st_size
             if size and size + len(line) > self._most_bytes:
-                os.close(descriptor)
-                self._rotate()
-                descriptor, size = self._opened(), 0
+                try:
+                    self._rotate()
+                finally:
+                    os.close(descriptor)
+                descriptor = self._opened()
+                size = os.fstat(descriptor).st_size
             try:
                 _write_all(descriptor, line)
             except OSError:
@@ -101,14 +108,32 @@ class AuditFile:
                 os.close(descriptor)
 
     def _opened(self) -> int:
+        """The file, which no other process writes or sets aside until it is closed."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        return os.open(self._path, flags, 0o600)
+        while True:
+            descriptor = os.open(self._path, flags, 0o600)
+            _lock(descriptor)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), os.lstat(self._path)):
+                    return descriptor
+            os.close(descriptor)  # another one has just set it aside
 
     def _rotate(self) -> None:
         names = [self._path, *(self._path.with_name(f"{self._path.name}.{n}") for n in range(1, self._set_aside + 1))]
         for old, new in reversed(list(pairwise(names))):
             if old.exists():
                 old.replace(new)
+
+
+def _lock(descriptor: int) -> None:
+    """Wait for other processes that share the file; not for one that is frozen, nor where there are no locks."""
+    until = time.monotonic() + LOCK_SECONDS
+    with suppress(OSError):
+        while time.monotonic() < until:
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(0.005)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -19,6 +19,7 @@ from bot.operations.health import Condition, Part, Problem
 from bot.operations.reload import WorkerOutcome
 from bot.store import workers
 from bot.store.schema import STEPS
+from bot.store.sql import to_json
 from bot.store.worker_runs import STALLED_SECONDS
 from harness.mcp.pool import ServerFacts  # noqa: TC001 (pydantic reads it)
 from harness.models.health import ModelState  # noqa: TC001
@@ -206,7 +207,7 @@ class Presence:
 
     def sign(self) -> dict[str, str]:
         """What is written with the next sign of life."""
-        return self._who | {"facts": FACTS.dump_json(self._facts()).decode()}
+        return self._who | {"facts": to_json(FACTS, self._facts())}
 
     def heard(self, asked: int, revision: str) -> None:
         """See bot.workers.queue.Life."""

@@ -201,6 +201,7 @@ class Wiring:
                 steering=lambda: self.runs.active,
                 leaving=lambda: self.runs.suspending,
                 due=lambda: self.timer.wake(),
+                learn=self.redact.add,
             )
             outside = replace(outside, harness=self.staff.load(outside.harness))
         self.equipment = has = Equipment(

@@ -46,18 +46,37 @@ def home_of(settings: Settings, origin: Origin, owner: str) -> SkillHome:
 
 
 class SwitchedOff:
-    """Names of skills that administrators turned off for everybody, kept in the data folder beside those of the config.
-    Blocking."""
+    """Names of skills that administrators turned off for everybody, kept in the data folder beside those of the config,
+    for all processes that share it. Blocking."""
 
     def __init__(self, data_dir: Path) -> None:
         self._file = data_dir / SKILLS / OFF
+        self._known: tuple[object, frozenset[str]] = (None, frozenset())
 
     def names(self) -> frozenset[str]:
+        """Those of now, read where the file has changed."""
+        state, known = self._state(), self._known
+        if known[0] != state:
+            self._known = known = (state, self._named(known[1]))
+        return known[1]
+
+    def _state(self) -> object:
+        try:
+            found = self._file.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return error.errno
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def _named(self, before: frozenset[str]) -> frozenset[str]:
         try:
             return self._read()
         except OSError as error:
-            log.warning("%s: what was turned off on the page is on", error)
-            return frozenset()
+            log.warning(
+                "%s: of what was turned off on the page is off: %s", error, ", ".join(sorted(before)) or "nothing"
+            )
+            return before
 
     def switch(self, name: str, *, on: bool) -> None:
         """One at a time. Raises OSError, also where the file is unreadable: nobody knows then what is off."""

@@ -60,7 +60,6 @@ class SkillService:
         self._home_of = home_of
         self.works = works
         self._switched_off = switched_off
-        self._off = frozenset[str]() if switched_off is None else switched_off.names()
         self._switching = asyncio.Lock()
         self._commands: frozenset[str] = frozenset()
 
@@ -83,14 +82,14 @@ class SkillService:
     @property
     def disabled(self) -> frozenset[str]:
         """Names of skills that are off for everybody."""
-        return self._off | frozenset(self.settings.disabled)
+        off = frozenset[str]() if self._switched_off is None else self._switched_off.names()
+        return off | frozenset(self.settings.disabled)
 
     async def switch(self, name: str, *, on: bool) -> None:
         """Turn a skill on or off for everybody; what the config turns off stays off. Raises OSError."""
         if self._switched_off is not None:
             async with self._switching:
                 await asyncio.to_thread(self._switched_off.switch, name, on=on)
-                self._off = await asyncio.to_thread(self._switched_off.names)
 
     def source(self) -> SkillSource:
         """What the harness is given of skills."""

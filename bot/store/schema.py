@@ -45,7 +45,6 @@ TABLES = (knowledge_tables.knowledge_documents, memory_tables.memories, worker_r
 STEPS = Steps(migrations.REVISIONS, Path(migrations.__file__).parent, migrations.EXPANDING)
 WORKS_WITH = text("SELECT works_with FROM instance")
 HOLD_WORKERS = text("SELECT id FROM procrastinate_workers FOR UPDATE")
-END_WORKERS = text("DELETE FROM procrastinate_workers")
 PATIENCE = text("SET LOCAL lock_timeout = '25s'")
 """The server ends the transaction of a worker that froze within it after 20 s."""
 
@@ -73,7 +72,7 @@ def prepare(tx: Connection, steps: Steps = STEPS, *, leads: bool = False) -> Non
         if "procrastinate_workers" in tables:
             # Nothing that they are at comes in between, and none writes into tables that it does not know.
             tx.execute(PATIENCE)
-            tx.execute(HOLD_WORKERS if expands else END_WORKERS)
+            tx.execute(HOLD_WORKERS if expands else worker_runs.END_WORKERS)
         _upgrade(tx, steps)
         tx.execute(update(instance).values(works_with=works_with))
         if not expands and "procrastinate_workers" in tables:

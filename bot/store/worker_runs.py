@@ -129,6 +129,9 @@ CANCEL = text("SELECT procrastinate_cancel_job_v1(:job, true, true)")
 JOB_THERE = text("SELECT 1 FROM procrastinate_jobs WHERE id = :job AND status IN ('todo', 'doing')")
 JOB_LEFT = text("SELECT 1 FROM procrastinate_jobs WHERE id = :job AND status = 'doing'")
 END_JOB = text("DELETE FROM procrastinate_jobs WHERE id = :job")
+END_JOBS = text("DELETE FROM procrastinate_jobs WHERE queue_name = ANY(:queues)")
+HAD_WORKERS = text("SELECT to_regclass('procrastinate_workers')")
+END_WORKERS = text("DELETE FROM procrastinate_workers")
 # What procrastinate_retry_job_v2 does, without an error for a job that was put back already: units may run twice.
 PUT_BACK = text(
     "UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL, attempts = attempts + 1 "
@@ -289,7 +292,11 @@ def discard(tx: Connection, run_ids: Sequence[str]) -> None:
 
 
 def discard_all(tx: Connection) -> None:
-    """Forget everything: there are no workers any more."""
+    """Forget everything: there are to be no workers any more. One that runs all the same is ended, as somebody else
+    goes on with what it is at."""
+    if tx.dialect.name == "postgresql" and tx.scalar(HAD_WORKERS) is not None:
+        tx.execute(END_WORKERS)
+        tx.execute(END_JOBS, {"queues": list(QUEUES)})
     for table in (worker_drafts, worker_events, worker_runs):
         tx.execute(delete(table))
 
@@ -352,11 +359,14 @@ def end(tx: Connection, run_id: str, job: int, state: OrderState) -> None:
         _end(tx, known, state)
 
 
-def put_back(tx: Connection, run_id: str, job: int) -> None:
-    """Let another worker go on, which is no death of this one; ends it where it is to be stopped anyway."""
+def put_back(tx: Connection, run_id: str, job: int, worker: int | None) -> None:
+    """Let another worker go on, which is no death of this one; ends it where it is to be stopped anyway. Nothing
+    happens where this one has put it back already: by now it may be another one's."""
     known = load(tx, run_id)
     if known is None or known.job != job or known.state is not OrderState.OPEN:
         tx.execute(END_JOB, {"job": job})
+        return
+    if known.worker != worker:
         return
     if tx.execute(PUT_BACK, {"job": job}).rowcount == 0:
         return _end(tx, known, OrderState.STOPPED)

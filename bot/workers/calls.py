@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from bot.store import worker_runs
+from bot.store.sql import to_json
 from bot.store.worker_runs import OrderState
 from harness.context import Titled
 from harness.errors import HarnessError, ModelFailure
@@ -132,9 +133,7 @@ class Calls:
         who wants the thread for something else, ended it."""
         call_id = f"{worker_runs.CALL}{uuid.uuid4().hex}"
         asked = Asked(method=method.name, arguments=method.arguments.dump_python(given, mode="json"))
-        ordering = partial(
-            worker_runs.call, call_id=call_id, thread_id=thread_id, asked=ASKED.dump_json(asked).decode()
-        )
+        ordering = partial(worker_runs.call, call_id=call_id, thread_id=thread_id, asked=to_json(ASKED, asked))
         self._waited_for.add(call_id)
         over = False
         try:
@@ -194,14 +193,14 @@ async def answered(harness: Harness, body: str) -> str:
         given = method.arguments.validate_python(asked.arguments)
     except (ValidationError, KeyError):
         log.warning("a call of another version is not understood here; its gateway does it itself")
-        return ANSWER.dump_json(Answer(declined=True)).decode()
+        return to_json(ANSWER, Answer(declined=True))
     try:
         result = method.result.dump_python(await method.do(harness, given), mode="json")
         answer = Answer(result=result)
     except ModelFailure as error:
         failure = Failure(kind=error.kind, model=error.model, detail=error.detail, retry_after=error.retry_after)
         answer = Answer(failure=failure)
-    return ANSWER.dump_json(answer).decode()
+    return to_json(ANSWER, answer)
 
 
 def _read(answer: str) -> Answer:

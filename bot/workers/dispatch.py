@@ -36,6 +36,7 @@ from harness.events import (
     ToolProgress,
     Usage,
 )
+from harness.mcp.kept import KeptTokens
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
@@ -73,7 +74,7 @@ class DeadWorkers:
 
     def __init__(self, store: RetryingStore) -> None:
         self._store = store
-        self._steady_since = store.clock.monotonic()
+        self._steady_since = self._reached = store.clock.monotonic()
 
     async def serve(self) -> None:
         """Look again and again, until cancelled."""
@@ -81,11 +82,13 @@ class DeadWorkers:
 
     async def look(self) -> None:
         """Only once this process has itself reached the database for as long as a worker may be silent: after an outage
-        the others are as alive as this one."""
-        now, written = self._store.clock.monotonic(), await self._store.tried(lambda tx: None)
-        if not written:
+        the others are as alive as this one. So they are after this one was frozen, as with its whole machine, and after
+        the server let all of them wait."""
+        written, now = await self._store.tried(lambda tx: None), self._store.clock.monotonic()
+        if not written or now - self._reached > 2 * TIDY_SECONDS:
             self._steady_since = now
-        elif now - self._steady_since > worker_runs.STALLED_SECONDS:
+        self._reached = now
+        if now - self._steady_since > worker_runs.STALLED_SECONDS:
             moved = await self._store.write(worker_runs.recover)
             if moved:
                 log.warning("%d run(s) or call(s) of dead workers go on at others", moved)
@@ -94,16 +97,23 @@ class DeadWorkers:
 class Dispatch:
     """Orders runs, follows them, stops them. One in a gateway. calls: what else it asks of workers.
 
-    steering: what is said to runs at work. leaving: this process stops, and the runs go on without it.
+    steering: what is said to runs at work. leaving: this process stops, and the runs go on without it. hears: called
+    before what a worker has told is passed on.
     """
 
     def __init__(
-        self, store: RetryingStore, listener: Listener, steering: Callable[[], Steering], leaving: Callable[[], bool]
+        self,
+        store: RetryingStore,
+        listener: Listener,
+        steering: Callable[[], Steering],
+        leaving: Callable[[], bool],
+        hears: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._listener = listener
         self._steering = steering
         self._leaving = leaving
+        self._hears = hears
         self._stopping: dict[str, asyncio.Task[None]] = {}
         self._dead = DeadWorkers(store)
         self.calls = Calls(store, listener, self._let_go, leaving)
@@ -160,6 +170,8 @@ class Dispatch:
                 if found is not None and found.asked > found.heard:
                     await self._steering().said(ctx)
                     await self._store.write(partial(worker_runs.answer, run_id=ctx.run_id, asked=found.asked))
+                if parts:
+                    self._hears()
                 for told in parts:
                     events = EVENTS.validate_json(told.body)
                     for event in known.new(continued(begun, events)):
@@ -272,7 +284,8 @@ def _ordered(tx: Connection, *, ctx: RunContext, attempt: int, since: int) -> Or
 class Staff:
     """What a gateway has for its workers, and what it knows of them.
 
-    due: told when one of them made a reminder; for the others see `Dispatch`.
+    due: told when one of them made a reminder. learn: told of each secret that they obtain. For the others see
+    `Dispatch`.
     """
 
     def __init__(
@@ -283,11 +296,14 @@ class Staff:
         steering: Callable[[], Steering],
         leaving: Callable[[], bool],
         due: Callable[[], None],
+        learn: Callable[[str], None],
     ) -> None:
         self._url = libpq_url(settings.checkpoints)
         self._listener = Listener(self._url, store.clock, due)
         self.workers = Workers(store, partial(self._listener.listening, ANSWERS))
-        self._dispatch = Dispatch(store, self._listener, steering, leaving)
+        # A worker keeps a token before it uses it: so it is known here before anything that may repeat it.
+        tokens = KeptTokens(settings.data_dir, learn)
+        self._dispatch = Dispatch(store, self._listener, steering, leaving, tokens.look)
         self._clock = store.clock
         self._prepared = asyncio.Event()
 

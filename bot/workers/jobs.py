@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bot.store import runs, usage, worker_runs
 from bot.store.errors import Fenced
+from bot.store.sql import to_json
 from bot.store.worker_runs import OrderState
 from bot.workers.calls import answered
 from bot.workers.dispatch import EVENTS
@@ -149,7 +150,7 @@ class Jobs:
             if self._leaving and state is OrderState.STOPPED:
                 state = None
             calls = record.calls(row, self._store.clock.now())
-            await _to_its_end(outlet.end(partial(_ended, run_id=run_id, job=job, state=state, calls=calls)))
+            await _to_its_end(outlet.end(partial(_ended, order=taken.order, state=state, calls=calls)))
         finally:
             self._meter.close(run_id)
 
@@ -178,7 +179,7 @@ class Jobs:
             if answer is not None:
                 ending = partial(worker_runs.answer_call, body=answer)
             elif self._leaving:
-                ending = worker_runs.put_back
+                ending = partial(worker_runs.put_back, worker=order.worker)
         await _to_its_end(self._store.write(partial(ending, run_id=call_id, job=job)))
 
     async def _tell(self, taken: Taken, outlet: Outlet, record: EventRecord) -> None:
@@ -240,16 +241,16 @@ class Outlet:
             if self._over.is_set():
                 return
             self._writes += 1
-            body = EVENTS.dump_json(self._waiting)
-            if len(body) < LONGEST_DRAFT and all(isinstance(event, TRANSIENT) for event in self._waiting):
-                await self._draft(self._run_id, self._part + 1, body.decode())
+            body = to_json(EVENTS, self._waiting)
+            if len(body.encode()) < LONGEST_DRAFT and all(isinstance(event, TRANSIENT) for event in self._waiting):
+                await self._draft(self._run_id, self._part + 1, body)
             else:
                 await self._write()
 
     async def _write(self, last: Callable[[Connection], None] | None = None) -> None:
         events, self._waiting = self._waiting, []
         self._part += bool(events)
-        part, body = self._part, EVENTS.dump_json(events).decode()
+        part, body = self._part, to_json(EVENTS, events)
         further = any(isinstance(event, StepsEnded) for event in events)
 
         def unit(tx: Connection) -> None:
@@ -300,13 +301,13 @@ def _take_call(tx: Connection, *, call_id: str, job: int, worker: int) -> tuple[
     return None if order is None else (order, worker_runs.asked(tx, call_id))
 
 
-def _ended(tx: Connection, *, run_id: str, job: int, state: OrderState | None, calls: Sequence[usage.UsageRow]) -> None:
+def _ended(tx: Connection, *, order: Order, state: OrderState | None, calls: Sequence[usage.UsageRow]) -> None:
     """What is written with the last events. state: None where the run is put back. calls: that were not written yet."""
     usage.add(tx, calls)
     if state is None:
-        worker_runs.put_back(tx, run_id, job)
+        worker_runs.put_back(tx, order.run_id, order.job, order.worker)
     else:
-        worker_runs.end(tx, run_id, job, state)
+        worker_runs.end(tx, order.run_id, order.job, state)
 
 
 def _failed(row: RunRow, detail: str) -> Failed:

@@ -120,6 +120,25 @@ class Slots:
             self._limiter.release_on_behalf_of(self._taken.pop())
 
 
+class Word(asyncio.Event):
+    """Says that there are jobs. procrastinate takes it back after each look for one: so it stays where it came after
+    the look began, which may not have seen that job."""
+
+    _fresh = False
+
+    def look(self) -> None:
+        """A look for a job begins."""
+        self._fresh = False
+
+    def set(self) -> None:
+        self._fresh = True
+        super().set()
+
+    def clear(self) -> None:
+        if not self._fresh:
+            super().clear()
+
+
 class SlotWorker(worker.Worker):
     """procrastinate's worker, with slots whose number may change. slots: in the place of the semaphore that it makes
     anew whenever it starts."""
@@ -141,12 +160,14 @@ class OutlivingJobs(manager.JobManager):
     How a job ends is written together with the run's last events (bot/store/worker_runs.py), and stalled workers are
     cleared away where it is known whether the server was there at all (Dispatch): so both happen there alone.
 
-    working: the ids of the jobs that the worker works on. life: the worker's; set before it is registered.
+    working: the ids of the jobs that the worker works on. word: that there are jobs. life: the worker's; set before it
+    is registered.
     """
 
-    def __init__(self, connector: PsycopgConnector, working: Callable[[], list[int]], clock: Clock) -> None:
+    def __init__(self, connector: PsycopgConnector, working: Callable[[], list[int]], word: Word, clock: Clock) -> None:
         super().__init__(connector)
         self._working = working
+        self._word = word
         self._clock = clock
         self._worker: int | None = None
         self._certain_until = -math.inf
@@ -177,6 +198,7 @@ class OutlivingJobs(manager.JobManager):
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
         """Puts back first what was given to this worker in an answer that a cut connection lost: nobody else does while
         it lives, and its thread has to wait for it."""
+        self._word.look()
         try:
             lost = {"worker_id": worker_id, "working": self._working()}
             await self.connector.execute_query_async(PUT_BACK_LOST, **lost)
@@ -242,7 +264,8 @@ class Queue:
             configure=_configured,
         )
         self._app = App(connector=self._connector)
-        self._app.job_manager = self._jobs = OutlivingJobs(self._connector, self._working, clock)
+        word = Word()
+        self._app.job_manager = self._jobs = OutlivingJobs(self._connector, self._working, word, clock)
         self._worker: Any = SlotWorker(
             self._app,
             queues=list(QUEUES),
@@ -253,6 +276,7 @@ class Queue:
             update_heartbeat_interval=HEARTBEAT_SECONDS,
             stalled_worker_timeout=STALLED_SECONDS,
         )
+        self._worker._new_job_event = word
         self.slots = self._worker.slots = Slots(concurrent)
 
     def registration(self) -> int | None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import fcntl
 import hashlib
 import json
 import logging
 import os
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -22,7 +24,7 @@ from harness.mcp.config import plain
 from harness.mcp.errors import ServerFailed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable
     from pathlib import Path
 
     from harness.mcp.config import OAuthSettings
@@ -35,6 +37,8 @@ EARLY_SECONDS = 60.0
 DEFAULT_SECONDS = 3600.0
 """How long a token is taken to last of which the provider says nothing."""
 LARGEST_ANSWER = 64 * 1024
+LOCK_SECONDS, LOOK_SECONDS = 30.0, 0.05
+"""How long one process waits for another one that asks for the same token, and how often it looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,31 @@ class TokenCache:
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(self._file, json.dumps({"of": self._of, "token": asdict(token)}).encode())
 
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Keep other processes from asking for the token within the block. One that does not end, as it is frozen, is
+        not waited for, nor is a folder that has no locks."""
+        with ExitStack() as stack:
+            with suppress(OSError):
+                self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                fd = os.open(self._file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                stack.callback(os.close, fd)
+                async with asyncio.timeout(LOCK_SECONDS):  # whose TimeoutError is an OSError
+                    while True:
+                        if _taken(fd):
+                            break
+                        await asyncio.sleep(LOOK_SECONDS)
+            yield
+
+
+def _taken(fd: int) -> bool:
+    """Raises OSError where there are no locks."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
 
 class Tokens:
     """One server's. client: makes the HTTP client for its provider. learn: is told of each secret, for redaction."""
@@ -98,11 +127,13 @@ class Tokens:
         async with self._asking:
             token = self._token
             if token is None or not self._is_good(token, refused):
-                # Another process (check-config) may have renewed it; a refresh token may be good for one time only.
-                self._take(await asyncio.to_thread(self._cache.load))
-                token = self._token or token
-            if token is None or not self._is_good(token, refused):
-                token = await self._renewed(token)
+                # Another process (a worker, check-config) may have renewed it, or be doing so; a refresh token may be
+                # good for one time only.
+                async with self._cache.alone():
+                    self._take(await asyncio.to_thread(self._cache.load))
+                    token = self._token or token
+                    if token is None or not self._is_good(token, refused):
+                        token = await self._renewed(token)
             return token.access
 
     def _is_good(self, token: Token, refused: str) -> bool:

@@ -69,7 +69,7 @@ class Fence:
 
 
 async def _bounded(connection: AsyncConnection[Any]) -> None:
-    """A process that froze in a write must not hold what says who may write."""
+    """A process that froze in a write must not hold what says who may write, nor rows that who goes on writes, too."""
     await connection.execute("SET idle_in_transaction_session_timeout = '20s'")
 
 
@@ -111,7 +111,7 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
             kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
             max_size=CONNECTIONS,
             timeout=POOL_SECONDS,
-            configure=None if fence is None else _bounded,
+            configure=_bounded,
             # Connections that a restart of the server has cut are replaced before anybody is given one.
             check=AsyncConnectionPool.check_connection,
             open=False,

@@ -116,7 +116,7 @@ class RemoteSandbox:
         await self._http.call("PUT", self._path, again=True)
 
     async def release(self) -> None:
-        """Nobody uses it for now: what runs is ended, its files stay. Idempotent."""
+        """This process does not use it for now; its files stay, and what another one runs in it. Idempotent."""
         await self._http.call("POST", f"{self._path}/release", again=True)
 
     # Commands

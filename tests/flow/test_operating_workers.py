@@ -17,7 +17,7 @@ from tests.flow.cluster import Cluster
 from tests.flow.gateway import merged
 from tests.flow.next_version import prepared
 from tests.flow.sandboxed import call
-from tests.flow.test_mcp import local
+from tests.flow.test_mcp import away, local, remote
 from tests.simulators.model.keeper import ASKED
 from tests.simulators.model.scripts import Pause, Say
 from tests.simulators.telegram.seen import ALICE, TEAM
@@ -70,6 +70,18 @@ async def test_a_changed_config_holds_at_every_worker(cluster: Cluster) -> None:
         models = [record.body["model"] for record in await world.model.completions()]
         assert (models[0], models[-1]) == ("sim", "sim-2")
         await cluster.until_told(lambda told: "mcp local: ready" in told)
+
+
+async def test_a_token_that_a_worker_has_got_is_shown_to_nobody(cluster: Cluster) -> None:
+    """Nor may it come in pieces, so the gateway that shows the answer has to know it."""
+    world, port = cluster.world, free_port()
+    world.settings["mcp_servers"] = {"away": away(port)}
+    cluster.count = 1
+    async with remote(port), cluster:
+        await cluster.until_told(lambda told: "mcp away: ready" in told)
+        await world.telegram.user_says("!say it is token-secret-1")
+        await world.telegram.wait_for_text(ALICE, "it is [redacted]")
+    assert "token-secret-1" not in world.log
 
 
 @pytest.mark.long

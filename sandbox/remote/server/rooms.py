@@ -98,11 +98,12 @@ class Rooms:
             return True
 
     async def release(self, sandbox: str) -> None:
-        """End what runs; the files stay. Idempotent."""
+        """Close it, unless a command runs in it: that is another process's, which ends its own before it gives the
+        sandbox back. The files stay. Idempotent."""
         async with self._lock(sandbox):
-            await self._end_all(sandbox)
-            self._open.pop(sandbox, None)
-            await self._provider.release(sandbox)
+            if not self.commands_of(sandbox):
+                self._open.pop(sandbox, None)
+                await self._provider.release(sandbox)
 
     async def destroy(self, sandbox: str) -> None:
         """End what runs and delete the files. Idempotent."""

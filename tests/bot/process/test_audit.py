@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import resource
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -98,3 +99,20 @@ async def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic"):
         await AuditFile(tmp_path / "audit.jsonl", Redactor([])).append(ASKED)
     assert elsewhere.read_text() == "precious"
+
+
+def test_processes_that_share_the_file_lose_no_line(tmp_path: Path) -> None:
+    """Each sets it aside when it is full, at the same time as others."""
+    commands, written = (
+        300,
+        [AuditFile(tmp_path / "audit.jsonl", str, most_bytes=2_000, set_aside=500) for _ in range(4)],
+    )
+
+    def write(number: int) -> None:
+        for command in range(commands):
+            written[number]._write(f"{number} {command} {'x' * 80}\n".encode())
+
+    with ThreadPoolExecutor(len(written)) as threads:
+        assert list(threads.map(write, range(len(written)))) == [None] * len(written)
+    kept = [line for file in tmp_path.glob("audit.jsonl*") for line in file.read_text().splitlines()]
+    assert len(kept) == len(set(kept)) == len(written) * commands

@@ -136,6 +136,15 @@ async def test_what_the_config_turned_off(folder: Path) -> None:
         assert "I do not know the command" in await reply(c, "/audit x")
 
 
+async def test_what_an_administrator_turned_off_is_off_in_all_processes(folder: Path) -> None:
+    """Gateways, workers and standbys share the folder; the page that switches is of one of them."""
+    settings = Settings.model_validate({"channels": {"console": {}}, "data_dir": str(folder / "data")})
+    leader, worker = (SkillService.of(settings, AgentChoices(), lambda thread: None) for _ in range(2))
+    for on in (False, True, False):
+        await leader.switch("audit", on=on)
+        assert worker.disabled == leader.disabled == (frozenset() if on else {"audit"})
+
+
 @pytest.mark.parametrize("called", ["/tidy-notes my desk", "/tidy_notes my desk", "/TIDY-NOTES\nmy desk"])
 async def test_its_name_calls_it_at_once(folder: Path, called: str) -> None:
     async with core(folder / "data", skills=service(folder)) as c:

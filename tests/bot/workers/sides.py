@@ -148,14 +148,15 @@ class WorkerSide:
 
 
 @asynccontextmanager
-async def working(url: str, clock: Clock = CLOCK) -> AsyncIterator[WorkerSide]:
-    """A worker that takes jobs. clock: by which it knows how old its signs of life are."""
+async def working(url: str, clock: Clock = CLOCK, agent: ScriptedHarness | None = None) -> AsyncIterator[WorkerSide]:
+    """A worker that takes jobs. clock: by which it knows how old its signs of life are. agent: for what it takes before
+    the block begins."""
     async with AsyncExitStack() as stack:
         jobs_queue = queue.Queue(libpq_url(url), 4, clock)
         check = partial(checked, jobs_queue)
         opened = await Store.join(url, clock=CLOCK, check=check, stands=jobs_queue.stands)
         stack.push_async_callback(opened.close)
-        store, agent, fenced = RetryingStore(opened, CLOCK), ScriptedHarness(), asyncio.Event()
+        store, agent, fenced = RetryingStore(opened, CLOCK), agent or ScriptedHarness(), asyncio.Event()
         agent.steering = StoreSteering(store)
         meter = Meter(store, CLOCK, {})
         ledger = StoreRunLedger(store, meter)

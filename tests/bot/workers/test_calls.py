@@ -34,13 +34,13 @@ from harness.memory.model import (
     Updated,
     User,
 )
+from tests.bot.scripted_harness import ScriptedHarness
 from tests.bot.workers.sides import CLOCK, SAID, Gateway, all_of, until, working
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from harness.ports import Harness
-    from tests.bot.scripted_harness import ScriptedHarness
     from tests.bot.workers.sides import WorkerSide
 
 pytestmark = pytest.mark.postgres
@@ -257,8 +257,9 @@ async def test_a_worker_that_stops_gives_its_calls_to_others(gateway: Gateway) -
         asked = asyncio.ensure_future(ASKS["title"](port(gateway)))
         await until(lambda: first.agent.working == 1)
         await first.stop()
-    async with working(gateway.url) as second:
-        gives(second.agent)
+    agent = ScriptedHarness()
+    gives(agent)
+    async with working(gateway.url, agent=agent):
         assert await asked == TITLED
     assert await left(gateway) == 0
 

@@ -588,7 +588,9 @@ async def test_one_that_is_to_be_stopped_is_never_begun(gateway: Gateway) -> Non
         assert worker.agent.starts == []
 
 
-@pytest.mark.parametrize("leave", [partial(worker_runs.end, state=OrderState.DONE), worker_runs.put_back])
+@pytest.mark.parametrize(
+    "leave", [partial(worker_runs.end, state=OrderState.DONE), partial(worker_runs.put_back, worker=None)]
+)
 async def test_a_job_ends_whose_order_is_gone(gateway: Gateway, leave: Callable[..., None]) -> None:
     row = await gateway.opened()
     worker = await gateway.store.write(lambda tx: tx.scalar(text("SELECT * FROM procrastinate_register_worker_v1()")))
@@ -648,7 +650,14 @@ async def test_a_server_that_goes_while_a_gateway_starts_is_waited_for(
     gateway: Gateway, postgres: PostgresServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = Settings.model_validate({"channels": {"console": {}}, "database": {"url": libpq_url(gateway.url)}})
-    staff = Staff(settings, gateway.store, steering=lambda: gateway.steering, leaving=lambda: False, due=lambda: None)
+    staff = Staff(
+        settings,
+        gateway.store,
+        steering=lambda: gateway.steering,
+        leaving=lambda: False,
+        due=lambda: None,
+        learn=lambda secret: None,
+    )
 
     async def own() -> Any:
         return None

@@ -14,6 +14,7 @@ import pytest
 
 from sandbox.base import FileInfo, FileText, Problem, ProblemCode, SandboxError, SandboxUnavailable, sandbox_id
 from sandbox.config import SandboxSettings
+from sandbox.providers import SharedProvider
 from sandbox.remote.provider import RemoteProvider
 from sandbox.remote.server.config import WrongSettings, load
 from tests.sandbox.processes import marked
@@ -179,9 +180,11 @@ async def test_the_longest_unused_sandbox_gives_way_and_comes_back(tmp_path: Pat
 async def test_what_is_in_use_gives_way_to_nobody(tmp_path: Path) -> None:
     async with served(tmp_path, limits={"sandboxes": 1}) as service, raw(service) as http:
         await http.put(ONE)
-        async with http.stream("POST", ONE + command(), json=SLEEP) as answer:
+        path = ONE + command()
+        async with http.stream("POST", path, json=SLEEP) as answer:
             await anext(answer.aiter_lines())
             assert code(await http.put(TWO)) == (429, "busy")
+        assert (await http.delete(path)).status_code == 204
         assert (await http.post(ONE + "/release")).status_code == 204
         assert (await http.put(TWO)).status_code == 201
 
@@ -279,3 +282,25 @@ async def test_its_process_serves_and_stops_cleanly(open_folder: Path) -> None:
         assert await asyncio.wait_for(server.process.wait(), SECONDS) == 0
         assert marked(mark) == []
     assert TOKEN.encode() not in server.log
+
+
+async def test_who_gives_a_sandbox_back_leaves_what_another_process_runs_in_it(tmp_path: Path) -> None:
+    """A gateway converts what a person sends while a worker's command runs in the same thread."""
+    async with (
+        served(tmp_path, sandbox={"use": USE}) as service,
+        client_of(service.address) as worker,
+        client_of(service.address) as gateway,
+    ):
+        begun = asyncio.Event()
+        sandbox = await worker.acquire("t")
+        command = asyncio.create_task(
+            sandbox.execute_command("echo begun; sleep 1; echo over", timeout=SECONDS, on_output=lambda _: begun.set())
+        )
+        await begun.wait()
+        async with SharedProvider(gateway).borrow("t") as borrowed:
+            await borrowed.write_file("uploads", "text")
+        assert (await command).output == "begun\nover\n"
+        async with raw(service) as http:
+            assert (await http.get("/v1/sandboxes")).json() == {"sandboxes": [sandbox.id]}
+            await worker.release("t")
+            assert (await http.get("/v1/sandboxes")).json() == {"sandboxes": []}
