@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,8 @@ from harness.graph.state import RUN_KEY, replayed, thread_config
 from harness.threads.sqlite_saver import ThreadedSqliteSaver
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
@@ -56,9 +57,6 @@ INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, 
 SELECT thread_id, checkpoint_ns, 'messages', version, type, blob FROM marked, copy ON CONFLICT DO NOTHING
 """
 
-Run = Callable[..., Awaitable[list[Any]]]
-"""See the savers' `run`."""
-
 PRUNE_EVERY = 60
 """Steps of the graph between two prunings of a thread: about twenty turns."""
 WRITES_BETWEEN = 30
@@ -81,7 +79,7 @@ class Checkpoints:
     writes: str
     copying: str
     sweep: str
-    run: Run
+    run: Callable[..., Awaitable[list[Any]]]
     close: Callable[[], Awaitable[None]]
     is_file: bool = False
 
@@ -180,8 +178,8 @@ async def _open_postgres(url: str, fence: Fence | None, leads: Callable[[], bool
     from harness.threads.postgres_saver import RetryingPostgresSaver
 
     saver = await RetryingPostgresSaver.open(url, _go_on_from, fence, leads)
-    writes = "checkpoint_writes"
-    return Checkpoints(saver, saver.holding, writes, COPY_INTO_BLOBS, UNNAMED_BLOBS, saver.run, saver.close)
+    holding, run = saver.holding, saver.run
+    return Checkpoints(saver, holding, "checkpoint_writes", COPY_INTO_BLOBS, UNNAMED_BLOBS, run, saver.close)
 
 
 def _go_on_from(checkpoint_id: str) -> None:

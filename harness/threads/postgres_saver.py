@@ -178,22 +178,11 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
             self._saw(saved.checkpoint["id"])
         return saved
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        await self.holding.flush(config)
-        found = super().alist
-
+    async def listed(self, config: RunnableConfig | None, **which: Any) -> Sequence[CheckpointTuple]:
         async def collect() -> list[CheckpointTuple]:
-            return [saved async for saved in found(config, filter=filter, before=before, limit=limit)]
+            return [saved async for saved in AsyncPostgresSaver.alist(self, config, **which)]
 
-        for saved in await self._answered(collect):
-            yield saved
+        return await self._answered(collect)
 
     async def _steps_written(self, steps: Sequence[Step]) -> None:
         await self._written(partial(self._write, steps))

@@ -90,7 +90,7 @@ class ScriptedHarness:
     researches: dict[str, Research] = field(default_factory=dict)
     closed: int = 0
     scrubbed: int = 0
-    condensed: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+    condensed: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
     working: int = 0
     most_at_work: int = 0
 
@@ -241,11 +241,8 @@ class ScriptedHarness:
     async def forget(self, thread_id: str) -> None:
         self.heads.pop(thread_id, None)
 
-    async def copy(self, thread_id: str, keep: Sequence[str]) -> None:
-        self.condensed.append(("copy", thread_id, tuple(keep)))
-
-    async def prune(self, thread_id: str, keep: Sequence[str]) -> None:
-        self.condensed.append(("prune", thread_id, tuple(keep)))
+    async def condense(self, thread_id: str, keep: Sequence[str], *, drop: bool) -> None:
+        self.condensed.append((thread_id, tuple(keep), drop))
 
     async def scrub(self) -> None:
         self.scrubbed += 1

@@ -225,24 +225,7 @@ class Threads:
 
     async def in_order(self, key: str, do: Callable[[Conversation], Awaitable[T]]) -> T:
         """Do something in the conversation's own order, and return what comes of it."""
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-
-        async def doing(actor: Conversation) -> None:
-            try:
-                result = await do(actor)
-            except HttpProblem as refused:
-                if not done.done():
-                    done.set_exception(refused)
-            except BaseException as error:
-                if not done.done():
-                    done.set_exception(error)
-                raise
-            else:
-                if not done.done():
-                    done.set_result(result)
-
-        self._parts.manager.in_order(key, doing)
-        return await done
+        return await self._parts.manager.asked(key, do, HttpProblem)
 
     # Its end.
 

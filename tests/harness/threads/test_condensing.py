@@ -28,7 +28,7 @@ TURNED_DOWN = """
 CREATE TRIGGER stopped BEFORE DELETE ON checkpoints WHEN (SELECT count(*) FROM checkpoints) <= 40
 BEGIN SELECT RAISE(FAIL, 'the process died here'); END
 """
-ACTS = ["turn", "turn", "tools", "todos", "compact", "change", "undo"]
+ACTS = ["turn", "turn", "tools", "todos", "stopped", "compact", "change", "undo"]
 
 
 @tool
@@ -55,6 +55,22 @@ class Played:
         await collect(self.harness, context(f"r{self.turns}", thread=self.thread), said(f"text {self.turns}"))
         return [_shown(message) for message in self.script.requests[-1]]
 
+    async def stopped(self) -> None:
+        """A turn that is stopped after a round of tools, as a crash leaves it."""
+        asked = asyncio.Event()
+
+        async def silent() -> str:
+            asked.set()
+            await asyncio.Event().wait()
+            return ""
+
+        turn = asyncio.create_task(self.turn(calls(("look", {"page": 4})), silent))
+        waiting = asyncio.create_task(asked.wait())
+        await asyncio.wait({turn, waiting}, return_when=asyncio.FIRST_COMPLETED)  # or a summary took the round's place
+        waiting.cancel()
+        turn.cancel()
+        await asyncio.wait({turn})
+
     async def undo(self) -> None:
         await self.harness.rewind(self.thread, self.bases.pop())
 
@@ -67,6 +83,8 @@ class Played:
             case "todos":
                 todo = {"content": f"step {self.turns}", "status": "in_progress"}
                 await self.turn(calls(("write_todos", {"todos": [todo]})))
+            case "stopped":
+                await self.stopped()
             case "compact":
                 self.script.steps = ["in short"]
                 await self.harness.compact(self.thread, "main")
@@ -78,8 +96,8 @@ class Played:
 
     async def condense(self) -> None:
         keep = [base for base in self.bases[-1:] if base]
-        await self.harness.copy(self.thread, keep)
-        await self.harness.prune(self.thread, keep)
+        await self.harness.condense(self.thread, keep, drop=False)
+        await self.harness.condense(self.thread, keep, drop=True)
 
     async def state(self) -> tuple[Any, ...]:
         """All that is read of it."""
@@ -173,7 +191,7 @@ async def test_where_a_process_dies_the_next_goes_on(
             await played.turn()
         before, base = await played.state(), played.bases[-1]
         assert base is not None
-        await harness.copy("thread-1", [base])
+        await harness.condense("thread-1", [base], drop=False)
     async with bench.open() as harness:
         played.harness = harness
         assert await played.state() == before
@@ -181,7 +199,7 @@ async def test_where_a_process_dies_the_next_goes_on(
             file.execute(TURNED_DOWN)
         monkeypatch.setattr(kept, "DELETED_AT_ONCE", 3)
         with pytest.raises(sqlite3.IntegrityError, match="died here"):
-            await harness.prune("thread-1", [base])
+            await harness.condense("thread-1", [base], drop=True)
     async with bench.open() as harness:
         played.harness = harness
         assert await played.state() == before
@@ -220,13 +238,13 @@ async def test_another_process_that_begins_a_turn_meanwhile_loses_nothing(
             script.steps = [answer]
             turn = collect(worker, context("other", thread=thread), said("meanwhile"))
             if not begins_first:
-                await gateway.copy(thread, [base])
+                await gateway.condense(thread, [base], drop=False)
             running = asyncio.create_task(turn)
             async with asyncio.timeout(20):
                 await asked.wait()
             if begins_first:
-                await gateway.copy(thread, [base])
-            await gateway.prune(thread, [base])
+                await gateway.condense(thread, [base], drop=False)
+            await gateway.condense(thread, [base], drop=True)
             condensed.set()
             await running
             assert [e.text for e in await gateway.history(thread)][-2:] == ["meanwhile", "the last"]
