@@ -138,14 +138,11 @@ class ChannelManager:
         """What the person said to others in groups is told to no agent any more."""
         self._ports.background.forget(person)
 
-    def in_order(self, key: str, do: Callable[[Conversation], Awaitable[None]]) -> None:
-        """Let something happen in a conversation's own order."""
-        self._conversations.of(key).post(Task(do))
-
-    def asked(
+    def in_order(
         self, key: str, do: Callable[[Conversation], Awaitable[T]], *passed_on: type[Exception]
     ) -> asyncio.Future[T]:
-        """The same, with what comes of it. An error is also logged by the conversation, unless it is one of these."""
+        """Let something happen in a conversation's own order; what comes of it. The conversation logs an error, unless
+        it is one of those that belong to who waits for it alone."""
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
         async def task(actor: Conversation) -> None:
@@ -154,13 +151,14 @@ class ChannelManager:
             except BaseException as error:
                 if not done.done():
                     done.set_exception(error)
+                    done.exception()  # perhaps nobody waits for it
                 if not isinstance(error, passed_on):
                     raise
             else:
                 if not done.done():
                     done.set_result(result)
 
-        self.in_order(key, task)
+        self._conversations.of(key).post(Task(task))
         return done
 
     async def rest(self, key: str = "") -> None:

@@ -109,7 +109,9 @@ async def condense(
             await clock.sleep(PAUSE_SECONDS)
         await clock.sleep(READ_SECONDS)
         for thread in found:
-            await attempted("condensing", partial(manager.asked, thread.conversation, partial(finished, thread=thread)))
+            await attempted(
+                "condensing", partial(manager.in_order, thread.conversation, partial(finished, thread=thread))
+            )
         after = found[-1].touched_at
 
 

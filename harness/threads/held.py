@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 
     from harness.ports import Head
 
@@ -163,22 +163,6 @@ class HoldingSaver:
     """What the savers have in common: a write is held back, or written at once where nothing is held of its thread."""
 
     holding: Holding
-
-    async def listed(self, config: RunnableConfig | None, **which: Any) -> Sequence[CheckpointTuple]:
-        """What `alist` gives."""
-        raise NotImplementedError
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        await self.holding.flush(config)
-        for saved in await self.listed(config, filter=filter, before=before, limit=limit):
-            yield saved
 
     async def aput(
         self,

@@ -178,11 +178,15 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
             self._saw(saved.checkpoint["id"])
         return saved
 
-    async def listed(self, config: RunnableConfig | None, **which: Any) -> Sequence[CheckpointTuple]:
-        async def collect() -> list[CheckpointTuple]:
-            return [saved async for saved in AsyncPostgresSaver.alist(self, config, **which)]
+    async def alist(self, config: RunnableConfig | None, **which: Any) -> AsyncIterator[CheckpointTuple]:
+        await self.holding.flush(config)
+        found = super().alist
 
-        return await self._answered(collect)
+        async def collect() -> list[CheckpointTuple]:
+            return [saved async for saved in found(config, **which)]
+
+        for saved in await self._answered(collect):
+            yield saved
 
     async def _steps_written(self, steps: Sequence[Step]) -> None:
         await self._written(partial(self._write, steps))

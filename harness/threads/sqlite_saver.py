@@ -20,7 +20,7 @@ from harness.threads.held import Holding, HoldingSaver, Put
 from harness.threads.outage import Outage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from langchain_core.runnables import RunnableConfig
@@ -107,8 +107,10 @@ class ThreadedSqliteSaver(HoldingSaver, SqliteSaver):
             self._saw(saved.checkpoint["id"])
         return saved
 
-    async def listed(self, config: RunnableConfig | None, **which: Any) -> Sequence[CheckpointTuple]:
-        return await self.in_thread(lambda: [*self.list(config, **which)])
+    async def alist(self, config: RunnableConfig | None, **which: Any) -> AsyncIterator[CheckpointTuple]:
+        await self.holding.flush(config)
+        for saved in await self.in_thread(lambda: [*self.list(config, **which)]):
+            yield saved
 
     async def _written(self, steps: Sequence[Step]) -> None:
         """Write once there is room for it."""

@@ -225,7 +225,7 @@ class Threads:
 
     async def in_order(self, key: str, do: Callable[[Conversation], Awaitable[T]]) -> T:
         """Do something in the conversation's own order, and return what comes of it."""
-        return await self._parts.manager.asked(key, do, HttpProblem)
+        return await self._parts.manager.in_order(key, do, HttpProblem)
 
     # Its end.
 

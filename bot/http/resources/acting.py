@@ -123,7 +123,7 @@ class Acting:
 
     async def _in_order(self, key: str, do: Callable[[Conversation], Awaitable[T]]) -> T:
         """Let a conversation do it in its own order, and return what came of it."""
-        done = self._parts.manager.asked(key, do, HttpProblem)
+        done = self._parts.manager.in_order(key, do, HttpProblem)
         await asyncio.wait({done}, timeout=IN_ORDER_SECONDS)
         if not done.done():
             raise HttpProblem(503, "busy", "the conversation is busy: look again in a moment whether it was done")
