@@ -315,8 +315,7 @@ class Retention:
         before = self._clock.now() - timedelta(days=self.days)
         found = await self._store.read(lambda tx: forgetting.untouched(tx, before))
         asked = [self._in_order(key, partial(self._ask, thread_id=thread, before=before)) for thread, key in found]
-        results = await asyncio.gather(*asked, return_exceptions=True)
-        rows = [row for row in results if isinstance(row, DeletionRow)]
+        rows = [row for row in await asyncio.gather(*asked, return_exceptions=True) if isinstance(row, DeletionRow)]
         for row in rows:
             await self._service.begin(row)
         return len(rows)

@@ -100,8 +100,7 @@ async def condense(
     async def finished(actor: Conversation, thread: Row[*tuple[Any, ...]]) -> None:
         if not actor.busy:
             await condensed(thread, drop=True)
-            now, thread_id = clock.now(), thread.thread_id
-            await store.write(lambda tx: forgetting.condensed(tx, thread_id, before, now))
+            await store.write(lambda tx: forgetting.condensed(tx, thread.thread_id, before, clock.now()))
 
     while found := await store.read(partial(forgetting.idle, before=before, after=after)):
         for thread in found:

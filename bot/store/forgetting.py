@@ -262,8 +262,8 @@ def idle(tx: Connection, before: datetime, after: datetime | None) -> Sequence[R
 
 def condensed(tx: Connection, thread_id: str, before: datetime, now: datetime) -> None:
     """Unless the agent was asked something in it since then."""
-    this = and_(threads.c.thread_id == thread_id, threads.c.touched_at < before)
-    tx.execute(update(threads).where(this).values(condensed_at=now))
+    still = update(threads).where(threads.c.thread_id == thread_id, threads.c.touched_at < before)
+    tx.execute(still.values(condensed_at=now))
 
 
 def _untouched(before: datetime) -> ColumnElement[bool]:

@@ -128,7 +128,6 @@ threads = Table(
     _time("touched_at", "when the agent was asked something in it last; null until then", null=True),
     _time("condensed_at", "when its steps of before were dropped; null: they are there", null=True),
     UniqueConstraint("thread_id", "owner"),
-    # For forgetting.idle.
     Index("ix_threads_whole", "touched_at", sqlite_where=UNCONDENSED, postgresql_where=UNCONDENSED),
     Index(None, "conversation"),
     Index(None, "owner"),

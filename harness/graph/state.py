@@ -72,8 +72,7 @@ def replayed(history: DeltaChannelHistory) -> list[AnyMessage]:
     """The messages at a checkpoint without a copy of its own, from what its ancestors have."""
     channel = DeltaChannel(reduce_messages, list).from_checkpoint(history.get("seed", []))
     channel.replay_writes(history["writes"])
-    messages: list[AnyMessage] = channel.get()
-    return messages
+    return list(channel.get())
 
 
 def _flat(writes: Sequence[Any]) -> Iterator[Any]:

@@ -49,8 +49,8 @@ WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
 """
 COPY_INTO_BLOBS = """
 WITH copy(type, blob) AS (VALUES (?::text, ?::bytea)), marked AS (
-  UPDATE checkpoints SET checkpoint = jsonb_set(checkpoint, '{channel_values,messages}', 'true'),
-    metadata = metadata - 'counters_since_delta_snapshot'
+  UPDATE checkpoints SET metadata = metadata - 'counters_since_delta_snapshot',
+    checkpoint = jsonb_set(checkpoint, '{channel_values,messages}', 'true')
   WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
   RETURNING thread_id, checkpoint_ns, checkpoint->'channel_versions'->>'messages' AS version)
 INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)

@@ -139,8 +139,7 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         await self._pool.close()
 
     async def run(self, statement: str, parameters: tuple[Any, ...], *also: str) -> list[Any]:
-        """Execute one statement (? for parameters), committed; returns its rows. also: others, with the same parameters
-        and in the same transaction."""
+        """Execute statements with the same parameters (?), in one transaction; returns the rows of the first."""
         return await self._written(partial(self._run, statement, parameters, also))
 
     async def _run(self, statement: str, parameters: tuple[Any, ...], also: tuple[str, ...]) -> list[Any]:
@@ -180,10 +179,9 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
 
     async def alist(self, config: RunnableConfig | None, **which: Any) -> AsyncIterator[CheckpointTuple]:
         await self.holding.flush(config)
-        found = super().alist
 
         async def collect() -> list[CheckpointTuple]:
-            return [saved async for saved in found(config, **which)]
+            return [saved async for saved in AsyncPostgresSaver.alist(self, config, **which)]
 
         for saved in await self._answered(collect):
             yield saved

@@ -73,8 +73,7 @@ class ThreadedSqliteSaver(HoldingSaver, SqliteSaver):
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *args, **kwargs))
 
     async def run(self, statement: str, parameters: tuple[Any, ...], *also: str) -> list[Any]:
-        """Execute one statement, committed; returns its rows. also: others, with the same parameters and in the same
-        transaction."""
+        """Execute statements with the same parameters, in one transaction; returns the rows of the first."""
         return await self.in_thread(self._run, statement, parameters, also)
 
     def _run(self, statement: str, parameters: tuple[Any, ...], also: tuple[str, ...]) -> list[Any]:
