@@ -36,11 +36,10 @@ PORTION = 200
 """Events, replies or runs that are removed in one transaction, in which nobody else writes."""
 THREADS = 20
 """Whose calls of a day are summed up in one transaction."""
-IDLE = timedelta(days=1)
-"""After which a thread is condensed."""
+IDLE, PAUSE_SECONDS = timedelta(days=1), 0.1
+"""After which a thread is condensed; between two of them."""
 READ_SECONDS = 60.0
 """Longer than a thread is read. A worker that froze for so long is taken for dead, and writes nothing any more."""
-PAUSE_SECONDS = 0.1
 T = TypeVar("T")
 
 
@@ -108,9 +107,7 @@ async def condense(
             await clock.sleep(PAUSE_SECONDS)
         await clock.sleep(READ_SECONDS)
         for thread in found:
-            await attempted(
-                "condensing", partial(manager.in_order, thread.conversation, partial(finished, thread=thread))
-            )
+            await attempted("upkeep", partial(manager.in_order, thread.conversation, partial(finished, thread=thread)))
         after = found[-1].touched_at
 
 

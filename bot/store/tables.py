@@ -36,7 +36,6 @@ metadata = MetaData(
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     }
 )
-
 UNCONDENSED = text("condensed_at IS NULL")
 
 
