@@ -257,6 +257,10 @@ class Harness(Protocol):
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""
 
+    async def condense(self, thread_id: str, keep: Sequence[str], *, drop: bool) -> None:
+        """Keep nothing but the thread's newest state and these checkpoints. First they get what they need, while it may
+        be at work; drop: then the others go, when nothing runs in it and all who read it before that have done so."""
+
     async def scrub(self) -> None:
         """What was forgotten is not to be found in the files of its database any more either."""
 

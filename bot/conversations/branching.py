@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bot.store.retrying import RetryingStore
     from harness.ports import Harness
 
-    InOrder = Callable[[str, Callable[[Conversation], Awaitable[None]]], None]
+    InOrder = Callable[..., asyncio.Future[None]]
 
 log = logging.getLogger(__name__)
 
@@ -74,26 +74,18 @@ class Branching:
         return self._spool / thread_id
 
     def _begin(self, row: BranchRow) -> asyncio.Future[None]:
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
         async def do(actor: Conversation) -> None:
             try:
                 if await self._is_open(row):
                     await self._make(row)
-            except Exception as error:
+            except Exception:
                 # Of the history's database, the disk or a sandbox: it belongs to the one who waits for it.
                 log.exception("the branch %s could not be made", row.key)
                 await self._drop(row)
                 actor.forget_row()
-                if not done.done():
-                    done.set_exception(error)
-                    done.exception()  # after a restart nobody waits for it
-            else:
-                if not done.done():
-                    done.set_result(None)
+                raise
 
-        self._in_order(row.key, do)
-        return done
+        return self._in_order(row.key, do, Exception)
 
     async def _is_open(self, row: BranchRow) -> bool:
         """It is still to be made, and nothing of it was deleted meanwhile."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from bot.forgetting.erasing import PersonEraser, ThreadEraser, whose
 from bot.store import forgetting
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from channels.base import Clock
     from harness.ports import Harness
 
-    InOrder = Callable[[str, Callable[[Conversation], Awaitable[None]]], None]
+    InOrder = Callable[..., asyncio.Future[Any]]
 
 log = logging.getLogger(__name__)
 QUIET_SECONDS = 120.0
@@ -157,21 +158,7 @@ class Forgetting:
 
     def _let_go(self, row: DeletionRow, key: str) -> asyncio.Future[None]:
         """Stop what runs, drop what waits and go on in another thread, in the conversation's own order."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        async def do(actor: Conversation) -> None:
-            try:
-                await self._stop(actor, row)
-            except Exception as error:
-                # It belongs to the one who waits for it; the conversation goes on either way.
-                if not done.done():
-                    done.set_exception(error)
-            else:
-                if not done.done():
-                    done.set_result(None)
-
-        self._in_order(key, do)
-        return done
+        return self._in_order(key, lambda actor: self._stop(actor, row), Exception)
 
     async def _stop(self, actor: Conversation, row: DeletionRow) -> None:
         """Also when it is tried again: what was said after the confirmation has another thread by then, and goes on."""
@@ -327,28 +314,15 @@ class Retention:
             return 0
         before = self._clock.now() - timedelta(days=self.days)
         found = await self._store.read(lambda tx: forgetting.untouched(tx, before))
-        rows = await asyncio.gather(*(self._let_go(thread_id, key, before) for thread_id, key in found))
+        asked = [self._in_order(key, partial(self._ask, thread_id=thread, before=before)) for thread, key in found]
+        rows = [row for row in await asyncio.gather(*asked, return_exceptions=True) if isinstance(row, DeletionRow)]
         for row in rows:
-            if row is not None:
-                await self._service.begin(row)
-        return sum(row is not None for row in rows)
-
-    def _let_go(self, thread_id: str, key: str, before: datetime) -> asyncio.Future[DeletionRow | None]:
-        done: asyncio.Future[DeletionRow | None] = asyncio.get_running_loop().create_future()
-
-        async def do(actor: Conversation) -> None:
-            row = None
-            try:
-                if not actor.busy:
-                    row = await self._ask(actor, thread_id, before)
-            finally:
-                if not done.done():
-                    done.set_result(row)
-
-        self._in_order(key, do)
-        return done
+            await self._service.begin(row)
+        return len(rows)
 
     async def _ask(self, actor: Conversation, thread_id: str, before: datetime) -> DeletionRow | None:
+        if actor.busy:
+            return None
         now = self._clock.now()
         row = DeletionRow(
             id=f"age:{thread_id}",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from bot.access.admission import OncePer, Verdict
 from bot.commands import Call, CommandLine, asks_to_stop
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ONCE_A_MINUTE = 60.0
+T = TypeVar("T")
 
 
 class ChannelManager:
@@ -136,9 +138,28 @@ class ChannelManager:
         """What the person said to others in groups is told to no agent any more."""
         self._ports.background.forget(person)
 
-    def in_order(self, key: str, do: Callable[[Conversation], Awaitable[None]]) -> None:
-        """Let something happen in a conversation's own order."""
-        self._conversations.of(key).post(Task(do))
+    def in_order(
+        self, key: str, do: Callable[[Conversation], Awaitable[T]], *passed_on: type[Exception]
+    ) -> asyncio.Future[T]:
+        """Let something happen in a conversation's own order; what comes of it. The conversation logs an error, unless
+        it is one of those that belong to who waits for it alone."""
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        async def task(actor: Conversation) -> None:
+            try:
+                result = await do(actor)
+            except BaseException as error:
+                if not done.done():
+                    done.set_exception(error)
+                    done.exception()  # perhaps nobody waits for it
+                if not isinstance(error, passed_on):
+                    raise
+            else:
+                if not done.done():
+                    done.set_result(result)
+
+        self._conversations.of(key).post(Task(task))
+        return done
 
     async def rest(self, key: str = "") -> None:
         """See Conversations.rest."""

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.store import forgetting, inbox, outbox, prompts, runs, schedules, usage
 from bot.store.retrying import attempted, every
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Row
 
+    from bot.conversations.actor import Conversation
     from bot.delivery.presented import Presented
+    from bot.inbound.manager import ChannelManager
     from bot.store import Store
     from bot.usage.days import Days
     from channels.base import Clock
+    from harness.ports import Harness
 
 INTERVAL_SECONDS = 3600.0
 KEPT = timedelta(days=7)
@@ -33,6 +36,10 @@ PORTION = 200
 """Events, replies or runs that are removed in one transaction, in which nobody else writes."""
 THREADS = 20
 """Whose calls of a day are summed up in one transaction."""
+IDLE, PAUSE_SECONDS = timedelta(days=1), 0.1
+"""After which a thread is condensed; between two of them."""
+READ_SECONDS = 60.0
+"""Longer than a thread is read. A worker that froze for so long is taken for dead, and writes nothing any more."""
 T = TypeVar("T")
 
 
@@ -77,6 +84,37 @@ async def _sum_up(store: Store, since: datetime, until: datetime) -> None:
     threads = await store.read(lambda tx: usage.threads_between(tx, since, until))
     for part in chunks(threads, THREADS):
         await store.write(partial(usage.fold, threads=part, since=since, until=until))
+
+
+async def condense(
+    store: Store, clock: Clock, harness: Callable[[], Awaitable[Harness]], manager: ChannelManager
+) -> None:
+    """Keep of idle threads their newest state and what their last exchange can be taken back to, none of the steps
+    before. First come the copies; the rest goes once nobody reads a thread any more as it was without them."""
+    agent, before, after = await harness(), clock.now() - IDLE, None
+
+    async def condensed(thread: Row[*tuple[Any, ...]], *, drop: bool) -> None:
+        await agent.condense(thread.thread_id, await store.read(partial(_bases, thread=thread)), drop=drop)
+
+    async def finished(actor: Conversation, thread: Row[*tuple[Any, ...]]) -> None:
+        if not actor.busy:
+            await condensed(thread, drop=True)
+            await store.write(lambda tx: forgetting.condensed(tx, thread.thread_id, before, clock.now()))
+
+    while found := await store.read(partial(forgetting.idle, before=before, after=after)):
+        for thread in found:
+            await attempted("condensing", partial(condensed, thread, drop=False))
+            await clock.sleep(PAUSE_SECONDS)
+        await clock.sleep(READ_SECONDS)
+        for thread in found:
+            await attempted("upkeep", partial(manager.in_order, thread.conversation, partial(finished, thread=thread)))
+        after = found[-1].touched_at
+
+
+def _bases(tx: Connection, thread: Row[*tuple[Any, ...]]) -> list[str]:
+    """What /undo and /retry go back to."""
+    ended = [last(tx, thread.conversation, thread.thread_id) for last in (runs.last_kept, runs.last_worked)]
+    return [row.base_checkpoint_id for row in ended if row is not None and row.base_checkpoint_id]
 
 
 async def clear_uploads(users: Path, clock: Clock) -> None:

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bot.access import pairing
@@ -26,6 +27,7 @@ from bot.process.systemd import Supervisor
 from bot.process.wiring import Wiring
 from bot.store import space
 from bot.store.identity import OWN_ACCOUNTS, users_folder
+from bot.store.retrying import every
 from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
 
@@ -198,6 +200,8 @@ class Gateway:
         further = (parts.retention.look, uploads, sums, space_of_files)
         work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, *further)
         self._tasks.spawn("prune", work)
+        condense = partial(upkeep.condense, self._store, self._clock, parts.agent.harness, parts.manager)
+        self._tasks.spawn("condensing", every(upkeep.INTERVAL_SECONDS, self._clock, "condensing", condense))
         self._tasks.spawn("forgetting", parts.forgetting.serve())
         self._tasks.spawn("memory", parts.memory.service.serve())
         self._tasks.spawn("memory tidy", parts.memory.tidy())

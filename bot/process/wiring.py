@@ -330,7 +330,7 @@ class Wiring:
             files=self.sandboxes.forget,
             presented=self.presented,
             memories=self.memory.book,
-            in_order=lambda key, do: self.manager.in_order(key, do),
+            in_order=lambda *asked: self.manager.in_order(*asked),
             background=lambda person: self.manager.forget_background(person),
             erased=self._erased,
         )

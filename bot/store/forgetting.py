@@ -178,6 +178,8 @@ SHOWN = or_(outbox.c.delivered_at.is_not(None), outbox.c.abandoned.is_not(None))
 LAST_TOUCHED = func.coalesce(threads.c.touched_at, threads.c.created_at)
 NOWHERE = ""
 """The conversation of a thread that is to be deleted: /threads does not list it, nothing goes on in it."""
+AT_WORK = select(runs.c.run_id).where(runs.c.thread_id == threads.c.thread_id, runs.c.state.in_(OPEN_STATES))
+AT_REST = and_(threads.c.conversation != NOWHERE, ~AT_WORK.exists())
 
 
 # Threads are let go before they are deleted.
@@ -251,14 +253,25 @@ def is_untouched(tx: Connection, thread_id: str, before: datetime) -> bool:
     return tx.scalar(query) is not None
 
 
+def idle(tx: Connection, before: datetime, after: datetime | None) -> Sequence[Row[*tuple[Any, ...]]]:
+    """The first 100 of these that the agent was asked something in after a time, and that are not condensed."""
+    query = select(threads).where(AT_REST, threads.c.condensed_at.is_(None), threads.c.touched_at < before)
+    query = query if after is None else query.where(threads.c.touched_at > after)
+    return tx.execute(query.order_by(threads.c.touched_at).limit(100)).all()
+
+
+def condensed(tx: Connection, thread_id: str, before: datetime, now: datetime) -> None:
+    """Unless the agent was asked something in it since then."""
+    still = update(threads).where(threads.c.thread_id == thread_id, threads.c.touched_at < before)
+    tx.execute(still.values(condensed_at=now))
+
+
 def _untouched(before: datetime) -> ColumnElement[bool]:
-    at_work = select(runs.c.run_id).where(runs.c.thread_id == threads.c.thread_id, runs.c.state.in_(OPEN_STATES))
     # One that /new began and nobody used holds nothing, and its conversation would only get another such.
     empty = select(conversations.c.key).where(
         conversations.c.thread_id == threads.c.thread_id, threads.c.touched_at.is_(None)
     )
-    old = and_(before > LAST_TOUCHED, threads.c.conversation != NOWHERE)
-    return and_(old, ~at_work.exists(), ~empty.exists())
+    return and_(before > LAST_TOUCHED, AT_REST, ~empty.exists())
 
 
 # What belongs to runs.

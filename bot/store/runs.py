@@ -68,7 +68,8 @@ END_MESSAGES = (
     .where(inbox_table.c.run_id == bindparam("run"), inbox_table.c.state == InboxState.ASSIGNED)
     .values(state=InboxState.DONE, reason=bindparam("why"))
 )
-TOUCH = update(threads).where(threads.c.thread_id == bindparam("thread")).values(touched_at=bindparam("now"))
+TOUCHED = {"touched_at": bindparam("now", type_=threads.c.touched_at.type), "condensed_at": None}
+TOUCH = update(threads).where(threads.c.thread_id == bindparam("thread")).values(TOUCHED)
 COUNT_CALL = update(runs).where(THIS_RUN).values(model_calls=runs.c.model_calls + 1).returning(runs.c.model_calls)
 DEAD_LETTER = "dead letter"
 """The detail of a run that was given up, because the process died again and again while it was at work."""
@@ -376,10 +377,13 @@ def old(tx: Connection, before: datetime, limit: int) -> list[str]:
 
 
 def remove(tx: Connection, ids: Sequence[str]) -> None:
-    """Forget runs with all that belongs to them."""
+    """Forget runs with all that belongs to them. A thread without any has nothing left to go back to."""
+    left = select(runs.c.run_id).where(runs.c.thread_id == threads.c.thread_id)
     for part in chunks(ids):
+        of = list(tx.scalars(select(runs.c.thread_id).where(runs.c.run_id.in_(part)).distinct()))
         for table in (run_events, effects, approvals, runs):
             tx.execute(delete(table).where(table.c.run_id.in_(part)))
+        tx.execute(update(threads).where(threads.c.thread_id.in_(of), ~left.exists()).values(condensed_at=None))
 
 
 def _rows(tx: Connection, query: Select[Any]) -> list[RunRow]:

@@ -234,11 +234,6 @@ class Store:
         """Whether the successor, if there is one, still waits for this process to stop."""
         return not self._writer.fenced and self.clock.monotonic() < self._led_at + UNDO_SECONDS
 
-    @property
-    def lead_lost_because(self) -> str:
-        """Why the connection that holds the lead broke, "" while it did not."""
-        return "" if self._lead is None else self._lead.why
-
     async def processes(self) -> tuple[str, list[str]] | None:
         """Who leads, and who stands by, as `host:pid`; None on SQLite. Raises StoreUnavailable."""
         if self._lead is None:

@@ -36,6 +36,7 @@ metadata = MetaData(
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     }
 )
+UNCONDENSED = text("condensed_at IS NULL")
 
 
 def _text(name: str, doc: str, *, null: bool = False) -> Column[str]:
@@ -124,7 +125,9 @@ threads = Table(
     _text("title", "from /new or made of its first exchange, else empty"),
     _time("created_at", "when it was begun"),
     _time("touched_at", "when the agent was asked something in it last; null until then", null=True),
+    _time("condensed_at", "when its steps of before were dropped; null: they are there", null=True),
     UniqueConstraint("thread_id", "owner"),
+    Index("ix_threads_whole", "touched_at", sqlite_where=UNCONDENSED, postgresql_where=UNCONDENSED),
     Index(None, "conversation"),
     Index(None, "owner"),
 )

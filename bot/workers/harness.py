@@ -104,6 +104,11 @@ class WorkersHarness:
         await self.local.forget(thread_id)
         await self._dispatch.forget(thread_id)
 
+    async def condense(self, thread_id: str, keep: Sequence[str], *, drop: bool) -> None:
+        if drop:
+            await self._dispatch.quiet(thread_id)
+        await self.local.condense(thread_id, keep, drop=drop)
+
     async def scrub(self) -> None:
         await self.local.scrub()
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import DeltaChannelHistory
     from langgraph.graph.state import CompiledStateGraph
 
     from harness.graph.signals import RunScope
@@ -65,6 +66,13 @@ def reduce_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[
                 places[message.id] = len(kept)
             kept.append(message)
     return [message for message in kept if message is not None]
+
+
+def replayed(history: DeltaChannelHistory) -> list[AnyMessage]:
+    """The messages at a checkpoint without a copy of its own, from what its ancestors have."""
+    channel = DeltaChannel(reduce_messages, list).from_checkpoint(history.get("seed", []))
+    channel.replay_writes(history["writes"])
+    return list(channel.get())
 
 
 def _flat(writes: Sequence[Any]) -> Iterator[Any]:

@@ -368,6 +368,10 @@ class HarnessRunner:
         self._finished.forget(thread_id)
         await self.checkpoints.forget(thread_id)
 
+    async def condense(self, thread_id: str, keep: Sequence[str], *, drop: bool) -> None:
+        """Keep nothing but the thread's newest state and these checkpoints."""
+        await (self.checkpoints.prune if drop else self.checkpoints.copy)(thread_id, keep=keep)
+
     async def scrub(self) -> None:
         """Clear what was forgotten out of the database's files."""
         await self.checkpoints.scrub()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import uuid
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache
 from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.serde import _msgpack
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from harness.graph.state import RUN_KEY, thread_config
+from harness.graph.state import RUN_KEY, replayed, thread_config
 from harness.threads.sqlite_saver import ThreadedSqliteSaver
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
@@ -38,14 +41,28 @@ DELETE FROM checkpoint_blobs b WHERE b.thread_id = ? AND NOT EXISTS (
   SELECT 1 FROM checkpoints c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns
   AND c.checkpoint->'channel_versions'->>b.channel = b.version)
 """
-
-Run = Callable[[str, tuple[Any, ...]], Awaitable[list[Any]]]
-"""Runs one statement (? for parameters) and returns its rows."""
+# A checkpoint is written once and then only given its copy, by an update: one that is deleted meanwhile stays deleted.
+COPY_INTO_ROW = """
+UPDATE checkpoints SET type = ?, checkpoint = ?,
+  metadata = CAST(json_remove(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot') AS BLOB)
+WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
+"""
+COPY_INTO_BLOBS = """
+WITH copy(type, blob) AS (VALUES (?::text, ?::bytea)), marked AS (
+  UPDATE checkpoints SET metadata = metadata - 'counters_since_delta_snapshot',
+    checkpoint = jsonb_set(checkpoint, '{channel_values,messages}', 'true')
+  WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
+  RETURNING thread_id, checkpoint_ns, checkpoint->'channel_versions'->>'messages' AS version)
+INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
+SELECT thread_id, checkpoint_ns, 'messages', version, type, blob FROM marked, copy ON CONFLICT DO NOTHING
+"""
 
 PRUNE_EVERY = 60
 """Steps of the graph between two prunings of a thread: about twenty turns."""
 WRITES_BETWEEN = 30
 """Changes of a thread between turns after which it is pruned."""
+LAST_STEPS = 12
+"""Checkpoints since a copy that take less than a second copy: a turn or two."""
 MAX_KNOWN_THREADS = 4096
 
 
@@ -53,15 +70,16 @@ MAX_KNOWN_THREADS = 4096
 class Checkpoints:
     """An open saver, on a database of its own.
 
-    holding: what it holds back of runs. tables: with one row or more per checkpoint, in the order of deletion. sweep:
-    run after it, for what nothing names. is_file: it is SQLite's.
+    holding: what it holds back of runs. writes: the table of what tasks wrote. copying: gives a checkpoint its own copy
+    of the messages. sweep: run after a deletion, for what nothing names. is_file: it is SQLite's.
     """
 
     saver: BaseCheckpointSaver[str]
     holding: Holding
-    tables: tuple[str, ...]
+    writes: str
+    copying: str
     sweep: str
-    run: Run
+    run: Callable[..., Awaitable[list[Any]]]
     close: Callable[[], Awaitable[None]]
     is_file: bool = False
 
@@ -83,22 +101,43 @@ class Checkpoints:
             await self.run("VACUUM", ())
         await self.run("PRAGMA wal_checkpoint(TRUNCATE)", ())
 
-    async def prune(self, thread_id: str, *, keep: tuple[str, ...] = ()) -> None:
+    async def prune(self, thread_id: str, *, keep: Sequence[str] = ()) -> None:
         """Delete what neither the newest checkpoint nor those in `keep` need: a delta channel is rebuilt from its
         ancestors, so all of them stay up to the nearest full copy."""
+        # Read first: what is written meanwhile is not among them.
+        rows = await self.run("SELECT checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread_id,))
         needed: set[str] = set()
         for checkpoint_id in (None, *keep):
             needed |= await self._lineage(thread_id, checkpoint_id, needed)
-        rows = await self.run("SELECT checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread_id,))
-        doomed = [checkpoint_id for (checkpoint_id,) in rows if checkpoint_id not in needed]
+        # The newest first, with what was written to them: each that is left has its ancestors, wherever this ends.
+        doomed = sorted((checkpoint_id for (checkpoint_id,) in rows if checkpoint_id not in needed), reverse=True)
         for start in range(0, len(doomed), DELETED_AT_ONCE):
             some = doomed[start : start + DELETED_AT_ONCE]
-            places = ", ".join("?" * len(some))
-            for table in self.tables:
-                statement = f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_id IN ({places})"
-                await self.run(statement, (thread_id, *some))
+            which = f"WHERE thread_id = ? AND checkpoint_id IN ({', '.join('?' * len(some))})"
+            await self.run(f"DELETE FROM {self.writes} {which}", (thread_id, *some), f"DELETE FROM checkpoints {which}")
         if doomed and self.sweep:
             await self.run(self.sweep, (thread_id,))
+
+    async def copy(self, thread_id: str, *, keep: Sequence[str] = ()) -> None:
+        """Give those in `keep` their own copy of the messages; the newest checkpoint as well, where it would need more
+        than a few steps since one of them. Nothing else changes, so it may be done at any time, and again."""
+        kept = [await self._copy(thread_id, checkpoint_id) for checkpoint_id in keep]
+        if len(await self._lineage(thread_id, None, set())) > (LAST_STEPS if any(kept) else 1):
+            await self._copy(thread_id, None)
+
+    async def _copy(self, thread_id: str, checkpoint_id: str | None) -> bool:
+        """False: there is no such checkpoint."""
+        saved = await self.saver.aget_tuple(thread_config(thread_id, checkpoint_id=checkpoint_id))
+        if saved is None:
+            return False
+        values, versions = saved.checkpoint["channel_values"], saved.checkpoint["channel_versions"]
+        if MESSAGES in versions and MESSAGES not in values:
+            history = await self.saver.aget_delta_channel_history(config=saved.config, channels=[MESSAGES])
+            copy = _DeltaSnapshot(replayed(history[MESSAGES]))
+            row = {**saved.checkpoint, "channel_values": {**values, MESSAGES: copy}}
+            stored = await asyncio.to_thread(self.saver.serde.dumps_typed, row if self.is_file else copy)
+            await self.run(self.copying, (*stored, thread_id, saved.checkpoint["id"]))
+        return True
 
     async def _lineage(self, thread_id: str, checkpoint_id: str | None, known: set[str]) -> set[str]:
         found: set[str] = set()
@@ -131,7 +170,7 @@ async def open_checkpoints(
 async def _open_sqlite(path: Path) -> Checkpoints:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     saver = await ThreadedSqliteSaver.open(path, _go_on_from)
-    return Checkpoints(saver, saver.holding, ("writes", "checkpoints"), "", saver.run, saver.close, is_file=True)
+    return Checkpoints(saver, saver.holding, "writes", COPY_INTO_ROW, "", saver.run, saver.close, is_file=True)
 
 
 async def _open_postgres(url: str, fence: Fence | None, leads: Callable[[], bool]) -> Checkpoints:
@@ -139,8 +178,8 @@ async def _open_postgres(url: str, fence: Fence | None, leads: Callable[[], bool
     from harness.threads.postgres_saver import RetryingPostgresSaver
 
     saver = await RetryingPostgresSaver.open(url, _go_on_from, fence, leads)
-    tables = ("checkpoint_writes", "checkpoints")
-    return Checkpoints(saver, saver.holding, tables, UNNAMED_BLOBS, saver.run, saver.close)
+    holding, run = saver.holding, saver.run
+    return Checkpoints(saver, holding, "checkpoint_writes", COPY_INTO_BLOBS, UNNAMED_BLOBS, run, saver.close)
 
 
 def _go_on_from(checkpoint_id: str) -> None:

@@ -157,3 +157,25 @@ class Holding:
         for thread_id, steps in [*self._threads.items()]:
             if wanted in (None, thread_id):
                 await steps.flush()
+
+
+class HoldingSaver:
+    """What the savers have in common: a write is held back, or written at once where nothing is held of its thread."""
+
+    holding: Holding
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        put = Put(config, checkpoint, metadata.copy(), new_versions)
+        await self.holding.add(put)
+        return put.saved
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        await self.holding.add(PutWrites(config, tuple(writes), task_id, task_path))

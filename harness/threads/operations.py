@@ -150,8 +150,10 @@ async def fork(
     messages: list[AnyMessage] = state.values.get("messages", [])
     place = end.place(messages)
     if place is None and checkpoint_id is not None:
-        state = await graph.aget_state(thread_config(thread_id, checkpoint_id=checkpoint_id))
-        if state.metadata is not None:
+        then = thread_config(thread_id, checkpoint_id=checkpoint_id)
+        state = await graph.aget_state(then)
+        # Looked at again: while it was read it may have been dropped, with what it is made of.
+        if (await graph.aget_state(then)).metadata is not None:
             messages = state.values.get("messages", [])
             place = len(messages)
     if place is None:

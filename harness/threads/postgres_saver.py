@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from psycopg.errors import ProgramLimitExceeded, ReadOnlySqlTransaction
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed
 
-from harness.threads.held import Holding, Put, PutWrites
+from harness.threads.held import Holding, HoldingSaver, Put
 from harness.threads.outage import Outage
 
 if TYPE_CHECKING:
@@ -24,13 +24,7 @@ if TYPE_CHECKING:
     from typing import LiteralString
 
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import (
-        ChannelVersions,
-        Checkpoint,
-        CheckpointMetadata,
-        CheckpointTuple,
-        DeltaChannelHistory,
-    )
+    from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
     from psycopg import AsyncConnection, AsyncCursor
     from psycopg.rows import DictRow
 
@@ -73,7 +67,7 @@ async def _bounded(connection: AsyncConnection[Any]) -> None:
     await connection.execute("SET idle_in_transaction_session_timeout = '20s'")
 
 
-class RetryingPostgresSaver(AsyncPostgresSaver):
+class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
     """Make it with `open`. Every call is tried again until the server answers; all of them may be repeated safely.
 
     saw: told the id of every checkpoint that is read: another process may have made it, whose clock is ahead.
@@ -144,13 +138,15 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
         """Give the connections back; nothing may be under way."""
         await self._pool.close()
 
-    async def run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
-        """Execute one statement (? for parameters), committed; returns its rows."""
-        return await self._written(partial(self._run, statement, parameters))
+    async def run(self, statement: str, parameters: tuple[Any, ...], *also: str) -> list[Any]:
+        """Execute statements with the same parameters (?), in one transaction; returns the rows of the first."""
+        return await self._written(partial(self._run, statement, parameters, also))
 
-    async def _run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
-        async with self._pool.connection() as connection:
+    async def _run(self, statement: str, parameters: tuple[Any, ...], also: tuple[str, ...]) -> list[Any]:
+        async with self._pool.connection() as connection, connection.transaction() if also else nullcontext():
             cursor = await connection.execute(statement.replace("?", "%s"), parameters)
+            for each in also:
+                await connection.execute(each.replace("?", "%s"), parameters)
             return [tuple(row.values()) for row in await cursor.fetchall()] if cursor.description else []
 
     @asynccontextmanager
@@ -181,38 +177,14 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
             self._saw(saved.checkpoint["id"])
         return saved
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
+    async def alist(self, config: RunnableConfig | None, **which: Any) -> AsyncIterator[CheckpointTuple]:
         await self.holding.flush(config)
-        found = super().alist
 
         async def collect() -> list[CheckpointTuple]:
-            return [saved async for saved in found(config, filter=filter, before=before, limit=limit)]
+            return [saved async for saved in AsyncPostgresSaver.alist(self, config, **which)]
 
         for saved in await self._answered(collect):
             yield saved
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        put = Put(config, checkpoint, metadata.copy(), new_versions)
-        await self.holding.add(put)
-        return put.saved
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        await self.holding.add(PutWrites(config, tuple(writes), task_id, task_path))
 
     async def _steps_written(self, steps: Sequence[Step]) -> None:
         await self._written(partial(self._write, steps))
@@ -221,13 +193,13 @@ class RetryingPostgresSaver(AsyncPostgresSaver):
         """Write them in one transaction. Raises OperationalError when this process does not lead."""
         self._lead()
         async with self._cursor(pipeline=True) as cursor:
-            token = self._shared.set(cursor)
+            token, saver = self._shared.set(cursor), AsyncPostgresSaver
             try:
                 for step in steps:
                     if isinstance(step, Put):
-                        await super().aput(step.config, step.checkpoint, step.metadata, step.new_versions)
+                        await saver.aput(self, step.config, step.checkpoint, step.metadata, step.new_versions)
                     else:
-                        await super().aput_writes(step.config, step.writes, step.task_id, step.task_path)
+                        await saver.aput_writes(self, step.config, step.writes, step.task_id, step.task_path)
             finally:
                 self._shared.reset(token)
 

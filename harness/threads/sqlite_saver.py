@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from harness.threads.held import Holding, Put, PutWrites
+from harness.threads.held import Holding, HoldingSaver, Put
 from harness.threads.outage import Outage
 
 if TYPE_CHECKING:
@@ -24,13 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import (
-        ChannelVersions,
-        Checkpoint,
-        CheckpointMetadata,
-        CheckpointTuple,
-        DeltaChannelHistory,
-    )
+    from langgraph.checkpoint.base import CheckpointTuple, DeltaChannelHistory
 
     from harness.threads.held import Step
 
@@ -45,7 +39,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class ThreadedSqliteSaver(SqliteSaver):
+class ThreadedSqliteSaver(HoldingSaver, SqliteSaver):
     """Make it with `open`. What a cancelled caller asked for is done all the same, wholly or not at all.
 
     saw: told the id of every checkpoint that is read: the clock may have been set back since it was made.
@@ -78,13 +72,16 @@ class ThreadedSqliteSaver(SqliteSaver):
         """Run `work` in the saver's thread, after what was asked for before."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *args, **kwargs))
 
-    async def run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
-        """Execute one statement, committed; returns its rows."""
-        return await self.in_thread(self._run, statement, parameters)
+    async def run(self, statement: str, parameters: tuple[Any, ...], *also: str) -> list[Any]:
+        """Execute statements with the same parameters, in one transaction; returns the rows of the first."""
+        return await self.in_thread(self._run, statement, parameters, also)
 
-    def _run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+    def _run(self, statement: str, parameters: tuple[Any, ...], also: tuple[str, ...]) -> list[Any]:
         with self.cursor() as cursor:
-            return cursor.execute(statement, parameters).fetchall()
+            rows = cursor.execute(statement, parameters).fetchall()
+            for each in also:
+                cursor.execute(each, parameters)
+            return rows
 
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
@@ -109,33 +106,10 @@ class ThreadedSqliteSaver(SqliteSaver):
             self._saw(saved.checkpoint["id"])
         return saved
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
+    async def alist(self, config: RunnableConfig | None, **which: Any) -> AsyncIterator[CheckpointTuple]:
         await self.holding.flush(config)
-        for saved in await self.in_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
+        for saved in await self.in_thread(lambda: [*self.list(config, **which)]):
             yield saved
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        put = Put(config, checkpoint, metadata.copy(), new_versions)
-        await self.holding.add(put)
-        return put.saved
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        await self.holding.add(PutWrites(config, tuple(writes), task_id, task_path))
 
     async def _written(self, steps: Sequence[Step]) -> None:
         """Write once there is room for it."""

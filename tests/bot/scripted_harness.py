@@ -90,6 +90,7 @@ class ScriptedHarness:
     researches: dict[str, Research] = field(default_factory=dict)
     closed: int = 0
     scrubbed: int = 0
+    condensed: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
     working: int = 0
     most_at_work: int = 0
 
@@ -239,6 +240,9 @@ class ScriptedHarness:
 
     async def forget(self, thread_id: str) -> None:
         self.heads.pop(thread_id, None)
+
+    async def condense(self, thread_id: str, keep: Sequence[str], *, drop: bool) -> None:
+        self.condensed.append((thread_id, tuple(keep), drop))
 
     async def scrub(self) -> None:
         self.scrubbed += 1

@@ -201,7 +201,7 @@ class Runs:
             await self._store.write(lambda tx: conversations.choose(tx, thread.key, "agent", agent))
             actor.forget_row()
 
-        await self._threads.in_order(thread.key, choose)
+        await self._parts.manager.in_order(thread.key, choose)
 
     async def _seed(self, thread: ProgramThread, before: Sequence[Said]) -> None:
         if await self._threads.newest_run(thread.key) is not None:
@@ -331,7 +331,7 @@ class Runs:
                 if waiting.row.run_id == row.run_id:
                     await actor.drop(waiting, lambda texts: texts.dropped_by["author"])
 
-        await self._threads.in_order(row.conversation, stop)
+        await self._parts.manager.in_order(row.conversation, stop)
 
     def cancel_soon(self, row: RunRow) -> None:
         """cancel, for who is gone by then."""

@@ -218,31 +218,10 @@ class Threads:
                 if await self._store.read(has_runs):
                     text = "a run of this thread works or waits: wait for its end, or cancel it, and try again"
                     raise HttpProblem(409, "thread_busy", text)
-                if result := await self.in_order(thread.key, attempt):
+                if result := await self._parts.manager.in_order(thread.key, attempt, HttpProblem):
                     return result[0]
                 # A message becomes a run in a moment, or a run has ended and its conversation has not heard of it yet.
                 await within(changed, LOOK_SECONDS)
-
-    async def in_order(self, key: str, do: Callable[[Conversation], Awaitable[T]]) -> T:
-        """Do something in the conversation's own order, and return what comes of it."""
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-
-        async def doing(actor: Conversation) -> None:
-            try:
-                result = await do(actor)
-            except HttpProblem as refused:
-                if not done.done():
-                    done.set_exception(refused)
-            except BaseException as error:
-                if not done.done():
-                    done.set_exception(error)
-                raise
-            else:
-                if not done.done():
-                    done.set_result(result)
-
-        self._parts.manager.in_order(key, doing)
-        return await done
 
     # Its end.
 

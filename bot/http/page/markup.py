@@ -64,11 +64,6 @@ def _piece(segment: Segment, formulas: tuple[str, ...], t: Words, settled: bool)
     return Markup(whole + _Writer(t, formulas, colours=False).blocks(segment.blocks[-1:]))
 
 
-def plain_html(text: str) -> Markup:
-    """The HTML of a text that is no Markdown: escaped, lines kept by the style sheet."""
-    return Markup(html.escape(sanitize(text)))
-
-
 class _Writer:
     def __init__(self, t: Words, formulas: tuple[str, ...], *, colours: bool = True) -> None:
         self._t = t

@@ -123,26 +123,11 @@ class Acting:
 
     async def _in_order(self, key: str, do: Callable[[Conversation], Awaitable[T]]) -> T:
         """Let a conversation do it in its own order, and return what came of it."""
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-
-        async def task(actor: Conversation) -> None:
-            try:
-                result = await do(actor)
-            except HttpProblem as refused:
-                if not done.done():
-                    done.set_exception(refused)
-            else:
-                if not done.done():
-                    done.set_result(result)
-            finally:
-                if not done.done():
-                    done.cancel()  # a failure, which the conversation logs
-
-        self._parts.manager.in_order(key, task)
+        done = self._parts.manager.in_order(key, do, HttpProblem)
         await asyncio.wait({done}, timeout=IN_ORDER_SECONDS)
         if not done.done():
             raise HttpProblem(503, "busy", "the conversation is busy: look again in a moment whether it was done")
-        if done.cancelled():
+        if done.exception() is not None and not isinstance(done.exception(), HttpProblem):
             raise HttpProblem(500, "failed", "it could not be done; the log says why")
         return done.result()
 

@@ -94,6 +94,11 @@ async def test_nothing_reads_through_what_grows(tmp_path: Path, statements: Stat
         await upkeep.sum_up_usage(c.store, days, timedelta(days=30))
         await c.store.read(lambda tx: usage.threads_between(tx, now - timedelta(days=1), now))
         await c.store.write(lambda tx: usage.fold(tx, ["a thread"], now - timedelta(days=1), now))
+        await c.clock.advance(2 * upkeep.IDLE.total_seconds())
+        condensing = asyncio.create_task(upkeep.condense(c.store, c.clock, c.parts.agent.harness, c.manager))
+        await c.clock.advance(10 * upkeep.READ_SECONDS)
+        await condensing
+        assert [drop for _, _, drop in c.harness.condensed] == [False, True]
         statements.phase = "a second start"
         await c.restart()
         statements.phase = "the machine's status"

@@ -27,29 +27,13 @@ from harness.graph.state import thread_config
 from harness.threads.checkpoints import Checkpoints, open_checkpoints
 from harness.threads.postgres_saver import RetryingPostgresSaver
 from tests.harness.support import Bench, Script, collect, context, said
-from tests.simulators.postgres import PostgresServer, postgres_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from harness.run.runner import HarnessRunner
+    from tests.simulators.postgres import PostgresServer
 
 FIXTURES = Path(__file__).parent / "fixtures"
 OLD_FILE = FIXTURES / "checkpoints-0.1.0.sqlite"
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    yield from postgres_server()
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def database(request: pytest.FixtureRequest, bench: Bench) -> str:
-    """A path or a URL; the bench uses it too."""
-    if request.param == "postgresql":
-        server: PostgresServer = request.getfixturevalue("postgres")
-        bench.database = server.database()
-    return bench.database
 
 
 @pytest.mark.parametrize(
