@@ -261,6 +261,7 @@ class Gateway:
             self._fail(why)
         elif not self._embedded:
             gc_tuning.settle()
+            self._tasks.spawn("memory to the system", gc_tuning.give_back(self._clock))
 
     # While it serves.
 

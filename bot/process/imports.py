@@ -1,7 +1,9 @@
-"""What a gateway's process does not import: the parts of large libraries that nothing in it uses: 40 MB.
+"""What a gateway's process does not import: the parts of large libraries that nothing in it uses, and what they say of
+themselves: 45 MB.
 
-`install` is called by the command line before a library is imported. Nothing is taken away: what a library gathers in a
-package's `__init__` is loaded when it is first asked for, and what a library can do without, it does without.
+`install` is called by the command line before a library is imported. Nothing is taken away but docstrings: what a
+library gathers in a package's `__init__` is loaded when it is first asked for, and what a library can do without, it
+does without.
 """
 
 from __future__ import annotations
@@ -12,14 +14,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder, SourceFileLoader
+from inspect import CO_OPTIMIZED
+from opcode import opmap
 from threading import RLock
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from importlib.machinery import ModuleSpec
-    from types import CodeType, FrameType, ModuleType
+    from types import FrameType, ModuleType
 
 GATHERING = frozenset(
     {
@@ -35,6 +39,7 @@ GATHERING = frozenset(
         "openai.types.responses",
         "openai.types.shared",
         "openai.types.shared_params",
+        "telegram",
         "tiktoken",
     }
 )
@@ -46,17 +51,34 @@ DISPENSABLE = {
 }
 """Module -> those that try to import it and work without: there it is not found."""
 UNUSED = {
+    "filetype": (),  # LangChain guesses with it what a picture is that came without its type
+    "jsonpatch": (),
     # harness/__init__ switches it off; LangChain imports it for its types.
     "langsmith.client": ("Client", "ID_TYPE", "RUN_TYPE_T", "ReplicaAuth", "_dumps_json", "_ensure_uuid"),
+    "sqlalchemy.dialects.postgresql.asyncpg": (),  # drivers that Antler does not use
+    "sqlalchemy.dialects.postgresql.pg8000": (),
+    "sqlalchemy.dialects.postgresql.psycopg2cffi": (),
 }
 """Module -> names that others take from it when they are imported. It is loaded when one of them is called, or when
 another is asked for."""
+UNDOCUMENTED = frozenset(
+    {
+        *("aiohttp", "httpx", "httpx2", "langchain", "langchain_core", "langchain_openai", "langgraph", "langsmith"),
+        *("openai", "requests", "sqlalchemy", "telegram", "urllib3"),
+    }
+)
+"""Libraries whose long docstrings are not kept, 4 MB: only people read them, and `python -OO` drops them, too."""
+LONG = 300
+"""Characters of a docstring from which on it is worth its removal."""
+LOAD_CONST, STORE_NAME = opmap["LOAD_CONST"], opmap["STORE_NAME"]
+MANY = 256
+"""Names of a code that an operation can tell by its one byte."""
 IMPORT_SYSTEM = "importlib._bootstrap"
 
 
 def install() -> None:
     """Have modules that are imported from now on load as the tables above say. Call it once."""
-    sys.meta_path.insert(0, Finder(GATHERING, DISPENSABLE, UNUSED))
+    sys.meta_path.insert(0, Finder(GATHERING, DISPENSABLE, UNUSED, UNDOCUMENTED))
 
 
 class Finder(MetaPathFinder):
@@ -67,10 +89,12 @@ class Finder(MetaPathFinder):
         gathering: Collection[str] = (),
         dispensable: Mapping[str, Collection[str]] = MappingProxyType({}),
         unused: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        undocumented: Collection[str] = (),
     ) -> None:
         self._gathering = gathering
         self._dispensable = dispensable
         self._unused = unused
+        self._undocumented = undocumented
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -78,13 +102,18 @@ class Finder(MetaPathFinder):
         """Raises ModuleNotFoundError for what the importing module can do without."""
         if name in self._dispensable and _importing(sys._getframe()) in self._dispensable[name]:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        if name not in self._gathering and name not in self._unused:
+        undocumented = name.partition(".")[0] in self._undocumented
+        if not undocumented and name not in self._gathering and name not in self._unused:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and isinstance(spec.loader, SourceFileLoader):
             file = spec.loader.path
-            waits = name in self._unused
-            spec.loader = WaitingLoader(name, file, self._unused[name]) if waits else GatheringLoader(name, file)
+            if name in self._unused:
+                spec.loader = WaitingLoader(name, file, self._unused[name])
+            elif name in self._gathering:
+                spec.loader = GatheringLoader(name, file)
+            else:
+                spec.loader = UndocumentedLoader(name, file)
         return spec
 
 
@@ -208,3 +237,35 @@ class WaitingLoader(SourceFileLoader):
             return type(name, (), {"__new__": lambda _, *args, **more: load(name)(*args, **more)})
 
         vars(module).update({name: waiting(name) for name in self._names}, __getattr__=load)
+
+
+class UndocumentedLoader(SourceFileLoader):
+    """Loads a module without its long docstrings. Its bytecode stays as it is on the disk, assertions included."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        code = super().get_code(fullname)
+        return None if code is None else _undocumented(code)
+
+
+def _undocumented(code: CodeType) -> CodeType:
+    others: dict[int, CodeType | None] = {}
+    for place, constant in enumerate(code.co_consts):
+        if isinstance(constant, CodeType):
+            if (other := _undocumented(constant)) is not constant:
+                others[place] = other
+        elif place < 2 and isinstance(constant, str) and len(constant) >= LONG and _is_docstring(code, place):
+            others[place] = None
+    if not others:
+        return code
+    return code.replace(co_consts=tuple(others.get(place, each) for place, each in enumerate(code.co_consts)))
+
+
+def _is_docstring(code: CodeType, place: int) -> bool:
+    """Whether the constant at this place is the docstring, and nothing else."""
+    load = bytes((LOAD_CONST, place))
+    if code.co_flags & CO_OPTIMIZED:  # a function: never loaded, and first. A <lambda> or <listcomp> has a value there.
+        return place == 0 and not code.co_name.startswith("<") and load not in code.co_code
+    if "__doc__" not in code.co_names[:MANY]:
+        return False
+    kept = load + bytes((STORE_NAME, code.co_names.index("__doc__")))  # of a class or a module
+    return kept in code.co_code and code.co_code.count(load) == 1

@@ -288,6 +288,7 @@ class Worker:
                 log.error("%s; antler stops", why)
                 return FAILURE
             gc_tuning.settle()
+            self._tasks.spawn("memory to the system", gc_tuning.give_back(self._opened.clock))
             return await self._work()
         finally:
             terminal.end_after(self._adoption.settings.shutdown_grace_seconds + LAST_SECONDS, self._last)

@@ -204,6 +204,8 @@ class Bulk(Generic[Row, Result]):
 READERS = 2
 LOG_BYTES = 16_000_000
 """SQLite's write-ahead log is cut to that size after something long, such as a backup, has made it larger."""
+CACHE_KB = 512
+"""Of pages that a reading connection keeps, a quarter of SQLite's default; the system has them as well."""
 POSTGRES_OPTIONS: dict[str, Any] = {
     "connect_timeout": 5,
     "application_name": "antler",
@@ -284,6 +286,7 @@ def writer_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
         "PRAGMA synchronous=FULL",
         "PRAGMA secure_delete=ON",
         f"PRAGMA journal_size_limit={LOG_BYTES}",
+        f"PRAGMA cache_size=-{2 * CACHE_KB}",  # a large transaction stays out of the log until its end
     ]
     _on_sqlite_connect(engine, *pragmas, *(["PRAGMA foreign_keys=ON"] if foreign_keys else []))
     # A deferred transaction that reads first and writes then fails at once when another one wrote in between.
@@ -298,7 +301,7 @@ def reader_engine(url: URL) -> Engine:
         engine = _postgres_engine(url, isolation_level="REPEATABLE READ", pool_pre_ping=True, **pool)
         return engine.execution_options(postgresql_readonly=True)
     engine = _engine(url, connect_args={"check_same_thread": False}, **pool)
-    _on_sqlite_connect(engine, "PRAGMA query_only=ON")
+    _on_sqlite_connect(engine, "PRAGMA query_only=ON", f"PRAGMA cache_size=-{CACHE_KB}")
     _on_begin(engine, "BEGIN")
     return engine
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bot.process.imports import DISPENSABLE, GATHERING, Finder
+from bot.process.imports import DISPENSABLE, GATHERING, LONG, UNDOCUMENTED, UNUSED, Finder
 from tests.simulators.process import REPO_ROOT
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ import bot.__main__, bot.process.app, bot.process.gateway, channels.telegram.cha
 """
 """Imports what a gateway with a Telegram account has imported when it idles."""
 NEVER = (
-    *("alembic", "asyncpg", "cryptography", "docx", "fastapi", "langsmith._client", "lark_oapi", "lxml", "mcp"),
+    *("alembic", "asyncpg", "cryptography", "docx", "fastapi", "filetype.types", "jsonpointer", "langsmith._client"),
+    *("lark_oapi", "lxml", "mcp", "telegram._inline.inlinequeryresult"),
     *("openai.types.responses.response", "opentelemetry", "pdfplumber", "PIL", "psycopg", "pydub", "pygments"),
     *("re2", "rich", "slack_sdk", "starlette", "uvicorn"),
 )
@@ -145,6 +146,50 @@ def test_other_threads_wait_for_a_module_that_is_executed(package: Path, monkeyp
     assert "__getattr__" not in vars(module)
 
 
+DOCUMENTED = """
+"Module: TEXT"
+def function():
+    "Function: TEXT"
+    assert False
+def short():
+    "Short."
+def says():
+    "Says: TEXT"
+    return "Says: TEXT"
+class Thing:
+    "Class: TEXT"
+    def method(self):
+        "Method: TEXT"
+    @property
+    def value(self):
+        "Value: TEXT"
+        return 3
+class Named:
+    "Named: TEXT"
+    NAME = "Named: TEXT"
+class Text:
+    first = "First: TEXT"
+called = lambda: "Lambda: TEXT"
+made = ["List: TEXT" for _ in (1,)]
+given = list("Generated: TEXT" for _ in (1,))
+"""
+
+
+def test_long_docstrings_are_not_kept_and_all_else_is(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "long " * (LONG // 5)
+    (package / "__init__.py").write_text(DOCUMENTED.replace("TEXT", text))
+    made = load(monkeypatch, Finder(undocumented={"gathers"}), "gathers")
+    removed = (made, made.function, made.Thing, made.Thing.method, made.Thing.value)
+    assert [each.__doc__ for each in removed] == [None] * 5
+    assert made.short.__doc__ == "Short."
+    assert made.says.__doc__ == made.says() == f"Says: {text}"
+    assert made.Named.__doc__ == made.Named.NAME == f"Named: {text}"
+    assert (made.Text.first, made.Thing().value) == (f"First: {text}", 3)
+    assert (made.called(), made.made, made.given) == (f"Lambda: {text}", [f"List: {text}"], [f"Generated: {text}"])
+    with pytest.raises(AssertionError):
+        made.function()
+
+
 def run(code: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", IDLE + code], cwd=REPO_ROOT, capture_output=True, text=True, timeout=120, check=False
@@ -155,6 +200,23 @@ def run(code: str) -> str:
 
 def test_an_idle_process_has_imported_nothing_for_others() -> None:
     assert run(f"print([name for name in {NEVER} if name in sys.modules])") == "[]\n"
+
+
+def test_what_an_idle_process_does_not_use_waits() -> None:
+    assert run(f"print([name for name in {sorted(UNUSED)} if '__getattr__' not in vars(sys.modules[name])])") == "[]\n"
+
+
+def test_of_libraries_an_idle_process_keeps_few_docstrings() -> None:
+    code = f"""
+from inspect import isclass, isfunction
+kept = 0
+for name, module in sorted(sys.modules.items()):
+    if name.partition(".")[0] in {sorted(UNDOCUMENTED)}:
+        own = [each for each in list(vars(module).values()) if (isclass(each) or isfunction(each))]
+        kept += sum(len(each.__doc__ or "") for each in own if each.__module__ == name)
+print(kept)
+"""
+    assert int(run(code)) < 400_000  # characters; with the long ones 1 350 000
 
 
 @pytest.mark.parametrize("name", ["run", "gateway", "worker"])

@@ -89,13 +89,17 @@ async def test_a_large_file_of_before_waits_for_compact(
     assert asked(file, "PRAGMA auto_vacuum") == space.INCREMENTAL
 
 
-async def test_files_that_are_made_now_can_be_cut(tmp_path: Path) -> None:
+async def test_files_that_are_made_now_can_be_cut_and_connections_keep_few_pages(tmp_path: Path) -> None:
     store = await Store.open(f"sqlite:///{tmp_path}/antler.db", clock=SystemClock())
     checkpoints = await open_checkpoints(str(tmp_path / "checkpoints.db"))
     for name in ("antler.db", "checkpoints.db"):
         assert asked(tmp_path / name, "PRAGMA auto_vacuum") == space.INCREMENTAL
     assert await store.write(lambda tx: tx.exec_driver_sql("PRAGMA journal_size_limit").scalar()) == sql.LOG_BYTES
     assert await checkpoints.run("PRAGMA journal_size_limit", ()) == [(sql.LOG_BYTES,)]
+    # Of each connection's pages less is kept than the 2000 KB of SQLite's default.
+    assert await store.write(lambda tx: tx.exec_driver_sql("PRAGMA cache_size").scalar()) == -2 * sql.CACHE_KB
+    assert await store.read(lambda tx: tx.exec_driver_sql("PRAGMA cache_size").scalar()) == -sql.CACHE_KB
+    assert await checkpoints.run("PRAGMA cache_size", ()) == [(-sql.CACHE_KB,)]
     await checkpoints.close()
     await store.close()
 
