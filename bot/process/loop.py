@@ -22,8 +22,8 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 class EventLoop(asyncio.SelectorEventLoop):
     """Takes what one of its tasks hands over by `call_soon_threadsafe` as `call_soon` does.
 
-    LangGraph hands over each piece of an answer in that way, at the cost of a byte that is written to wake the loop, a
-    turn of the loop, and the byte read again: 4 to 6 % of a message's CPU. While a task runs, the loop is awake.
+    LangGraph hands over each piece of an answer in that way, at the cost of a byte that is written to wake the loop and
+    read in its next turn. While a task runs, the loop is awake.
     """
 
     def call_soon_threadsafe(

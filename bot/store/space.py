@@ -25,6 +25,9 @@ STEP = 256
 PAUSE_SECONDS = 0.1
 SURPLUS = "SELECT freelist_count - page_count / 10 - 2000 FROM pragma_freelist_count, pragma_page_count"
 """Free pages above those that the next rows take soon: a tenth of the file, and 8 MB."""
+SMALLEST = 8_000_000
+"""Bytes of a file that may have a surplus. A smaller one may be in the making: open here, it could not be given its
+write-ahead log, as SQLite waits for nobody there."""
 
 
 async def give_back(files: Iterable[Path], clock: Clock) -> None:
@@ -37,7 +40,7 @@ async def give_back(files: Iterable[Path], clock: Clock) -> None:
 
 def _step(file: Path) -> bool:
     """Give a little back; whether there is more. Raises sqlite3.Error."""
-    if not file.exists():
+    if not file.exists() or file.stat().st_size < SMALLEST:
         return False
     with closing(_open(file)) as database:
         if not _is_incremental(database):

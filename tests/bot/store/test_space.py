@@ -110,3 +110,11 @@ def test_postgresql_does_it_by_itself(tmp_path: Path, capsys: pytest.CaptureFixt
     assert settings.database_files == ()
     assert compact(settings) == 1
     assert "autovacuum" in capsys.readouterr().err
+
+
+async def test_a_file_that_is_just_being_made_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "checkpoints.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as making:
+        making.execute("CREATE TABLE checkpoints (x)")
+        making.execute("BEGIN EXCLUSIVE")
+        await space.give_back([file], SystemClock())
