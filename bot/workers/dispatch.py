@@ -107,7 +107,7 @@ class Dispatch:
         listener: Listener,
         steering: Callable[[], Steering],
         leaving: Callable[[], bool],
-        hears: Callable[[], None] = lambda: None,
+        hears: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._listener = listener
@@ -170,8 +170,8 @@ class Dispatch:
                 if found is not None and found.asked > found.heard:
                     await self._steering().said(ctx)
                     await self._store.write(partial(worker_runs.answer, run_id=ctx.run_id, asked=found.asked))
-                if parts:
-                    self._hears()
+                if parts and self._hears is not None:
+                    await self._hears()
                 for told in parts:
                     events = EVENTS.validate_json(told.body)
                     for event in known.new(continued(begun, events)):

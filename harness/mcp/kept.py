@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -20,24 +21,31 @@ class KeptTokens:
         self._folder = folder / FOLDER
         self._learn = learn
         self._seen: dict[str, tuple[int, int]] = {}
+        self._looking = asyncio.Lock()
 
-    def look(self) -> None:
-        """Learn what has come since the last look. Blocking, for microseconds where nothing has."""
+    async def look(self) -> None:
+        """Learn what has come since the last look."""
+        async with self._looking:  # in a thread, since the folder may be another machine's
+            seen, secrets = await asyncio.to_thread(self._found)
+            for secret in secrets:
+                self._learn(secret)
+            self._seen = seen
+
+    def _found(self) -> tuple[dict[str, tuple[int, int]], list[str]]:
+        """The files as they are now, and what those hold that are new or have changed."""
         try:
             with os.scandir(self._folder) as found:
                 states = {each.path: each.stat() for each in found if each.name.endswith(".json")}
         except OSError:
-            return  # nobody has got any, or they cannot be read now
+            return self._seen, []  # nobody has got any, or they cannot be read now
         seen = {path: (state.st_ino, state.st_mtime_ns) for path, state in states.items()}
-        for path in seen.keys() - {path for path, state in self._seen.items() if seen.get(path) == state}:
-            self._read(Path(path))
-        self._seen = seen
+        changed = [path for path, state in seen.items() if self._seen.get(path) != state]
+        return seen, [secret for path in changed for secret in _secrets(Path(path))]
 
-    def _read(self, file: Path) -> None:
-        try:
-            token = json.loads(file.read_text("utf-8"))["token"]
-            for secret in (token["access"], token["refresh"]):
-                if isinstance(secret, str) and secret:
-                    self._learn(secret)
-        except (OSError, ValueError, TypeError, KeyError):
-            pass  # who uses it says what is wrong with it
+
+def _secrets(file: Path) -> list[str]:
+    try:
+        token = json.loads(file.read_text("utf-8"))["token"]
+        return [secret for secret in (token["access"], token["refresh"]) if isinstance(secret, str) and secret]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []  # who uses it says what is wrong with it
