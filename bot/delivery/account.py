@@ -157,6 +157,11 @@ class Account:
         if self._channel is not None:
             self._channel.recall(known)
 
+    @property
+    def edits(self) -> bool:
+        """What is shown on it now can be changed."""
+        return self._caps is not None and self._caps.edits
+
     def newest(self, address: Address) -> str | None:
         """See `Channel.newest`."""
         return None if self._channel is None else self._channel.newest(address)

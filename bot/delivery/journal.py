@@ -97,15 +97,16 @@ class Journal:
 
         question: what the part asks, where the next process could not change it and should not ask it again.
         """
-        row = self._intent(reply, state, question)
+        row = self.intent(reply, state, question)
         await self._store.write(lambda tx: outbox.intend(tx, [row]))
 
     async def retire(self, reply: Reply, retired: Sequence[PartState], instead: PartState) -> None:
         """Commit that a part is about to be sent in whose favour others go. Raises as above."""
-        row, parts = self._intent(reply, instead, None), [state.index for state in retired]
+        row, parts = self.intent(reply, instead), [state.index for state in retired]
         await self._store.write(lambda tx: outbox.retire(tx, parts, row))
 
-    def _intent(self, reply: Reply, state: PartState, question: OutboundMessage | None) -> OutboxRow:
+    def intent(self, reply: Reply, state: PartState, question: OutboundMessage | None = None) -> OutboxRow:
+        """What `intend` commits."""
         return OutboxRow(
             reply_key=reply.key,
             part=state.index,

@@ -125,8 +125,9 @@ class Reply:
         """The buttons that are known to be shown: another text above them is a draft like any other."""
         self.told = ""
         """The words of the answer that are known to be shown."""
-        self.keep: Callable[[], Awaitable[None]] | None = None
-        """Stores the words of `wanted` before a draft shows them: the next process is to know them. Raises nothing."""
+        self.keep: Callable[[], Awaitable[bool]] | None = None
+        """Stores the words of `wanted` before a draft shows them: the next process is to know them. The first words,
+        whose message it would have to find, are stored with that message's id. Whether it worked; raises nothing."""
         self.live: Live | None = None
         self.live_over = False
         self.at_work = ""
@@ -240,6 +241,12 @@ class Reply:
     async def delivered(self) -> None:
         """Wait until the final is shown or given up (see `outcome`), or the delivery was closed (outcome PENDING)."""
         await self._settled.wait()
+
+    def intended_early(self) -> None:
+        """It was committed with the start of its run that its first message is going to be sent (`Delivery.intent`)."""
+        first = self.state(0)
+        if not first.intended:  # else it was sent meanwhile, or is about to be
+            first.intended = first.early = True
 
     def finish(self, message: OutboundMessage, now: float, newest: str | None) -> None:
         """Take the final state; it was committed before, and with it that the first part is going to be sent.

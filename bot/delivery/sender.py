@@ -249,9 +249,10 @@ class Sender:
     async def _send(self, reply: Reply, step: Send) -> bool:
         # What the step shows decides, not what is wanted by the time it is written down.
         state, page, calls = step.state, self._page(reply, step.rev), reply.calls
-        if state.intended:
+        early, state.early = state.early, False
+        if state.intended and not early:
             await self._keep(reply)
-        else:
+        elif not state.intended:
             state.sent_after = self._channel.newest(reply.address)
             # One commit for both.
             await asyncio.gather(self._journal.intend(reply, state, self._question(reply)), self._keep(reply))
@@ -271,13 +272,17 @@ class Sender:
                 await self._sent(reply, state, message_id, None, NOTHING_SHOWN)
             else:
                 lost = not (step.final or self._caps.idempotent_send or self._caps.findable_after_crash)
-                await self._sent(reply, state, message_id, step.part, page, unfindable=lost)
+                sent = self._sent(reply, state, message_id, step.part, page, unfindable=lost)
+                if not early:
+                    await sent
+                elif not (await asyncio.gather(sent, self._keep(reply)))[1]:  # one commit for both
+                    await self._keep(reply)
         return True
 
-    async def _keep(self, reply: Reply) -> None:
-        """See to it that what people are about to read is not taken back by the process that comes after a crash."""
-        if reply.keep is not None and not reply.final:
-            await reply.keep()
+    async def _keep(self, reply: Reply) -> bool:
+        """See to it that what people are about to read is not taken back by the process that comes after a crash;
+        whether it is kept."""
+        return reply.keep is None or reply.final or await reply.keep()
 
     def _first_look(self, reply: Reply) -> Find | None:
         """Before people are called to a final, which of its drafts stand is found out: one that is found only later

@@ -168,6 +168,17 @@ class Delivery:
             self._restore(reply, rows)
         return reply
 
+    def intent(self, reply: Reply) -> OutboxRow | None:
+        """The intent to send a new reply's first message, for the commit of its run's start (then call
+        `Reply.intended_early`), so that the first words wait for no commit of their own. None where it is committed
+        later: on platforms without edits a question, or the time at which a stream began, is recorded with it."""
+        account = self._account(reply.address.account)
+        if not account.edits or reply.state(0).intended:
+            return None
+        first = reply.state(0)
+        first.sent_after = account.newest(reply.address)
+        return self._journal.intent(reply, first)
+
     def expect(self, reply_key: str, address: Address, reply_to: str | None) -> Reply:
         """The reply takes its place in the order of its chat: it will be opened at once, and is to stand above those
         that are opened later."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bot.runs.following import RunStream
     from bot.settings.sections import LimitSettings
     from bot.store.prompts import ApprovalRow
-    from bot.store.rows import RunRow, StopReason
+    from bot.store.rows import OutboxRow, RunRow, StopReason
     from bot.texts.catalogue import Texts
     from bot.usage.meter import EventRecord
     from channels.base import Clock
@@ -67,7 +67,8 @@ class ActiveRun:
     what it waits for a person to decide; decided: set when something of that was. rests: it does nothing until then.
     held: it is to begin again as soon as this is set. slot_wait, first_words: seconds that it waited for a slot, and
     from its beginning until its answer had words; None before. tokens: read and written in this process. stream: for
-    who follows it, None where nobody can. starting: its start is being written, and committed even if that is stopped.
+    who follows it, None where nobody can. intent: of its first message, to be committed with its start. starting: that
+    is being written, and committed even if it is stopped.
     """
 
     row: RunRow
@@ -91,6 +92,7 @@ class ActiveRun:
     first_words: float | None = None
     tokens: int = 0
     stream: RunStream | None = None
+    intent: OutboxRow | None = None
     starting: bool = False
 
     @property

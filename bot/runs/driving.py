@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bot.runs import endings
-from bot.store import run_events, runs
+from bot.store import outbox, run_events, runs
 from bot.store.errors import StoreError
 from bot.usage.budgets import payer_of
 from harness.events import ApprovalRequested, Finished, StepsEnded, TextReset
@@ -272,9 +272,12 @@ class Driver:
         row, record = active.row, active.record
         now, is_new = self._clock.now(), row.attempt == 0
         calls = int(is_new and row.input.research is None)
+        intent = active.intent if is_new else None
 
         def unit(tx: Connection) -> tuple[RunRow, int]:
             started = runs.start(tx, row.run_id, head.id, now, self._store.epoch, calls=calls)
+            if intent is not None:
+                outbox.intend(tx, [intent])
             seq = 1 if is_new else 1 + (run_events.last_seq(tx, row.run_id) or 0)
             if self._on_start is not None:
                 self._on_start(tx, started, seq)
@@ -283,16 +286,22 @@ class Driver:
         active.starting = True
         active.row, seq = await self._store.write(unit)
         active.starting = False
+        if intent is not None and active.reply is not None:
+            active.reply.intended_early()
         record.counted = active.row.model_calls if calls else 0
         return seq
 
-    async def keep_text(self, active: ActiveRun) -> None:
-        """Write what people are about to read, so that the process after a crash does not take it back. Tried once: a
-        full disk must not stop the text, and the run meets it at its own next write."""
+    async def keep_text(self, active: ActiveRun) -> bool:
+        """Write what people are about to read, so that the process after a crash does not take it back; whether it is
+        written. Tried once: a full disk must not stop the text, and the run meets it at its own next write."""
         active.record.flush()
         rows = tuple(active.record.rows)
-        if rows and await self._store.tried(partial(run_events.append, run_id=active.row.run_id, events=rows)):
+        if not rows:
+            return True
+        written = await self._store.tried(partial(run_events.append, run_id=active.row.run_id, events=rows))
+        if written:
             active.record.kept(rows)
+        return written
 
     async def _ending(self, active: ActiveRun, last: AnyRunEvent | None, until: float) -> Ending:
         files = last.files if isinstance(last, Finished) else ()

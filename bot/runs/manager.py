@@ -190,6 +190,7 @@ class RunManager:
             lambda: self._delivery.open(row.reply_key, row.address, row.reply_to, new=new)
         )
         active.reply, reply.previews = reply, not row.context.heading
+        active.intent = self._delivery.intent(reply) if new else None
         reply.keep = partial(self._driver.keep_text, active)
         if row.started_at is not None:
             await self._recall_text(active)

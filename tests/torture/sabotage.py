@@ -53,27 +53,30 @@ def _no_commit(publish: Callable[..., Any]) -> Callable[..., Any]:
     return acknowledged
 
 
-def _no_reading(take: Callable[..., Any]) -> Callable[..., Any]:
-    """What the platform says is not listened to."""
+def _nothing(original: Callable[..., Any]) -> Callable[..., Any]:
+    """It does nothing and gives nothing back."""
 
-    @functools.wraps(take)
+    @functools.wraps(original)
     def nothing(*args: Any, **kwargs: Any) -> None:
         pass
 
     return nothing
 
 
-SABOTAGE: dict[str, tuple[str, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
-    "no-intent": ("bot.delivery.journal:Journal.intend", _no_intent),
-    "no-keys": ("bot.inbound.bus:MessageBus.publish", _no_keys),
-    "no-commit-on-slack": ("channels.slack.receiving:Intake.publish", _no_commit),
-    "no-reading-on-wecom": ("channels.wecom.receiving:Receiver.take", _no_reading),
-    "no-guard": ("bot.store.run_events:StoreEffectLog.begin", _no_guard),
+SABOTAGE: dict[str, dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
+    "no-intent": {
+        "bot.delivery.journal:Journal.intend": _no_intent,
+        "bot.delivery.service:Delivery.intent": _nothing,
+    },
+    "no-keys": {"bot.inbound.bus:MessageBus.publish": _no_keys},
+    "no-commit-on-slack": {"channels.slack.receiving:Intake.publish": _no_commit},
+    "no-reading-on-wecom": {"channels.wecom.receiving:Receiver.take": _nothing},
+    "no-guard": {"bot.store.run_events:StoreEffectLog.begin": _no_guard},
 }
-"""Name -> (what is replaced, by what)."""
+"""Name -> what is replaced, by what."""
 
 
 def commit_sabotage(seams: AfterImport, name: str) -> None:
     """Take the protection of that name away."""
-    target, change = SABOTAGE[name]
-    seams.replace(target, change)
+    for target, change in SABOTAGE[name].items():
+        seams.replace(target, change)

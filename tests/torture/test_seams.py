@@ -11,7 +11,7 @@ from tests.torture.seams import resolve
 from tests.torture.windows import ELSEWHERE, IN_CLUSTER, WINDOWS
 
 ALL = (*WINDOWS, *ELSEWHERE, *IN_CLUSTER)
-SEAMS = {window.seam for window in ALL} | {target for target, _ in SABOTAGE.values()}
+SEAMS = {window.seam for window in ALL} | {target for targets in SABOTAGE.values() for target in targets}
 
 
 @pytest.mark.parametrize("seam", sorted(SEAMS))

@@ -77,9 +77,16 @@ WINDOWS: tuple[Window, ...] = (
     ),
     Window(
         name="W4",
+        seam="bot.delivery.reply:Reply.intended_early",
+        side="after",
+        state="a run has started, the intent of its first message is committed, it is not sent",
+    ),
+    Window(
+        name="W18",
         seam="bot.delivery.journal:Journal.intend",
         side="after",
-        state="the intent of a message is committed, it is not sent",
+        stimulus=("long",),
+        state="the intent of a later message is committed, it is not sent",
     ),
     Window(
         name="W5",

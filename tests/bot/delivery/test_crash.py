@@ -197,11 +197,12 @@ async def test_no_word_of_a_draft_is_shown_before_it_is_kept(tmp_path: Path, mod
     async with world(tmp_path, mode) as w:
         reply, kept, room = await w.delivery.open("r1", dm(), None), [""], asyncio.Event()
 
-        async def keep() -> None:
+        async def keep() -> bool:
             wanted = reply.wanted
             await room.wait()
             assert wanted is not None
             kept.append(wanted.text)
+            return True
 
         def shown() -> list[str]:
             return w.texts + [part.text for part in w.channel.previews.values()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -333,6 +334,56 @@ async def test_killed_after_any_edit_the_answer_shows_no_less_than_before(
             assert after.startswith(before if len(after) < len(before) else (before, "And other words"))
         await c.answered()
         assert "".join(c.texts()) == "Done."
+
+
+async def test_the_first_words_of_an_answer_wait_for_no_commit(tmp_path: Path) -> None:
+    """That they will be said is committed with the start of the run."""
+    said = asyncio.Event()
+
+    async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+        await said.wait()
+        yield tell(TextDelta, message_id="a", text=LONG.strip())
+        await asyncio.Event().wait()
+
+    async with core(tmp_path, mode=CALLS) as c:
+        c.harness.scripts["q"] = script
+        await c.say("q")
+        c.store.down = True
+        said.set()
+        await c.clock.advance(2)
+        assert c.texts() == [LONG.strip()]
+        c.store.down = False
+        await c.clock.advance(10)
+        await c.restart()
+        assert c.texts() == [LONG.strip()], "it is known where they stand, and what they are"
+
+
+@pytest.mark.parametrize("sent", [False, True], ids=["before it is sent", "when it is sent"])
+@pytest.mark.parametrize("mode", [CALLS, replace(CALLS, idempotent=False)], ids=["repeated", "found"])
+async def test_killed_around_its_first_words_an_answer_is_one_message(
+    tmp_path: Path, mode: MemoryMode, sent: bool
+) -> None:
+    said = asyncio.Event()
+
+    async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+        await said.wait()
+        yield tell(TextDelta, message_id="a", text=LONG.strip())
+        await c.clock.sleep(5)
+        yield tell.answer("Done.")
+
+    async with core(tmp_path, mode=mode) as c:
+        c.harness.scripts["q"] = script
+        await c.say("q")
+        c.store.down = sent
+        said.set()
+        if sent:
+            await c.clock.advance(1)
+            assert c.texts() == [LONG.strip()]
+        await c.crash()
+        c.store.down = False
+        await c.start()
+        await c.answered()
+        assert c.texts() == ["Done."]
 
 
 async def test_after_a_crash_what_ran_and_what_waited_goes_on_in_the_same_messages(tmp_path: Path) -> None:
