@@ -18,7 +18,7 @@ from bot.runs.driving import Driver, Suspects, Transcriber
 from bot.runs.endings import Ending
 from bot.runs.following import Following
 from bot.runs.render import RunView, below
-from bot.store import prompts, run_events, runs
+from bot.store import prompts, run_events, runs, worker_runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState, StopReason
 from bot.texts import DEFAULT, texts_for
@@ -135,13 +135,15 @@ class RunManager:
         return {conversation: tuple(sorted(rows, key=runs.in_turn)) for conversation, rows in left.items()}
 
     async def _with_deaths(self) -> list[RunRow]:
-        """All runs that have not ended. The death of the last process is recorded with those that were at work then."""
-        found = await self._store.read(runs.unended)
-        died = sum(map(runs.died_at_work, found))
+        """All runs that have not ended. The death of the last process is recorded with those that were at work in it
+        then."""
+        found, elsewhere = await self._store.read(lambda tx: (runs.unended(tx), worker_runs.ordered(tx)))
+        died = [row for row in found if runs.died_at_work(row) and row.run_id not in elsewhere]
         if not died:
             return found
-        log.warning("the last process died while %d run(s) were in progress", died)
-        return await self._store.write(lambda tx: runs.record_deaths(tx, found))
+        log.warning("the last process died while %d run(s) were in progress", len(died))
+        recorded = await self._store.write(lambda tx: {row.run_id: row for row in runs.record_deaths(tx, died)})
+        return [recorded.get(row.run_id, row) for row in found]
 
     async def _close_lost_drafts(self, wanted: set[str]) -> None:
         for draft in await self._delivery.undelivered_drafts():

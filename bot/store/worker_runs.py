@@ -246,6 +246,12 @@ def called(tx: Connection, call_id: str) -> tuple[Order | None, bool, str | None
     return known, at_it, _part(tx, call_id, ANSWERED)
 
 
+def ordered(tx: Connection) -> set[str]:
+    """The runs that are ordered and have not ended: workers do them, so that no gateway dies at one."""
+    query = select(worker_runs.c.run_id).join(runs, runs.c.run_id == worker_runs.c.run_id)
+    return set(tx.scalars(query.where(runs.c.state.in_(OPEN_STATES))))
+
+
 def calls(tx: Connection) -> list[str]:
     """All calls that are not forgotten."""
     return list(tx.scalars(select(worker_runs.c.run_id).where(worker_runs.c.run_id.startswith(CALL))))
@@ -293,10 +299,12 @@ def discard(tx: Connection, run_ids: Sequence[str]) -> None:
 
 def discard_all(tx: Connection) -> None:
     """Forget everything: there are to be no workers any more. One that runs all the same is ended, as somebody else
-    goes on with what it is at."""
+    goes on with what it is at, and that is put aside: no process dies at it between its order and its next start."""
     if tx.dialect.name == "postgresql" and tx.scalar(HAD_WORKERS) is not None:
         tx.execute(END_WORKERS)
         tx.execute(END_JOBS, {"queues": list(QUEUES)})
+    theirs = runs.c.run_id.in_(select(worker_runs.c.run_id)) & (runs.c.state == RunState.RUNNING)
+    tx.execute(update(runs).where(theirs).values(state=RunState.PENDING, suspended=True))
     for table in (worker_drafts, worker_events, worker_runs):
         tx.execute(delete(table))
 

@@ -127,6 +127,25 @@ async def test_after_the_death_of_the_gateway_the_worker_goes_on_and_the_answer_
         assert len(await world.model.requests()) == asked, "the model was asked once"
 
 
+@pytest.mark.parametrize("enabled", [True, False], ids=["with workers", "without them then"])
+async def test_deaths_of_the_gateway_are_not_held_against_what_a_worker_does(cluster: Cluster, enabled: bool) -> None:
+    world = cluster.world
+    cluster.count = 1
+    async with cluster:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        for number in range(3):
+            await world.kill()
+            world.settings["workers"] = {"enabled": enabled or number < 2}
+            await world.start()
+        await world.model.release("half")
+        await world.telegram.wait_for_text(ALICE, WHOLE, timeout=30.0)
+        assert "was in progress at" not in world.log
+        assert cluster.rows("SELECT deaths FROM runs") == [("[]",)]
+        if not enabled:
+            assert await cluster.workers["w1"].ended() == 1
+
+
 async def test_a_planned_restart_of_the_gateway_leaves_the_worker_at_work(cluster: Cluster) -> None:
     world = cluster.world
     async with cluster:
