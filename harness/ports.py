@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
+    from typing import LiteralString
 
     from langgraph.checkpoint.base import CheckpointTuple
 
@@ -168,6 +169,15 @@ class AuditLog(Protocol):
 
     async def append(self, entry: AuditEntry) -> None:
         """Write one entry. Raises OSError when that cannot be done: then the command does not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Who may write checkpoints, where several processes do (PostgreSQL). statement: gives a row while this process
+    may, and locks what says so until the end of the transaction. parameters: of the statement, as of now."""
+
+    statement: LiteralString
+    parameters: Callable[[], tuple[Any, ...]]
 
 
 class Clock(Protocol):

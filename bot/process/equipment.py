@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bot.voice.speech_to_text import SpeechToText
     from channels.base import Clock
     from harness.memory.store import MemoryStore
-    from harness.ports import Steering
+    from harness.ports import Fence, Steering
     from sandbox.files.skills import SkillsOf
 
 
@@ -75,7 +75,7 @@ class Equipment:
 
     tasks: in which memory works. steering: what is said to runs at work. due: told when a reminder was made.
     has_servers: whether the agent of this process has the MCP servers of the settings. leads: whether it may write
-    threads now.
+    threads now. fence: asked in each transaction that writes them.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class Equipment:
         due: Callable[[], None],
         has_servers: bool = True,
         leads: Callable[[], bool] = lambda: True,
+        fence: Fence | None = None,
         outside: Outside = OUTSIDE,
     ) -> None:
         self._store = store
@@ -97,6 +98,7 @@ class Equipment:
         self._steering = steering
         self._has_servers = has_servers
         self._leads = leads
+        self._fence = fence
         self.tracing: OtlpTracing | None = None
         self.models = ModelHealth(store.clock.monotonic)
         self.owners = ThreadOwners()
@@ -181,5 +183,6 @@ class Equipment:
             research=research_parts(settings),
             knowledge=self.knowledge if settings.knowledge.enabled else None,
             leads=self._leads,
+            fence=self._fence,
             may_act=store.may_act,
         )

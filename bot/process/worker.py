@@ -27,7 +27,6 @@ from bot.operations.health import HealthService
 from bot.operations.reload import Adoption, Reloader
 from bot.operations.workers import Facts, Presence, ages, troubles
 from bot.process import gc_tuning, terminal
-from bot.process.agent import load_harness
 from bot.process.app import belongings, report
 from bot.process.equipment import Equipment, Outside
 from bot.process.gateway import CONFIG_ERROR, FAILURE, OK, SANDBOX_SECONDS
@@ -42,6 +41,7 @@ from bot.store.worker_runs import CHECK_WORKER
 from bot.tasks import Tasks
 from bot.workers.dispatch import MISSING, DeadWorkers
 from bot.workers.jobs import Jobs, StoreSteering
+from harness.ports import Fence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -50,13 +50,10 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
     from sqlalchemy import Connection
 
-    from bot.process.agent import MakeHarness
     from bot.settings import Settings
     from bot.settings.http import HttpSettings
     from bot.settings.load import SettingsSource
     from bot.workers.queue import Queue
-    from harness.agents.parts import Parts
-    from harness.ports import Harness
     from sandbox.files.skills import SkillsOf
 
 log = logging.getLogger(__name__)
@@ -219,7 +216,8 @@ class Worker:
             self._tasks,
             steering=lambda: StoreSteering(patient),
             due=lambda: self._told(worker_runs.SCHEDULES),
-            outside=Outside(harness=self._load, sandboxes=sandboxes),
+            fence=Fence(CHECK_WORKER, lambda: (queue.registration(),)),
+            outside=Outside(sandboxes=sandboxes),
         )
         meter, owners = has.spending.meter, has.owners
         self.jobs = Jobs(patient, has.agent.harness, meter, owners, queue.registration, queue.draft, self._fenced)
@@ -316,20 +314,6 @@ class Worker:
         jobs.leave()
         await working
         return OK
-
-    async def _load(self) -> MakeHarness:
-        """What makes agents whose checkpoints are fenced."""
-        await load_harness()
-        from harness.run.runner import HarnessRunner, make_harness
-        from harness.threads.postgres_saver import Fence
-
-        fence = Fence(CHECK_WORKER, lambda: (self._queue.registration(),))
-
-        async def made(parts: Parts, database: str, former: Harness | None) -> Harness:
-            before = former if isinstance(former, HarnessRunner) else None
-            return await make_harness(parts, database, before, fence)
-
-        return made
 
     def _told(self, word: str) -> None:
         self._tasks.spawn(f"word: {word}", self._store.write(partial(worker_runs.notify, payload=word)))

@@ -55,6 +55,8 @@ LEASE = f"{SERVER_NOW} + {LEASE_SECONDS * 1_000_000}"
 CHECK_SQLITE = "SELECT epoch FROM instance WHERE id = 1"
 # The lock holds off a take-over until this batch is committed, so that nothing is written after one.
 CHECK_POSTGRES = "SELECT epoch FROM instance WHERE id = 1 FOR SHARE"
+CHECK_EPOCH = "SELECT epoch FROM instance WHERE id = 1 AND epoch = %s FOR SHARE"
+"""For transactions on other connections of the process with that epoch: a row while it is the current one."""
 
 
 LOCKS = "locks"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from harness.mcp.offering import Servers
     from harness.media.config import ImageSettings, SpeechSettings
     from harness.memory.store import Remembering
-    from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering, Tracing
+    from harness.ports import AuditLog, Budget, Clock, EffectLog, Fence, RunLedger, Steering, Tracing
     from harness.research.config import ResearchParts
     from harness.scheduling.schedules import Scheduling
     from harness.skills.library import SkillSource
@@ -71,7 +71,8 @@ class Parts:
     scheduling: None: nothing can be put off. skills: None: there are none, as without a sandbox. remembering: None:
     nothing is remembered. steering: what is said to runs at work; None: nothing. health: is told how calls of models
     went. tracing: None: nobody traces. sources: keep what runs have read of the web. research: None: no turn is one.
-    knowledge: None: there are no collections. leads: whether the threads are this process's to write.
+    knowledge: None: there are no collections. leads: whether the threads are this process's to write. fence: None: no
+    other process writes them.
     may_act: asked right before a model is; waits until no other process can have gone on with the runs of this one.
     tools: further ones; once loaded (tools.py), all but those of the sandbox. outside: some of them bring what
     strangers wrote. gone: (address, for whom) -> why a page does not answer now; None where it was not asked.
@@ -107,6 +108,7 @@ class Parts:
     research: ResearchParts | None = None
     knowledge: KnowledgeBase | None = None
     leads: Callable[[], bool] = lambda: True
+    fence: Fence | None = None
     may_act: Callable[[], Awaitable[None]] = _at_once
     tools: Sequence[BaseTool] = ()
     outside: bool = False

@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from harness.prompt import Section
     from harness.research.record import Research
     from harness.threads.checkpoints import Checkpoints
-    from harness.threads.postgres_saver import Fence
 
 log = logging.getLogger(__name__)
 
@@ -413,14 +412,12 @@ class HarnessRunner:
         return self._agents.default().graph
 
 
-async def make_harness(
-    parts: Parts, database: str, former: HarnessRunner | None = None, fence: Fence | None = None
-) -> HarnessRunner:
+async def make_harness(parts: Parts, database: str, former: HarnessRunner | None = None) -> HarnessRunner:
     """Load the tools, open the checkpoints, build the default agent, make the runner.
 
     database: the path of a SQLite file, or a postgresql:// URL. former: whose threads it takes over, and which the
-    caller retires. fence: who may write checkpoints, where several processes do. Raises ModelSetupError when a model's
-    package is missing or the default model cannot be built, ToolSetupError for a tool of the config.
+    caller retires. Raises ModelSetupError when a model's package is missing or the default model cannot be built,
+    ToolSetupError for a tool of the config.
     """
     for model in parts.models:
         await asyncio.to_thread(check_model, model)
@@ -435,7 +432,7 @@ async def make_harness(
         if former is not None:
             checkpoints = former.checkpoints
         else:
-            checkpoints = await open_checkpoints(database, fence, leads=parts.leads)
+            checkpoints = await open_checkpoints(database, parts.fence, leads=parts.leads)
             undo.push_async_callback(checkpoints.close)
         agents = Agents(parts, checkpoints.saver)
         undo.push_async_callback(agents.close)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
     from harness.context import RunContext
+    from harness.ports import Fence
     from harness.threads.held import Holding
-    from harness.threads.postgres_saver import Fence
 
 if not _msgpack.STRICT_MSGPACK_ENABLED:
     raise RuntimeError("langgraph was imported before harness, so its checkpoints would load any type they name")

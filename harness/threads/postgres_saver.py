@@ -6,7 +6,6 @@ import asyncio
 import logging
 from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection, AsyncCursor
     from psycopg.rows import DictRow
 
+    from harness.ports import Fence
     from harness.threads.held import Step
 
 log = logging.getLogger(__name__)
@@ -51,15 +51,6 @@ class Superseded(Exception):
 
     def __init__(self) -> None:
         super().__init__("another process took over; no checkpoint is written from here any more")
-
-
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """Who may write checkpoints. statement: gives a row while this process may, and locks what says so until the end of
-    the transaction. parameters: of the statement, as of now."""
-
-    statement: LiteralString
-    parameters: Callable[[], tuple[Any, ...]]
 
 
 async def _bounded(connection: AsyncConnection[Any]) -> None:
@@ -143,7 +134,10 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         return await self._written(partial(self._run, statement, parameters, also))
 
     async def _run(self, statement: str, parameters: tuple[Any, ...], also: tuple[str, ...]) -> list[Any]:
-        async with self._pool.connection() as connection, connection.transaction() if also else nullcontext():
+        reads = statement.startswith("SELECT")
+        async with self._pool.connection() as connection, nullcontext() if reads else connection.transaction():
+            if not reads:
+                await self._check(connection.cursor())
             cursor = await connection.execute(statement.replace("?", "%s"), parameters)
             for each in also:
                 await connection.execute(each.replace("?", "%s"), parameters)
@@ -162,11 +156,15 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
                 yield cursor
             return
         async with super()._cursor(pipeline=True) as cursor, cursor.connection.transaction():
-            if self._fence is not None:
-                await cursor.execute(self._fence.statement, self._fence.parameters())
-                if await cursor.fetchone() is None:
-                    raise Superseded
+            await self._check(cursor)
             yield cursor
+
+    async def _check(self, cursor: AsyncCursor[DictRow]) -> None:
+        """The first statement of each transaction that writes."""
+        if self._fence is not None:
+            await cursor.execute(self._fence.statement, self._fence.parameters())
+            if await cursor.fetchone() is None:
+                raise Superseded
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         if (head := self.holding.head(config)) is not None:

@@ -49,8 +49,9 @@ from harness.events import (
 from harness.graph.state import thread_config
 from harness.mcp.pool import ServerFacts
 from harness.models.health import ModelHealth, ModelState
+from harness.ports import Fence
 from harness.threads.checkpoints import open_checkpoints
-from harness.threads.postgres_saver import Fence, Superseded
+from harness.threads.postgres_saver import Superseded
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.bot.store.samples import run_row
 from tests.bot.workers.sides import CLOCK, SAID, Gateway, all_of, checked, until, working
