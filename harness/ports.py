@@ -171,13 +171,12 @@ class AuditLog(Protocol):
         """Write one entry. Raises OSError when that cannot be done: then the command does not run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """Who may write checkpoints, where several processes do (PostgreSQL). statement: gives a row while this process
-    may, and locks what says so until the end of the transaction. parameters: of the statement, as of now."""
+class Fence(Protocol):
+    """Who may write checkpoints, where several processes do (PostgreSQL)."""
 
-    statement: LiteralString
-    parameters: Callable[[], tuple[Any, ...]]
+    def __call__(self, thread_id: str) -> tuple[LiteralString, tuple[Any, ...]]:
+        """A statement with its parameters, which gives a row while this process may write that thread, "": any, and
+        locks what says so until the end of the transaction."""
 
 
 class Clock(Protocol):

@@ -52,7 +52,6 @@ from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
 from bot.usage.budgets import NOBODY, Scope
 from bot.voice.speech_to_text import CurrentSpeechToText
-from harness.ports import Fence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -215,7 +214,7 @@ class Wiring:
             due=lambda: self.timer.wake(),
             has_servers=not elsewhere,
             leads=self._store.lease_valid,
-            fence=Fence(CHECK_EPOCH, lambda: (self._store.epoch,)),
+            fence=lambda _: (CHECK_EPOCH, (self._store.epoch,)),
             outside=outside,
         )
         has.spending.meter.elsewhere = elsewhere

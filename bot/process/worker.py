@@ -37,11 +37,9 @@ from bot.store import Store, worker_runs
 from bot.store.errors import StoreError, StoreUnavailable
 from bot.store.retrying import RetryingStore
 from bot.store.sql import libpq_url
-from bot.store.worker_runs import CHECK_WORKER
 from bot.tasks import Tasks
 from bot.workers.dispatch import MISSING, DeadWorkers
 from bot.workers.jobs import Jobs, StoreSteering
-from harness.ports import Fence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -169,7 +167,9 @@ async def _join(settings: Settings, clock: SystemClock, queue: Queue, stopped: a
     while not stopped.is_set():
         try:
             await _prepared(settings)
-            return await Store.join(settings.database_url, clock=clock, check=check, stands=queue.stands)
+            return await Store.join(
+                settings.database_url, clock=clock, check=check, stands=queue.stands, check_run=queue.check_run
+            )
         except (StoreUnavailable, psycopg.Error) as error:
             log.warning("waiting for the database: %s", error)
             with suppress(TimeoutError):
@@ -216,7 +216,7 @@ class Worker:
             self._tasks,
             steering=lambda: StoreSteering(patient),
             due=lambda: self._told(worker_runs.SCHEDULES),
-            fence=Fence(CHECK_WORKER, lambda: (queue.registration(),)),
+            fence=queue.fence,
             outside=Outside(sandboxes=sandboxes),
         )
         meter, owners = has.spending.meter, has.owners

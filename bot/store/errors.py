@@ -123,6 +123,13 @@ class Fenced(StoreError):
         super().__init__("another process took over the database; nothing more is written from here")
 
 
+class TakenAway(StoreError):
+    """A run was taken from this worker, as it did not stop it when it was asked to."""
+
+    def __init__(self) -> None:
+        super().__init__("the run was taken from this worker; nothing more is written of it from here")
+
+
 class StoreClosed(StoreError):
     """The store was closed."""
 

@@ -83,6 +83,14 @@ class RetryingStore:
         """See Store.may_act."""
         await self._store.may_act()
 
+    def check_run(self, tx: Connection, run_id: str) -> None:
+        """See Store.check_run."""
+        self._store.check_run(tx, run_id)
+
+    async def may_act_for(self, run_id: str, since: float) -> None:
+        """See Store.may_act_for."""
+        await self.until_available(lambda: self._store.may_act_for(run_id, since))
+
     async def scrub(self) -> bool:
         """See Store.scrub."""
         return await self.until_available(self._store.scrub)

@@ -71,15 +71,25 @@ class StoreEffectLog:
 
     async def begin(self, key: EffectKey, tool: str) -> Effect | None:
         """Record `started`; if the call was recorded before, change nothing and return that record."""
-        now = self._store.clock.now()
-        known = await self._store.write(lambda tx: _begin(tx, key, tool, now))
-        await self._store.may_act()
+        now, sent = self._store.clock.now(), self._store.clock.monotonic()
+
+        def unit(tx: Connection) -> Effect | None:
+            self._store.check_run(tx, key.run_id)
+            return _begin(tx, key, tool, now)
+
+        known = await self._store.write(unit)
+        await self._store.may_act_for(key.run_id, sent)
         return known
 
     async def done(self, key: EffectKey, result: str) -> None:
         """Record the result of a started call. Raises LookupError when it was never started."""
         now = self._store.clock.now()
-        await self._store.write(lambda tx: _done(tx, key, result, now))
+
+        def unit(tx: Connection) -> None:
+            self._store.check_run(tx, key.run_id)
+            _done(tx, key, result, now)
+
+        await self._store.write(unit)
 
 
 class StoreRunLedger:
@@ -96,6 +106,7 @@ class StoreRunLedger:
         calls = self._meter.unwritten(run_id) if self._meter is not None else ()
 
         def unit(tx: Connection) -> int:
+            self._store.check_run(tx, run_id)
             usage.add(tx, calls)
             return runs.count_model_call(tx, run_id)
 

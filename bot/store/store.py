@@ -33,6 +33,8 @@ FENCE_SECONDS = 2.0
 SHORTEST_LOOK = 0.05
 ACT_AGAIN_SECONDS = 0.5
 """After which who may not act outside looks again."""
+AT_ONCE_SECONDS = 0.5
+"""After a commit was sent, in which what it was for is done, or looked for once more whether it may be."""
 UNDO_SECONDS = 1.0
 """After the lead was certainly held: half of what a successor waits (leadership.REACTION_SECONDS)."""
 
@@ -56,6 +58,7 @@ class Store:
         lead: Lead | None = None,
         check: Callable[[Connection], None] | None = None,
         stands: Callable[[], Awaitable[bool]] | None = None,
+        check_run: Callable[[Connection, str], None] | None = None,
     ) -> None:
         self.epoch = epoch
         self.clock = clock
@@ -71,6 +74,7 @@ class Store:
         self._lease_until = leased_at + writer.LEASE_SECONDS
         self._leads = check is None
         self._stands = stands
+        self._check_run = check_run
         self._led_at = leased_at
         """When this process certainly led, last."""
         self._lead = lead
@@ -112,18 +116,20 @@ class Store:
         clock: Clock,
         check: Callable[[Connection], None],
         stands: Callable[[], Awaitable[bool]] | None = None,
+        check_run: Callable[[Connection, str], None] | None = None,
     ) -> Store:
         """Write beside the process that leads, into a database of this program's revision, or of a newer one to which
         its program may be older (schema.known_revision).
 
         check: the first statement of every batch; raises Fenced when this process may not write any more. stands:
-        whether nobody takes over within the next seconds, as `may_act` asks; raises Fenced where somebody has. Raises
-        StoreUnavailable, also while the database is not prepared, StoreNewer, StoreTooOld, UnfitDatabase.
+        whether nobody takes over within the next seconds, as `may_act` asks; raises Fenced where somebody has.
+        check_run: see there. Raises StoreUnavailable, also while the database is not prepared, StoreNewer, StoreTooOld,
+        UnfitDatabase.
         """
         parsed = sql.parse(url)
         await asyncio.to_thread(_look, parsed)
         thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
-        return cls(parsed, 0, thread, clock, clock.monotonic(), check=check, stands=stands)
+        return cls(parsed, 0, thread, clock, clock.monotonic(), check=check, stands=stands, check_run=check_run)
 
     async def write(self, unit: Callable[[Connection], T], *, within: float = 0.0) -> T:
         """Run `unit` in the writing thread as one atomic unit; returns its result once that is committed.
@@ -198,6 +204,19 @@ class Store:
             if self._writer.fenced:
                 raise Fenced
             await self.clock.sleep(ACT_AGAIN_SECONDS)
+
+    def check_run(self, tx: Connection, run_id: str) -> None:
+        """Before what is written of a run: raises TakenAway where it was taken from this worker."""
+        if self._check_run is not None:
+            self._check_run(tx, run_id)
+
+    async def may_act_for(self, run_id: str, since: float) -> None:
+        """`may_act` for a run's tool call. since: on the clock, when the commit was sent that checked the run last; who
+        takes it away waits so long that what follows at once comes before. Raises Fenced, TakenAway."""
+        await self.may_act()
+        while self._check_run is not None and self.clock.monotonic() - since > AT_ONCE_SECONDS:
+            since = self.clock.monotonic()
+            await self.write(lambda tx: self.check_run(tx, run_id))
 
     async def lease_lost(self) -> None:
         """Returns when `lease_valid` is False: at once when the connection that holds PostgreSQL's lead is gone, when

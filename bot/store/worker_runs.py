@@ -162,6 +162,16 @@ NEW_JOB = text(
 )
 # FOR KEY SHARE lets the heartbeat's UPDATE through and holds off the DELETE of who takes the worker for dead.
 CHECK_WORKER = "SELECT id FROM procrastinate_workers WHERE id = %s FOR KEY SHARE"
+CHECK_JOB = (
+    "SELECT job.id FROM procrastinate_workers AS worker JOIN procrastinate_jobs AS job ON job.worker_id = worker.id "
+    "WHERE worker.id = %s AND job.id = %s FOR KEY SHARE"
+)
+"""The same for one job, which may be taken from a worker that lives (`take_away`)."""
+# Who froze in a transaction of that job's holds the row; nobody waits for that here.
+TAKE_JOB = text(
+    "DELETE FROM procrastinate_jobs WHERE id IN ("
+    "SELECT id FROM procrastinate_jobs WHERE id = :job AND status = 'doing' FOR UPDATE SKIP LOCKED)"
+)
 PRUNE = text("SELECT worker_id FROM procrastinate_prune_stalled_workers_v1(:seconds)")
 LEFT_BEHIND = text(
     "SELECT id, abort_requested, args->>'run_id' AS run_id FROM procrastinate_jobs "
@@ -266,6 +276,17 @@ def stop(tx: Connection, run_id: str) -> bool:
     if tx.execute(JOB_LEFT, {"job": known.job}).first() is not None:
         return False
     _end(tx, known, OrderState.STOPPED)
+    return True
+
+
+def take_away(tx: Connection, run_id: str) -> bool:
+    """End what a worker was told to stop and has not let go: from here on all that it writes of it is refused
+    (`CHECK_JOB`). False: it is just writing, or has put it back."""
+    known = load(tx, run_id)
+    if known is not None and known.state is OrderState.OPEN:
+        if tx.execute(TAKE_JOB, {"job": known.job}).rowcount == 0:
+            return False
+        _end(tx, known, OrderState.STOPPED)
     return True
 
 

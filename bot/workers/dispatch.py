@@ -17,6 +17,7 @@ from bot.runs.endings import Aftermath
 from bot.store import run_events, worker_runs
 from bot.store.retrying import every
 from bot.store.sql import libpq_url
+from bot.store.store import AT_ONCE_SECONDS
 from bot.store.worker_runs import OrderState
 from bot.store.workers import ANSWERS
 from bot.workers.calls import Calls
@@ -63,6 +64,8 @@ LAST = (ApprovalRequested, Finished, Failed)
 LAST_TYPES = ("approval_requested", "finished", "failed")
 LOOK_SECONDS = 3.0
 """After which a run's rows are read again although no word of them came: a lost connection may have lost it."""
+STOP_SECONDS = 2.0
+"""In which a worker that is told to stop lets go; else what it is at is taken from it."""
 TIDY_SECONDS = 10.0
 AGAIN_SECONDS = 1.0
 SIGHT_SECONDS = 5.0
@@ -196,11 +199,20 @@ class Dispatch:
         await asyncio.shield(task)
 
     async def _stop(self, run_id: str) -> None:
+        """A worker that does not answer is frozen, or out of reach: then it is taken away from it."""
+        clock = self._store.clock
+        patient_until = clock.monotonic() + STOP_SECONDS
         with self._listener.listening(run_id) as word:
-            while not await self._store.write(partial(worker_runs.stop, run_id=run_id)):
+            while True:
                 word.clear()
+                if await self._store.write(partial(worker_runs.stop, run_id=run_id)):
+                    return
+                left = patient_until - clock.monotonic()
+                if left <= 0 and await self._store.write(partial(worker_runs.take_away, run_id=run_id)):
+                    log.warning("run %s was taken from a worker that did not stop it", run_id)
+                    return await clock.sleep(2 * AT_ONCE_SECONDS)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(word.wait(), LOOK_SECONDS)
+                    await asyncio.wait_for(word.wait(), left if left > 0 else AGAIN_SECONDS)
 
     async def close(self) -> None:
         """Wait for no worker any more."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from bot.store import runs, usage, worker_runs
-from bot.store.errors import Fenced
+from bot.store.errors import Fenced, TakenAway
 from bot.store.sql import to_json
 from bot.store.worker_runs import OrderState
 from bot.workers.calls import answered
@@ -114,6 +114,8 @@ class Jobs:
             log.error("this worker was taken for dead, and others go on with its runs")
             self._fenced()
             raise
+        except TakenAway:
+            log.warning("%s was taken from this worker, which did not stop it in time", run_id)
         except Exception:  # any defect: the gateway must not wait for a run that nobody works on
             log.exception("the job of %s broke", run_id)
             await self._store.write(partial(worker_runs.end, run_id=run_id, job=job, state=OrderState.STOPPED))
@@ -151,6 +153,9 @@ class Jobs:
                 state = None
             calls = record.calls(row, self._store.clock.now())
             await _to_its_end(outlet.end(partial(_ended, order=taken.order, state=state, calls=calls)))
+        except TakenAway:
+            await _to_its_end(self._meter.write(run_id))  # it was spent all the same
+            raise
         finally:
             self._meter.close(run_id)
 
@@ -254,6 +259,7 @@ class Outlet:
         further = any(isinstance(event, StepsEnded) for event in events)
 
         def unit(tx: Connection) -> None:
+            self._store.check_run(tx, self._run_id)
             if events:
                 worker_runs.append(tx, self._run_id, part, body, further=further)
             if last is not None:

@@ -17,15 +17,27 @@ from procrastinate.jobs import Job
 from procrastinate.schema import SchemaManager
 
 from bot.store import workers
-from bot.store.errors import Fenced
+from bot.store.errors import Fenced, TakenAway
 from bot.store.sql import SESSION_LIMITS
-from bot.store.worker_runs import CALL_QUEUE, CALL_TASK, DRAFT, QUEUE, QUEUES, STALLED_SECONDS, TASK
+from bot.store.worker_runs import (
+    CALL_QUEUE,
+    CALL_TASK,
+    CHECK_JOB,
+    CHECK_WORKER,
+    DRAFT,
+    QUEUE,
+    QUEUES,
+    STALLED_SECONDS,
+    TASK,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
+    from typing import LiteralString
 
     from procrastinate.job_context import JobContext
     from procrastinate.jobs import Status
+    from sqlalchemy import Connection
 
     from channels.base import Clock
 
@@ -67,6 +79,13 @@ WITH job AS MATERIALIZED (
 )
 SELECT id, status, task_name, priority, lock, queueing_lock, args, scheduled_at, queue_name, attempts, worker_id
 FROM job
+"""
+
+
+TO_ABORT = """
+SELECT working.id FROM unnest(CAST(%(working)s AS bigint[])) AS working(id)
+LEFT JOIN procrastinate_jobs AS job ON job.id = working.id AND job.worker_id = %(worker_id)s
+WHERE job.id IS NULL OR job.abort_requested
 """
 
 
@@ -192,6 +211,11 @@ class OutlivingJobs(manager.JobManager):
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
         """Nothing: the job has ended, or was put back, with its run."""
 
+    async def list_jobs_to_abort_async(self, queue: str | None = None) -> Iterable[int]:
+        """Those as well that were taken from this worker."""
+        rows = await self.connector.execute_query_all_async(TO_ABORT, working=self._working(), worker_id=self._worker)
+        return [row["id"] for row in rows]
+
     async def prune_stalled_workers(self, seconds_since_heartbeat: float) -> list[int]:
         return []
 
@@ -288,6 +312,23 @@ class Queue:
         """See OutlivingJobs."""
         return await self._jobs.stands()
 
+    def fence(self, thread_id: str) -> tuple[LiteralString, tuple[Any, ...]]:
+        """harness.ports.Fence: for what the worker is at in a thread the check of that job."""
+        job = self._job_of(thread_id)
+        return (CHECK_WORKER, (self.registration(),)) if job is None else (CHECK_JOB, (self.registration(), job))
+
+    def check_run(self, tx: Connection, run_id: str) -> None:
+        """Raise TakenAway where the gateway has taken a run, or a call, from this worker."""
+        job = self._job_of(run_id)
+        if job is not None and tx.exec_driver_sql(CHECK_JOB, (self.registration(), job)).first() is None:
+            raise TakenAway
+
+    def _job_of(self, name: str) -> int | None:
+        """The job of a run, a call or a thread that the worker is at. Of two of a thread the one that is to end
+        first."""
+        at = [context.job for context in self._worker._running_jobs.values()]
+        return min((job.id for job in at if name and name in (job.lock, job.task_kwargs["run_id"])), default=None)
+
     def _working(self) -> list[int]:
         return [context.job.id for context in self._worker._running_jobs.values()]
 
@@ -307,6 +348,9 @@ class Queue:
         self._jobs.life = life
 
         async def run(context: JobContext, run_id: str) -> None:
+            # One that was taken from this worker frees its thread before its work has ended here.
+            while before := self._earlier(context.job):
+                await asyncio.wait(before)
             await do(run_id, context.job.id or 0, context.job.attempts == 0)
 
         for name, queue in ((TASK, QUEUE), (CALL_TASK, CALL_QUEUE)):
@@ -314,6 +358,11 @@ class Queue:
 
         async with self._app.open_async():
             await self._worker.run()
+
+    def _earlier(self, job: Job) -> list[asyncio.Task[Any]]:
+        """The work on earlier jobs of its thread."""
+        at = self._worker._running_jobs.items()
+        return [task for task, other in at if other.job.lock == job.lock and other.job.id < (job.id or 0)]
 
     def stop(self) -> None:
         self._worker.stop()

@@ -79,6 +79,7 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         self._fence = fence
         self._leads = leads
         self._outage = Outage(log.warning, "checkpoints cannot be reached", "checkpoints can be reached again")
+        self._thread: ContextVar[str] = ContextVar("written_thread", default="")
         self._shared: ContextVar[AsyncCursor[DictRow] | None] = ContextVar("shared_cursor", default=None)
         self.holding = Holding(self._steps_written, self._write)
 
@@ -162,7 +163,7 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
     async def _check(self, cursor: AsyncCursor[DictRow]) -> None:
         """The first statement of each transaction that writes."""
         if self._fence is not None:
-            await cursor.execute(self._fence.statement, self._fence.parameters())
+            await cursor.execute(*self._fence(self._thread.get()))
             if await cursor.fetchone() is None:
                 raise Superseded
 
@@ -190,6 +191,7 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
     async def _write(self, steps: Sequence[Step]) -> None:
         """Write them in one transaction. Raises OperationalError when this process does not lead."""
         self._lead()
+        self._thread.set(steps[0].config["configurable"]["thread_id"])  # they are all of one
         async with self._cursor(pipeline=True) as cursor:
             token, saver = self._shared.set(cursor), AsyncPostgresSaver
             try:
@@ -203,6 +205,7 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
 
     async def adelete_thread(self, thread_id: str) -> None:
         await self.holding.flush({"configurable": {"thread_id": thread_id}})
+        self._thread.set(thread_id)
         await self._written(partial(super().adelete_thread, thread_id))
 
     async def aget_delta_channel_history(

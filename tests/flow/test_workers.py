@@ -194,6 +194,52 @@ async def test_a_worker_that_froze_writes_nothing_any_more(cluster: Cluster) -> 
         assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
 
 
+async def test_a_stop_is_told_at_once_though_the_worker_is_frozen(cluster: Cluster) -> None:
+    world = cluster.world
+    async with cluster:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        await world.telegram.wait_idle(ALICE)
+        frozen = await cluster.at_work()
+        frozen.send(signal.SIGSTOP)
+        await world.telegram.user_says("/stop")
+        stopped = await world.telegram.wait_for_text(ALICE, EN.stopped_by["stopped"], timeout=10.0)
+        assert FIRST_HALF in stopped.text
+        await world.telegram.user_says("!say and now this")
+        await world.telegram.wait_for_text(ALICE, "and now this", timeout=10.0)
+        frozen.send(signal.SIGCONT)
+        await world.model.release("half")
+        await frozen.wait_for_log("was taken from this worker")
+        await world.telegram.user_says("!say and then that")
+        await world.telegram.wait_for_text(ALICE, "and then that")
+        await world.telegram.wait_idle(ALICE)
+        assert len(await world.telegram.bot_messages(ALICE)) == 3
+        *_, last = await world.model.completions()
+        assert [m["role"] for m in last.body["messages"]][-3:] == ["user", "assistant", "user"]
+        assert "half" not in str(last.body["messages"][1:]), "what the frozen one had not written yet is not written"
+        assert frozen.process is not None
+        assert frozen.process.returncode is None, "what else it works on goes on"
+
+
+async def test_a_worker_that_froze_calls_no_tool_of_a_run_that_was_stopped_meanwhile(cluster: Cluster) -> None:
+    world, program = cluster.world, "tests.flow.freezing"
+    letters = Letters(world.folder)
+    world.environment |= letters.environment
+    world.settings |= {"tools": [{"use": "tests.flow.letters:send_letter"}]}
+    cluster.count = 0
+    async with cluster:
+        frozen = await cluster.start_worker("frozen", program=program, FREEZES_AFTER="tool")
+        await world.telegram.user_says('!tool send_letter {"to": "Ann"}\n!say it is done')
+        await frozen.wait_for_log(FREEZES)
+        await world.telegram.user_says("/stop")
+        await world.telegram.wait_for_text(ALICE, EN.stopped_by["stopped"], timeout=10.0)
+        frozen.send(signal.SIGCONT)
+        await frozen.wait_for_log("was taken from this worker")
+        await world.telegram.user_says("!say and now this")
+        await world.telegram.wait_for_text(ALICE, "and now this")
+        assert letters.sent == []
+
+
 @pytest.mark.parametrize("step", ["model", "tool"])
 async def test_a_worker_that_froze_after_a_commit_does_not_do_what_the_commit_was_for(
     cluster: Cluster, step: str

@@ -154,7 +154,9 @@ async def working(url: str, clock: Clock = CLOCK, agent: ScriptedHarness | None 
     async with AsyncExitStack() as stack:
         jobs_queue = queue.Queue(libpq_url(url), 4, clock)
         check = partial(checked, jobs_queue)
-        opened = await Store.join(url, clock=CLOCK, check=check, stands=jobs_queue.stands)
+        opened = await Store.join(
+            url, clock=CLOCK, check=check, stands=jobs_queue.stands, check_run=jobs_queue.check_run
+        )
         stack.push_async_callback(opened.close)
         store, agent, fenced = RetryingStore(opened, CLOCK), agent or ScriptedHarness(), asyncio.Event()
         agent.steering = StoreSteering(store)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -23,7 +23,9 @@ from bot.operations.workers import FACTS, Facts, Workers
 from bot.runs.endings import Ending
 from bot.settings import Settings
 from bot.store import Fenced, Store, StoreUnavailable, run_events, runs, usage, worker_runs, workers
+from bot.store.errors import TakenAway
 from bot.store.rows import RunState
+from bot.store.run_events import StoreEffectLog
 from bot.store.sql import libpq_url
 from bot.store.worker_runs import OrderState
 from bot.usage.meter import EventRecord
@@ -49,7 +51,7 @@ from harness.events import (
 from harness.graph.state import thread_config
 from harness.mcp.pool import ServerFacts
 from harness.models.health import ModelHealth, ModelState
-from harness.ports import Fence
+from harness.ports import EffectKey
 from harness.threads.checkpoints import open_checkpoints
 from harness.threads.postgres_saver import Superseded
 from tests.bot.scripted_harness import ScriptedHarness
@@ -684,8 +686,7 @@ async def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest
 
 async def test_checkpoints_of_a_worker_that_was_taken_for_dead_are_refused(gateway: Gateway) -> None:
     worker = await gateway.store.write(lambda tx: tx.scalar(text("SELECT * FROM procrastinate_register_worker_v1()")))
-    fence = Fence(worker_runs.CHECK_WORKER, lambda: (worker,))
-    checkpoints = await open_checkpoints(libpq_url(gateway.url), fence)
+    checkpoints = await open_checkpoints(libpq_url(gateway.url), lambda _: (worker_runs.CHECK_WORKER, (worker,)))
     config = thread_config("t", checkpoint_id="1")
     await checkpoints.saver.aput_writes(config, [("messages", "kept")], "task")
     await gateway.store.write(lambda tx: tx.execute(text("DELETE FROM procrastinate_workers")))
@@ -695,6 +696,59 @@ async def test_checkpoints_of_a_worker_that_was_taken_for_dead_are_refused(gatew
         await checkpoints.forget("t")
     assert len(await checkpoints.run("SELECT task_id FROM checkpoint_writes", ())) == 1
     await checkpoints.close()
+
+
+async def test_what_is_taken_from_a_worker_that_does_not_stop_it_is_not_written_any_more(gateway: Gateway) -> None:
+    """Neither what the run tells, nor its calls, nor its thread; the thread is free at once, and the worker goes on."""
+    async with working(gateway.url) as worker:
+        checkpoints = await open_checkpoints(libpq_url(gateway.url), worker.queue.fence)
+        effects, refused = StoreEffectLog(worker.store), 0
+        begun, taken = asyncio.Event(), asyncio.Event()
+
+        async def late(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+            nonlocal refused
+            key = EffectKey(run_id=tell.ctx.run_id, call_id="call-1", thread_id=tell.ctx.thread_id)
+            await effects.begin(key, "bash")
+            config = thread_config(tell.ctx.thread_id, checkpoint_id="1")
+            await checkpoints.saver.aput_writes(config, [("messages", "kept")], "task")
+            begun.set()
+            while not taken.is_set():
+                with suppress(asyncio.CancelledError):
+                    await taken.wait()
+            for write in (
+                effects.done(key, "late"),
+                effects.begin(replace(key, call_id="call-2"), "bash"),
+                worker.ledger.model_called(tell.ctx.run_id),
+                checkpoints.saver.aput_writes(config, [("messages", "late")], "other task"),
+            ):
+                with pytest.raises((TakenAway, Superseded)):
+                    await write
+                refused += 1
+            yield tell.answer("too late")
+
+        worker.agent.scripts[SAID] = late
+        row = await gateway.opened()
+        port = WorkersHarness(gateway.local, gateway.dispatch)
+        answer = asyncio.create_task(all_of(port, row))
+        await begun.wait()
+        began = CLOCK.monotonic()
+        answer.cancel()
+        await asyncio.wait({answer})
+        assert CLOCK.monotonic() - began < 10
+        assert (await gateway.order(row)).state is OrderState.STOPPED
+        await gateway.end(row)
+        second = await gateway.opened()
+        worker.agent.scripts.clear()
+        next_one = asyncio.create_task(all_of(port, second))
+        await until(partial(gateway.has_order, second))
+        taken.set()
+        assert isinstance((await next_one)[-1], Finished)
+        assert refused == 4
+        left = text("SELECT (SELECT count(*) FROM worker_events), (SELECT state FROM effects)")
+        assert await gateway.store.read(lambda tx: tuple(tx.execute(left).one())) == (1, "started")
+        assert len(await checkpoints.run("SELECT task_id FROM checkpoint_writes", ())) == 1
+        assert not worker.fenced.is_set()
+        await checkpoints.close()
 
 
 async def test_a_worker_that_works_takes_as_many_as_it_is_told_to(gateway: Gateway) -> None:
