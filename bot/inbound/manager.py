@@ -334,7 +334,6 @@ class ChannelManager:
             change.committed()
         self._conversations.move(account, old_chat, new_chat)
         self.gate.threads.forget()
-        self._ports.runs.budgets.start_over()
         log.warning("%s: chat %s is now %s; put the new id into the config", account, old_chat, new_chat)
 
     def _shut_out(self, kind: SubjectKind, subject: str) -> None:

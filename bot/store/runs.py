@@ -234,6 +234,15 @@ def answering(tx: Connection, inbox_id: int) -> RunRow | None:
     return None if run_id is None else load(tx, run_id)
 
 
+CONVERSATION = select(runs.c.conversation).where(runs.c.run_id == bindparam("by"))
+
+
+def conversation_of(tx: Connection, run_id: str) -> str | None:
+    """A run's conversation, as its chat is called now."""
+    conversation: str | None = tx.scalar(CONVERSATION, {"by": run_id})
+    return conversation
+
+
 def detail_of(tx: Connection, run_id: str) -> str | None:
     """What is known of a run's end."""
     detail: str | None = tx.scalar(select(runs.c.detail).where(runs.c.run_id == run_id))

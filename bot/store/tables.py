@@ -83,7 +83,7 @@ accounts = Table(
     _text("platform", "the adapter's name"),
     _text("bot_id", "the platform's immutable id of the bot"),
     _time("first_seen", "its first connection"),
-    _time("last_seen", "its newest connection"),
+    _time("last_seen", "its newest connection, a microsecond later with each chat that moved since"),
     UniqueConstraint("platform", "bot_id"),
 )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import bindparam, delete, func, insert, select
 
 from bot.store.rows import columns_of
+from bot.store.runs import CONVERSATION
 from bot.store.sql import insert_once
 from bot.store.tables import usage
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
-    from sqlalchemy import ColumnElement, Connection
+    from sqlalchemy import ColumnElement, Connection, Executable
 
 NANO = 1_000_000_000
 """Costs are integers: billionths of their currency."""
@@ -73,9 +75,20 @@ class Spent:
 
 
 def add(tx: Connection, rows: Sequence[UsageRow]) -> None:
-    """Record model calls; one that is recorded already counts once."""
+    """Record model calls; one that is recorded already counts once. A run's is its conversation's, as that is called
+    now."""
     if rows:
-        tx.execute(insert_once(tx.dialect.name, usage.c.call), [columns_of(row) for row in rows])
+        values = [columns_of(row) | {"by": row.run_id, "told": row.conversation} for row in rows]
+        for each in values:
+            del each["conversation"]
+        tx.execute(_adding(tx.dialect.name), values)
+
+
+@cache
+def _adding(dialect: str) -> Executable:
+    # The lock holds off a move of the chat until this is committed: its own update then finds these rows.
+    theirs = CONVERSATION.with_for_update(read=True).scalar_subquery()
+    return insert_once(dialect, usage.c.call).values(conversation=func.coalesce(theirs, bindparam("told")))
 
 
 def thread_totals(tx: Connection, thread_id: str) -> Totals:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from bot.store import usage
+from bot.store import accounts, runs, usage
 from bot.store.usage import NANO, Spent
 from harness.events import Failed, FailureKind, Finished
 from harness.ports import Overdraft
@@ -21,6 +21,8 @@ from harness.ports import Overdraft
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date, datetime
+
+    from sqlalchemy import Connection
 
     from bot.settings.sections import BudgetSettings, BudgetsSettings
     from bot.store.retrying import RetryingStore
@@ -101,34 +103,29 @@ class Today:
         self._days = days
         self._one = asyncio.Lock()
         self._spent: defaultdict[tuple[Scope, str], Spent] = defaultdict(Spent)
-        self._version = 0
         self._known: tuple[datetime, int] | None = None
         self._last = 0
         self._missing: dict[int, float] = {}
 
-    def start_over(self) -> None:
-        """Whose the day's calls are has changed in the store: sum them up again."""
-        self._version += 1
-
     async def catch_up(self) -> None:
-        """Catch up with the store; sums up the whole day only once, at its beginning."""
+        """Catch up with the store; sums up the whole day only at its beginning, and when a chat has moved: then its
+        calls are another conversation's than they were."""
         async with self._one:
-            while True:
-                since, version = self._days.starts(self._days.today), self._version
-                known, last = self._known == (since, version), self._last
-                query = (
-                    partial(usage.since_then, since=since, last=last, missing=tuple(self._missing))
-                    if known
-                    else partial(usage.of_day, since=since)
-                )
-                read = await self._store.read(query)
-                if version == self._version:
-                    break
+            since = self._days.starts(self._days.today)
+
+            def query(tx: Connection) -> tuple[int, bool, usage.Read]:
+                moves = accounts.moves(tx)
+                if self._known != (since, moves):
+                    return moves, False, usage.of_day(tx, since)
+                return moves, True, usage.since_then(tx, since, self._last, tuple(self._missing))
+
+            moves, known, read = await self._store.read(query)
+            last = self._last
             if not known:
                 self._spent.clear()
                 self._missing.clear()
                 last = max(0, read.newest - usage.NEAR)
-            self._known, self._last = (since, version), read.newest
+            self._known, self._last = (since, moves), read.newest
             self._note_missing(last, read)
             for call in read.calls:
                 self._spent[Scope.GATEWAY, ""] += call.spent
@@ -205,14 +202,12 @@ class Budgets:
         if not limited:
             return []
         await self._meter.write(payer.run_id)
-
+        if Scope.CONVERSATION in limited and payer.run_id:  # its chat may have moved since it began
+            where = await self._store.read(partial(runs.conversation_of, run_id=payer.run_id))
+            payer = replace(payer, conversation=where or payer.conversation)
         if set(limited) - {Scope.RUN}:
             await self._today.catch_up()
         return [purse for scope in limited for purse in self._purses(scope, await self._spent(scope, payer))]
-
-    def start_over(self) -> None:
-        """The day's calls belong to other conversations than they did: a chat has moved."""
-        self._today.start_over()
 
     def _limited(self, scope: Scope) -> bool:
         return self._limits[scope].tokens is not None or self._limits[scope].money is not None
