@@ -12,6 +12,7 @@ from bot.texts.en import EN
 from tests.flow.cluster import Cluster
 from tests.flow.freezing import FREEZES
 from tests.flow.letters import Letters
+from tests.flow.resting import GIVEN_BACK
 from tests.flow.sandboxed import bash, require_bubblewrap, until_gone, until_running
 from tests.simulators.telegram.seen import ALICE
 
@@ -44,6 +45,18 @@ async def test_an_answer_grows_and_is_delivered(cluster: Cluster) -> None:
         assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
         assert "Traceback" not in world.log
         assert not any("no gateway ever ran" in worker.log for worker in cluster.workers.values())
+
+
+async def test_gateway_and_worker_give_memory_back_when_they_rest(cluster: Cluster) -> None:
+    world = cluster.world
+    cluster.count, world.program = 0, "tests.flow.resting"
+    async with cluster:
+        worker = await cluster.start_worker("resting", program=world.program)
+        for number in range(3):
+            await world.telegram.user_says(f"!say answer {number}")
+            await world.telegram.wait_for_text(ALICE, f"answer {number}")
+        await worker.wait_for_log(GIVEN_BACK)
+        await world.wait_for_log(GIVEN_BACK)
 
 
 async def test_a_stop_reaches_the_worker(cluster: Cluster) -> None:

@@ -60,7 +60,7 @@ from tests.bot.workers.sides import CLOCK, SAID, Gateway, all_of, checked, until
 from tests.clock import VirtualClock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
     from sqlalchemy import Connection
 
@@ -116,6 +116,29 @@ async def test_a_cancelled_run_has_let_go_before_its_thread_is_settled(harness: 
     await asyncio.wait({task}, timeout=20)
     await port.settle(row.thread_id)
     assert agent.working == 0
+
+
+async def test_condensing_leaves_a_worker_at_work_until_steps_are_to_go(gateway: Gateway) -> None:
+    """Copies may be made at any time; what is dropped is dropped once no worker is at the thread any more."""
+    at_work: list[tuple[bool, int]] = []
+
+    class Condensing(ScriptedHarness):
+        async def condense(self, thread_id: str, keep: Sequence[str], *, drop: bool) -> None:
+            at_work.append((drop, worker.agent.working))
+
+    async with working(gateway.url) as worker:
+        port = WorkersHarness(Condensing(), gateway.dispatch)
+        released, answer = worker.agent.hold(SAID), []
+        for chat in ("telegram:7", "telegram:8"):
+            row = await gateway.opened(chat)
+            answer.append(asyncio.create_task(all_of(port, row)))
+        await until(lambda: worker.agent.working == 2)
+        await port.condense(row.thread_id, (), drop=False)
+        await port.condense(row.thread_id, (), drop=True)
+        assert at_work == [(False, 2), (True, 1)]
+        assert not isinstance((await answer[1])[-1], Finished)
+        released.set()
+        assert isinstance((await answer[0])[-1], Finished)
 
 
 async def test_an_agent_that_breaks_ends_with_a_failure_or_raises(harness: Both, gateway: Gateway) -> None:
