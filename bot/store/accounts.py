@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import BigInteger, ColumnElement, delete, func, select, type_coerce, update
+from sqlalchemy import ColumnElement, delete, func, select, update
 
 from bot.store.errors import StoreError
 from bot.store.identity import moved_key
@@ -124,19 +124,18 @@ def migrate_chat(tx: Connection, account: str, old_chat: str, new_chat: str) -> 
     def moved(address: Address) -> Address:
         return replace(address, chat=new_chat) if address.chat == old_chat else address
 
-    later = type_coerce(accounts.c.last_seen, BigInteger) + 1
-    tx.execute(update(accounts).where(accounts.c.name == account).values(last_seen=later))
+    tx.execute(update(accounts).where(accounts.c.name == account).values(moves=func.coalesce(accounts.c.moves, 0) + 1))
     waiting = (inbox.c.account == account) & (inbox.c.chat == old_chat) & UNSETTLED
     _rewrite_events(tx, waiting, lambda event: _with_address(event, moved))
     tx.execute(update(inbox).where(waiting).values(chat=new_chat))
 
 
-MOVES = select(func.sum(type_coerce(accounts.c.last_seen, BigInteger)))
+MOVES = select(func.sum(accounts.c.moves))
 
 
 def moves(tx: Connection) -> int:
-    """A number that is another one after each move of a chat, for who remembers whose something is."""
-    return int(tx.scalar(MOVES) or 0)
+    """How often a chat was given another id: what is remembered by conversation is out of date when that changes."""
+    return tx.scalar(MOVES) or 0
 
 
 def rename(tx: Connection, old: str, new: str) -> None:

@@ -83,7 +83,8 @@ accounts = Table(
     _text("platform", "the adapter's name"),
     _text("bot_id", "the platform's immutable id of the bot"),
     _time("first_seen", "its first connection"),
-    _time("last_seen", "its newest connection, a microsecond later with each chat that moved since"),
+    _time("last_seen", "its newest connection"),
+    Column("moves", Integer, nullable=True, doc="how often the platform gave one of its chats another id; null: never"),
     UniqueConstraint("platform", "bot_id"),
 )
 

@@ -57,6 +57,7 @@ FROZEN = {
     "11": "e4726835c96dddef",
     "12": "dbccc9405a691ea7",
     "13": "668cefa6f337fc2b",
+    "14": "571ad4a777c357df",
 }
 """What each step leaves of the schema, on SQLite. One that is in use never changes: the next change is another step."""
 INDEXES = ("knowledge_words", "ix_knowledge_passages_words")
