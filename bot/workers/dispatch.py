@@ -191,7 +191,8 @@ class Dispatch:
             yield Failed(run_id=ctx.run_id, seq=seq, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=detail)
 
     async def _let_go(self, run_id: str) -> None:
-        """Stop the work on a run; returns when no worker is at it. Goes on when the caller is cancelled."""
+        """Stop the work on a run; returns when no worker is at it, or may write of it. Goes on when the caller is
+        cancelled."""
         task = self._stopping.get(run_id)
         if task is None:
             task = self._stopping[run_id] = asyncio.create_task(self._stop(run_id), name=f"stop:{run_id}")

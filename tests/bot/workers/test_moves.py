@@ -12,6 +12,7 @@ from sqlalchemy import select
 from bot.settings.sections import BudgetsSettings
 from bot.store import accounts, conversations, sql
 from bot.store import usage as calls
+from bot.store.tables import usage
 from bot.usage.budgets import Payer, payer_of
 from bot.usage.meter import Meter
 from bot.usage.report import make_spending
@@ -79,4 +80,4 @@ async def test_a_call_that_is_being_recorded_as_its_chat_moves_is_found(gateway:
         tx.commit()
     await moving
     engine.dispose()
-    assert await gateway.store.read(lambda tx: list(tx.scalars(select(calls.usage.c.conversation)))) == [new]
+    assert await gateway.store.read(lambda tx: list(tx.scalars(select(usage.c.conversation)))) == [new]
