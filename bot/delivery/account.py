@@ -310,8 +310,8 @@ class Account:
             error = EditRefused(str(error)) if isinstance(reply.doing, Edit) else Rejected(str(error))
         elif not isinstance(error, Temporary | OutcomeUnknown):
             self._worked(reply)
-        if isinstance(error, ChatGone | TopicClosed) and not self._failures.sends_words(reply):
-            error = Rejected(str(error))  # perhaps of this only; if it is the chat's, the next call says so as well
+        if isinstance(error, ChatGone | TopicClosed):
+            error = self._failures.narrowed(reply, error)
         match error:
             case ChatGone():
                 await self._give_up([r for r in self.replies.values() if r.chat == reply.chat], "chat gone", error)

@@ -18,6 +18,7 @@ from channels.errors import (
     OutcomeUnknown,
     Permanent,
     RateLimited,
+    Rejected,
     Temporary,
 )
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from bot.delivery.scheduler import ChatLine
     from bot.texts.catalogue import Texts
     from channels.base import Channel, Clock
-    from channels.errors import ChannelError
+    from channels.errors import ChannelError, ChatGone, TopicClosed
     from channels.message import OutboundFile
 
 log = logging.getLogger(__name__)
@@ -98,15 +99,16 @@ class Failures:
         step, reply.doing = reply.doing, None
         self._unknown(reply, step)
 
-    def sends_words(self, reply: Reply) -> bool:
-        """Its call under way shows words: it is no file, and no tidying up."""
+    def narrowed(self, reply: Reply, error: ChatGone | TopicClosed) -> ChannelError:
+        """What a refusal as if of the whole chat certainly means: of a plain send of words that, of all else the call
+        alone. If it is the chat's, the send that follows says so as well."""
         match reply.doing:
-            case Send(state) | Edit(state):
-                return self._file(reply, reply.places.index(state)) is None
-            case Delete() | Find() | Preview():
-                return False
+            case Send(state, live=False) if self._file(reply, reply.places.index(state)) is None:
+                return error
+            case Edit(state) if self._file(reply, reply.places.index(state)) is None:
+                return EditRefused(str(error))
             case _:
-                return True
+                return Rejected(str(error))
 
     def topic_closed(self, account: str, text: str) -> str:
         """What to say outside a topic in which `text` could not be said."""

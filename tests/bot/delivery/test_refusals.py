@@ -224,7 +224,16 @@ async def test_what_cannot_be_tidied_up_does_not_end_the_chat(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("mode", EDITING)
-@pytest.mark.parametrize("error", [EditRefused("edit_window_closed"), NotAllowed("no scope", "add it"), Rejected("no")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        EditRefused("edit_window_closed"),
+        NotAllowed("no scope", "add it"),
+        Rejected("no"),
+        TopicClosed("CHAT_WRITE_FORBIDDEN"),
+        ChatGone("not_in_channel"),
+    ],
+)
 async def test_an_answer_whose_draft_cannot_be_edited_is_a_message_of_its_own(
     tmp_path: Path, mode: MemoryMode, error: ChannelError
 ) -> None:
@@ -339,6 +348,24 @@ async def test_without_formatting_a_stream_that_never_began_says_it_once(tmp_pat
         await w.say("*a*")
         await w.drained()
         assert w.texts == ["\\*a\\*"]
+
+
+@pytest.mark.parametrize("call", ["open_stream", "show", "finish"])
+@pytest.mark.parametrize("error", [ChatGone("user_not_found"), TopicClosed("restricted_action"), NotAllowed("no", "x")])
+async def test_what_is_refused_of_a_stream_ends_the_stream_alone(
+    tmp_path: Path, call: str, error: ChannelError
+) -> None:
+    async with world(tmp_path, APPEND_ONLY) as w:
+        w.channel.fail(call, *[error] * 20)
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="The first half of it."))
+        await w.clock.advance(3)
+        await w.say("The first half of it. And the second half.")
+        await w.say("next", "r2")
+        await w.drained()
+        assert w.texts[-1] == "next"
+        assert "And the second half." in w.texts[-2]
+        assert reply.outcome in (Outcome.DELIVERED, Outcome.PLAIN)
 
 
 @pytest.mark.parametrize(
