@@ -9,6 +9,7 @@ import re
 import stat
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeAlias, TypeVar
 
+from cachetools import LRUCache
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictStr, ValidationError, model_validator
 
 from channels.base import Health, Part
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from channels.base import About, BotIdentity, ChannelPorts, ChatLink, Command, LiveReply, Sink
+    from channels.errors import NotAllowed
     from channels.message import Address, Button, InboundEvent
 
 
 Keyboard: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
 """Rows of (label, data)."""
 P = TypeVar("P", bound=Part)
+AGAIN_SECONDS = 3600.0
+"""After which it is seen whether a right that was missing has been granted."""
 TOO_DEEP = "nested too deeply to be kept"
 LONGEST_KEY = 80
 _LONGEST_REASON = 500
@@ -44,6 +48,7 @@ class Adapter:
     def __init__(self, account: str, ports: ChannelPorts) -> None:
         self._account = account
         self._ports = ports
+        self._missing = Missing(account, ports)
         self._health = Health()
         self._identity: BotIdentity | None = None
 
@@ -92,6 +97,25 @@ class Adapter:
     def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
         """Most platforms have no streams, or messages that can be edited afterwards."""
         return None
+
+
+class Missing:
+    """What an account cannot do for want of a right: left alone for AGAIN_SECONDS. What would mend it is told once."""
+
+    def __init__(self, account: str, ports: ChannelPorts) -> None:
+        self._account, self._ports = account, ports
+        self._until: LRUCache[str, float] = LRUCache(1000)
+        self._told: set[str] = set()
+
+    def __contains__(self, what: str) -> bool:
+        return self._ports.clock.monotonic() < self._until.get(what, 0.0)
+
+    def note(self, what: str, error: NotAllowed) -> None:
+        """what: what is missing, as the log tells it."""
+        if error.hint not in self._told:
+            self._told.add(error.hint)
+            self._ports.log.warning("%s: %s: %s; %s", self._account, what, error, error.hint)
+        self._until[what] = self._ports.clock.monotonic() + AGAIN_SECONDS
 
 
 def told_place(name: str, latitude: str, longitude: str) -> str:

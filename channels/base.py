@@ -302,7 +302,7 @@ class Channel(Protocol):
         """What earlier processes knew, (chat, message id): messages that `find` need not look at. Newest last."""
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
-        """Stream an attachment's bytes into `sink`. Raises AttachmentFailed, Temporary."""
+        """Stream an attachment's bytes into `sink`. Raises AttachmentFailed, NotAllowed, Temporary."""
 
     async def typing(self, address: Address) -> None:
         """Show that an answer is being made. Never raises; costs nothing where unsupported."""

@@ -19,7 +19,7 @@ from cachetools import LRUCache
 
 from bot.store import runs
 from bot.store.identity import harmless_name
-from channels.errors import AttachmentFailed, ChannelError, Temporary
+from channels.errors import AttachmentFailed, ChannelError, NotAllowed, Temporary
 from harness.context import InputFile, Voice
 from harness.files.slots import FairSlots
 from sandbox.base import until_done
@@ -41,7 +41,9 @@ AT_ONCE = 4
 """Downloads of one account; half of them of one person."""
 AT_ONCE_IN_ALL = 16
 MEGABYTE = 1_000_000
-Problem = Literal["too_large", "message_quota", "quota", "person_quota", "too_large_there", "gone", "failed"]
+Problem = Literal[
+    "too_large", "message_quota", "quota", "person_quota", "too_large_there", "gone", "not_allowed", "failed"
+]
 T = TypeVar("T")
 
 HOUR = 3600.0
@@ -166,6 +168,7 @@ class Uploads:
         self._sent = PersonQuotas(clock)
         self._slots = FairSlots(AT_ONCE_IN_ALL, share=AT_ONCE)
         self._of_account: defaultdict[str, FairSlots] = defaultdict(partial(FairSlots, AT_ONCE))
+        self._told: set[tuple[str, str]] = set()
 
     async def recall(self, store: Store) -> None:
         """Count what people brought before this process began, as far as it became part of a run. Raises StoreError."""
@@ -215,6 +218,11 @@ class Uploads:
                 )
             except AttachmentFailed as error:
                 return self._refused(name, sink, error)
+            except NotAllowed as error:
+                if (account, error.hint) not in self._told:
+                    self._told.add((account, error.hint))
+                    log.error("account %s: no files are fetched: %s; %s", account, error, error.hint)
+                return Refused(name, "not_allowed")
             except (ChannelError, OSError) as error:
                 log.warning("an attachment was not fetched: %s", error)
                 return Refused(name, "failed")

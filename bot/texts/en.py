@@ -157,6 +157,7 @@ EN = Texts(
             "⚠️ {name} was not accepted: the files of one message can add up to {limit} MB at most. Please send it separately."
         ),
         "person_quota": "⚠️ {name} was not accepted: you have already sent {limit} MB within a day. Please try again tomorrow.",
+        "not_allowed": "⚠️ {name} could not be downloaded: I have no right to read files here. The log tells my operator which one is missing.",
         "failed": "⚠️ {name} could not be downloaded. Please send it again.",
     },
     listening="Listening…",

@@ -156,6 +156,7 @@ ZH = Texts(
         "quota": "⚠️ 未接收 {name}：本对话的文件已占满 {limit} MB。用 /new 可开始新对话。",
         "message_quota": "⚠️ 未接收 {name}：一条消息的文件总共不能超过 {limit} MB。请单独发送。",
         "person_quota": "⚠️ 未接收 {name}：你在一天内已发送 {limit} MB。请明天再试。",
+        "not_allowed": "⚠️ 无法下载 {name}：我在这里没有读取文件的权限。缺少哪项权限，日志会告诉运维人员。",
         "failed": "⚠️ 无法下载 {name}。请重新发送。",
     },
     listening="正在听…",

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-from channels.errors import AttachmentFailed, ChannelError, OutcomeUnknown, Permanent, Temporary
+from channels.errors import AttachmentFailed, ChannelError, NotAllowed, OutcomeUnknown, Permanent, Temporary
 from channels.feishu.failures import Refusal, StaleToken, bad_credential, read_refusal, sorted_out
 from channels.feishu.sdk import JSON, BaseRequest, HttpMethod, build, const
 from channels.network import CONNECT_SECONDS, NOT_SENT, download, http_session, pour, tls_context, usable_proxy
@@ -213,7 +213,7 @@ class FeishuApi:
         return data
 
     async def download(self, request: BaseRequest, sink: Sink) -> None:
-        """Stream a file of a message into `sink`. Raises AttachmentFailed, Temporary and what the sink raises."""
+        """Stream a message's file into `sink`. Raises AttachmentFailed, NotAllowed, Temporary, what the sink raises."""
         for again in (True, False):
             token = await self._tokens.get()
             try:
@@ -303,7 +303,7 @@ class FeishuApi:
             response.status, response.status, "", headers
         )
         error = sorted_out("download", self._clean(refusal), True, self._account)
-        if isinstance(error, Permanent):
+        if isinstance(error, Permanent) and not isinstance(error, NotAllowed):
             raise AttachmentFailed(str(error), "gone")
         raise error
 

@@ -11,11 +11,11 @@ from cachetools import LRUCache
 from channels.adapter import Adapter, capped, own
 from channels.base import BotIdentity, ChatLink, ConnectionState
 from channels.capabilities import Capabilities, Rate, TextUnit
-from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown
+from channels.errors import AttachmentFailed, ChannelError, MessageGone, NotAllowed, OutcomeUnknown
 from channels.feishu import outbound
 from channels.feishu.api import FeishuApi
 from channels.feishu.config import LINKS, FeishuConfig
-from channels.feishu.failures import MissingScope, asked_to_wait
+from channels.feishu.failures import asked_to_wait
 from channels.feishu.inbound import Me, Reader
 from channels.feishu.lookup import Anchors, Lookup, MessageId
 from channels.feishu.receiving import Receiver, Toasts
@@ -27,10 +27,12 @@ from channels.supervision import Supervisor
 if TYPE_CHECKING:
     import logging
 
+    from channels.adapter import Missing
     from channels.base import ChannelPorts, Hello, Part, Probe, Sink
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
 
 _REMEMBERED = 1_000
+_NO_RECEIPT = "no `receipt` is shown"
 
 
 class Receipts:
@@ -40,20 +42,21 @@ class Receipts:
     no failure.
     """
 
-    def __init__(self, api: FeishuApi, anchors: Anchors, emoji: str, log: logging.Logger, account: str) -> None:
+    def __init__(
+        self, api: FeishuApi, anchors: Anchors, emoji: str, log: logging.Logger, account: str, missing: Missing
+    ) -> None:
         self._api = api
         self._anchors = anchors
         self._emoji = emoji
         self._log = log
         self._account = account
-        self._refused = False
-        """The right to react is missing: that is said once, and not tried again by this process."""
+        self._missing = missing
         self._shown: LRUCache[Address, tuple[str, str]] = LRUCache(_REMEMBERED)
 
     async def show(self, address: Address, message_id: str | None = None) -> None:
         """React to a message, once; None: to the newest one there."""
         message_id = message_id or self._anchors.newest(address)
-        if self._refused or message_id is None or self._shown.get(address, ("", ""))[0] == message_id:
+        if message_id is None or self._shown.get(address, ("", ""))[0] == message_id or _NO_RECEIPT in self._missing:
             return
         await self.clear(address)
         self._shown[address] = message_id, ""
@@ -62,10 +65,8 @@ class Receipts:
             answer = await self._api.call(
                 build(im.CreateMessageReactionRequest, message_id=message_id, request_body=body)
             )
-        except MissingScope as error:
-            self._refused = True
-            self._log.warning("%s: no `receipt` is shown: %s; %s", self._account, error, error.hint)
-            return
+        except NotAllowed as error:
+            return self._missing.note(_NO_RECEIPT, error)
         except ChannelError as error:
             self._log.debug("%s: %s", self._account, error)
             return
@@ -92,9 +93,9 @@ class FeishuChannel(Adapter):
         self._api = FeishuApi(account, config, ports.route, ports.clock)
         self._anchors = Anchors()
         self._toasts = Toasts()
-        self._lookup = Lookup(self._api, ports.clock, ports.log, account)
-        self._receipts = Receipts(self._api, self._anchors, config.receipt, ports.log, account)
-        self._messenger = Messenger(self._api, ports.clock, self._anchors, ports.log, account)
+        self._lookup = Lookup(self._api, ports, account, self._missing)
+        self._receipts = Receipts(self._api, self._anchors, config.receipt, ports.log, account, self._missing)
+        self._messenger = Messenger(self._api, ports, self._anchors, account, self._missing)
 
     @property
     def capabilities(self) -> Capabilities:

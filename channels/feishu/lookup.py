@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cachetools import LRUCache
 from pydantic import ValidationError
 
-from channels.errors import ChannelError
+from channels.errors import ChannelError, NotAllowed
 from channels.feishu.content import SHARED_PERSON, RawItem, shared_person
-from channels.feishu.failures import MissingScope
 from channels.feishu.outbound import read_value
 from channels.feishu.sdk import build, contact, im
 
 if TYPE_CHECKING:
-    import logging
     from collections.abc import Awaitable, Callable, Mapping
 
-    from channels.base import Clock
+    from channels.adapter import Missing
+    from channels.base import ChannelPorts
     from channels.feishu.api import FeishuApi
     from channels.feishu.content import RawContext, RawMessage
     from channels.message import Address
@@ -118,16 +117,15 @@ class _Known:
 class Lookup:
     """Lookups of one account. All memories are bounded and expire."""
 
-    def __init__(self, api: FeishuApi, clock: Clock, log: logging.Logger, account: str) -> None:
+    def __init__(self, api: FeishuApi, ports: ChannelPorts, account: str, missing: Missing) -> None:
         self._api = api
-        self._clock = clock
-        self._log = log
+        self._clock, self._log = ports.clock, ports.log
         self._account = account
+        self._missing = missing
         self._names: LRUCache[str, _Known] = LRUCache(_REMEMBERED)
         self._chats: LRUCache[str, _Known] = LRUCache(_REMEMBERED)
         self._topics: LRUCache[str, _Known] = LRUCache(_REMEMBERED)
         self._threads: LRUCache[str, None] = LRUCache(_REMEMBERED)
-        self._denied: dict[str, float] = {}
 
     async def for_message(self, message: RawMessage, sender: str) -> Context:
         """sender: the open_id of who wrote."""
@@ -239,16 +237,15 @@ class Lookup:
 
     async def _in_time(self, ask: Callable[[], Awaitable[T]], what: str) -> T | None:
         """The answer, or None; a question whose scope is missing is not asked again for a while."""
-        if self._clock.monotonic() < self._denied.get(what, 0.0):
+        if (unknown := f"{what} are not known") in self._missing:
             return None
         try:
             async with asyncio.timeout(ANSWER_SECONDS / 2):
                 return await ask()
-        except MissingScope as error:
-            self._denied[what] = self._clock.monotonic() + _KEPT_SECONDS
-            self._log.warning("%s: %s are not known: %s; %s", self._account, what, error, error.hint)
+        except NotAllowed as error:
+            self._missing.note(unknown, error)
         except (ChannelError, TimeoutError) as error:
-            self._log.info("%s: %s are not known: %s", self._account, what, str(error) or "no answer in time")
+            self._log.info("%s: %s: %s", self._account, unknown, str(error) or "no answer in time")
         return None
 
     def _remember(self, memory: LRUCache[str, _Known], key: str, value: Any, seconds: float) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from channels.adapter import open_regular
+from channels.adapter import AGAIN_SECONDS, open_regular
 from channels.errors import Fatal, MessageGone, OutcomeUnknown, Rejected
 from channels.feishu import lookup, outbound
 from channels.feishu.failures import TABLES, MissingScope, Refused
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Iterator
 
-    from channels.base import Clock
+    from channels.adapter import Missing
+    from channels.base import ChannelPorts, Clock
     from channels.feishu.api import FeishuApi
     from channels.message import Address, OutboundFile
 
 _REMEMBERED = 1_000
 _REPEATS = 4
-_TRIED_AGAIN_SECONDS = 3600.0
+_NOT_ANSWERED = "answers go to the chat and quote no message"
 _CONTENT_CODES = frozenset({TABLES, 230001, 230025, 230028, 200860, 200570, 200220, 300305})
 """Refusals of this very content, which say nothing about the next one."""
 MAX_FILE = 30 * 1024 * 1024
@@ -106,19 +107,18 @@ class Forms:
             self._log.warning("%s: answers in %s are shown as %s: %s", self._account, chat, lesser.words, error)
 
     def _remember(self, chat: str, form: Form) -> None:
-        self._lesser[chat] = form, self._clock.monotonic() + _TRIED_AGAIN_SECONDS
+        self._lesser[chat] = form, self._clock.monotonic() + AGAIN_SECONDS
 
 
 class Messenger:
     """Implements `send`, `edit` and `delete` of `channels.base.Channel`."""
 
-    def __init__(self, api: FeishuApi, clock: Clock, anchors: Anchors, log: logging.Logger, account: str) -> None:
+    def __init__(self, api: FeishuApi, ports: ChannelPorts, anchors: Anchors, account: str, missing: Missing) -> None:
         self._api = api
         self._anchors = anchors
-        self._log = log
-        self._account = account
-        self._growing = GrowingCards(api, clock)
-        self._forms = Forms(clock, log, account)
+        self._missing = missing
+        self._growing = GrowingCards(api, ports.clock)
+        self._forms = Forms(ports.clock, ports.log, account)
         self._begun: LRUCache[str, tuple[str, float, FeishuPart]] = LRUCache(_REMEMBERED)
         """The entities of the latest sends, by idempotency key: a repeated send must name the same one."""
 
@@ -232,7 +232,7 @@ class Messenger:
         answered = MessageId.parse(reply_to).native if reply_to is not None else None
         anchor = self._anchors.newest(address) if answered is None and address.topic is not None else None
         below = answered or anchor
-        if below is not None:
+        if below is not None and _NOT_ANSWERED not in self._missing:
             try:
                 return await self._post(address, msg_type, content, uuid, below)
             except MessageGone:
@@ -240,7 +240,7 @@ class Messenger:
                     raise
                 self._anchors.lost(address, anchor)
             except MissingScope as error:
-                self._log.warning("%s: sent to the chat, not as an answer: %s; %s", self._account, error, error.hint)
+                self._missing.note(_NOT_ANSWERED, error)
         return await self._post(address, msg_type, content, uuid, None)
 
     async def _post(

@@ -18,7 +18,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from channels.errors import AttachmentFailed, ChannelError, OutcomeUnknown, Rejected, Temporary
 from channels.network import CONNECT_SECONDS, NOT_SENT, download, http_session, pour, tls_context, usable_proxy
-from channels.slack.failures import DEFAULT_RETRY, Refusal, sorted_out
+from channels.slack.failures import DEFAULT_RETRY, Refusal, missing_scope, sorted_out
 
 if TYPE_CHECKING:
     import ssl
@@ -211,13 +211,13 @@ class SlackApi:
     async def download(self, url: str, sink: Sink, *, html: bool) -> None:
         """Stream a file into `sink`. html: the file itself is a page, so that a page is no sign of a refusal.
 
-        Raises AttachmentFailed("gone"), Temporary and what the sink raises.
+        Raises AttachmentFailed("gone"), NotAllowed, Temporary and what the sink raises.
         """
         self._check_trusted(url)
         headers = {"Authorization": f"Bearer {self._config.bot_token.get_secret_value()}"}
         session, proxy = self._open_session(), self.network.proxy(url)
         async with download(session, url, headers=headers, proxy=proxy) as response:
-            _check_download(response.status, response.content_type, html)
+            self._check_download(response.status, response.content_type, html)
             await pour(response, sink)
 
     async def close(self) -> None:
@@ -226,6 +226,19 @@ class SlackApi:
         session, self._session, self._client = self._session, None, None
         if session is not None:
             await session.close()
+
+    def _check_download(self, status: int, content_type: str, html: bool) -> None:
+        """Raise where the answer is no file: who may not read it gets the login page, as 200 or by a redirect."""
+        if status == 200 and (html or content_type != "text/html"):
+            return
+        if status == 200 or 300 <= status < 400 or status in (401, 403):
+            text = "Slack shows its login page instead of the file"
+            if "files:read" in (self.scopes or ()):
+                raise AttachmentFailed(text, "gone")
+            raise missing_scope(text, "files:read", f"channels.{self._account}.bot_token")
+        if status in (404, 410):
+            raise AttachmentFailed(f"the file server answered {status}", "gone")
+        raise Temporary(f"the file server answered {status}")
 
     async def _guarded(self, method: str, body: dict[str, Any], repeatable: bool, token: str) -> Any:
         client = self.client
@@ -281,16 +294,3 @@ def _object(method: str, data: Any) -> dict[str, Any]:
 def _messages(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
     found = answer.get("messages")
     return [message for message in found if isinstance(message, dict)] if isinstance(found, list) else []
-
-
-def _check_download(status: int, content_type: str, html: bool) -> None:
-    """Raise where the answer is no file: a token without files:read gets the login page, as 200 or by a redirect."""
-    if status == 200 and (html or content_type != "text/html"):
-        return
-    if status == 200 or 300 <= status < 400 or status in (401, 403):
-        raise AttachmentFailed(
-            "Slack shows its login page instead of the file: the scope files:read is missing", "gone"
-        )
-    if status in (404, 410):
-        raise AttachmentFailed(f"the file server answered {status}", "gone")
-    raise Temporary(f"the file server answered {status}")

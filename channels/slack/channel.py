@@ -13,6 +13,7 @@ from channels.errors import (
     AttachmentFailed,
     ChannelError,
     MessageGone,
+    NotAllowed,
     NotCommitted,
     OutcomeUnknown,
     RateLimited,
@@ -24,7 +25,7 @@ from channels.slack.api import SlackApi, TooMuch
 from channels.slack.config import COMMANDS, slash
 from channels.slack.connection import Connection, who_am_i
 from channels.slack.directory import Directory, Sightings
-from channels.slack.failures import BlocksRefused, MissingScope, StillStreaming
+from channels.slack.failures import BlocksRefused, StillStreaming
 from channels.slack.files import MAX_UPLOAD, Uploads, fetch, is_file
 from channels.slack.inbound import Reader, person_id
 from channels.slack.receiving import CatchUp, Intake
@@ -44,6 +45,13 @@ MOST_AT_WORK = 1000
 _WORKING = "⏳"
 """A sign instead of a word: words come from the gateway, in people's language."""
 _RECEIPT = "eyes"
+_COURTESIES = {
+    "assistant.threads.setStatus": "no working status is shown",
+    "reactions.add": "no `receipt` is shown",
+    "chat.postEphemeral": "who presses a button is told nothing more",
+}
+"""Calls that can be done without; what is missing then."""
+_NO_STREAMS = "answers grow by edits, not as streams"
 _EDIT_SECONDS = 1.2
 """chat.update: 50 a minute in a workspace, over all channels (Web API rate limits, tier 3)."""
 _APPEND_SECONDS = 0.6
@@ -60,8 +68,6 @@ class SlackChannel(Adapter):
         self._api = SlackApi(account, config, ports.route, ports.log)
         self._sightings = Sightings()
         self._uploads = Uploads(self._api)
-        self._unable: set[str] = set()
-        """Methods whose scope the token lacks: not tried again."""
         self._no_stream_before = 0.0
         self._at_work: set[tuple[str, str]] = set()
         """Threads that show the working status."""
@@ -113,9 +119,9 @@ class SlackChannel(Adapter):
             identity = BotIdentity(platform="slack", bot_id=person_id(me.team, me.user), username=me.username)
             self._identity = identity
             reader = Reader(self._account, me, self._config.thread_follow)
-            directory = Directory(self._api, me.user, self._ports.log)
+            directory = Directory(self._api, me.user, self._ports.log, self._missing)
             intake = Intake(reader, directory, self._ports, self._health, self._committed)
-            catch_up = CatchUp(self._api, reader, directory, intake, self._ports)
+            catch_up = CatchUp(self._api, reader, directory, intake, self._ports, self._missing)
             connection = Connection(
                 self._api,
                 me,
@@ -245,6 +251,8 @@ class SlackChannel(Adapter):
         except TooMuch:
             raise OutcomeUnknown("too much was written since to look at all of it") from None
         except Rejected as error:
+            if isinstance(error, NotAllowed):
+                self._missing.note("what was sent without an answer is not looked for", error)
             raise OutcomeUnknown(f"the chat cannot be searched: {error}") from error
         return None
 
@@ -288,13 +296,13 @@ class SlackChannel(Adapter):
 
     async def _politely(self, method: str, params: dict[str, Any]) -> None:
         """Make a call whose failure changes nothing for people: it is only logged."""
-        if method in self._unable:
+        what = _COURTESIES[method]
+        if what in self._missing:
             return
         try:
             await self._api.call(method, params)
-        except MissingScope as error:
-            self._unable.add(method)
-            self._ports.log.info("%s: %s", self._account, error)
+        except NotAllowed as error:
+            self._missing.note(what, error)
         except ChannelError as error:
             self._ports.log.debug("%s: %s", self._account, error)
 
@@ -322,7 +330,7 @@ class SlackChannel(Adapter):
             params["recipient_team_id"], _, params["recipient_user_id"] = writer.partition("/")
         if address.topic is None or (address.kind != "dm" and writer is None):
             raise Rejected("Slack streams only in threads, and to somebody")
-        if self._ports.clock.monotonic() < self._no_stream_before:
+        if self._ports.clock.monotonic() < self._no_stream_before or _NO_STREAMS in self._missing:
             raise Rejected("Slack begins no more streams for now")
         try:
             message_id = _timestamp(await self._api.call("chat.startStream", params, repeatable=False))
@@ -330,6 +338,9 @@ class SlackChannel(Adapter):
             # The limit is this method's own: an ordinary message is not late because of it.
             self._no_stream_before = self._ports.clock.monotonic() + error.retry_after
             raise Rejected(f"Slack begins no more streams for now: {error}") from error
+        except NotAllowed as error:
+            self._missing.note(_NO_STREAMS, error)
+            raise Rejected(str(error)) from error
         self._sent(address, message_id)
         await self._give_receipt(address)
         person = writer if writer is not None else self._sightings.last_writer(address)

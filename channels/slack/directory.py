@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from channels.errors import ChannelError, Permanent
+from channels.errors import ChannelError, NotAllowed, Permanent
 from channels.slack.inbound import Known, is_dm
 from channels.slack.reading import Person, mentioned
 from channels.slack.schema import RawContent, is_timestamp, order
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
+    from channels.adapter import Missing
     from channels.message import Address, Message
     from channels.slack.api import SlackApi
 
@@ -34,13 +35,15 @@ _LOOKUPS = 20
 class Directory:
     """Names and titles of one account. me: the bot's user id.
 
-    What Slack refuses to tell is shown as its id and not asked for again.
+    What Slack refuses to tell is shown as its id and not asked for again, where it is a right that is missing for a
+    while.
     """
 
-    def __init__(self, api: SlackApi, me: str, log: logging.Logger) -> None:
+    def __init__(self, api: SlackApi, me: str, log: logging.Logger, missing: Missing) -> None:
         self._api = api
         self._me = me
         self._log = log
+        self._missing = missing
         self._people: LRUCache[str, Person] = LRUCache(_NAMES)
         self._titles: LRUCache[str, str] = LRUCache(_NAMES)
 
@@ -67,21 +70,27 @@ class Directory:
         await asyncio.gather(*late, return_exceptions=True)
 
     async def _person(self, user: str) -> None:
-        answer = await self._ask("users.info", {"user": user, "include_locale": "true"})
+        answer = await self._ask("the name of people", "users.info", {"user": user, "include_locale": "true"})
         if answer is not None:
             self._people[user] = _read_person(answer, user)
 
     async def _title(self, channel: str) -> None:
-        match await self._ask("conversations.info", {"channel": channel}):
+        # Of public and of private channels: that is two rights.
+        match await self._ask(f"the title of {channel}", "conversations.info", {"channel": channel}):
             case {"channel": {"name": str(name)}}:
                 self._titles[channel] = name
             case {}:
                 self._titles[channel] = ""
 
-    async def _ask(self, method: str, params: Mapping[str, str]) -> Mapping[str, Any] | None:
+    async def _ask(self, asked: str, method: str, params: Mapping[str, str]) -> Mapping[str, Any] | None:
         """Call the method; {} when Slack refuses for good, None when it may be asked again."""
+        if (what := f"{asked} is not known") in self._missing:
+            return None
         try:
             return await self._api.call(method, params)
+        except NotAllowed as error:
+            self._missing.note(what, error)
+            return None
         except Permanent as error:
             self._log.debug("%s refused for good: %s", method, error)
             return {}

@@ -35,11 +35,19 @@ _TOKEN_DEAD = {
     "account_inactive": "the app was removed from the workspace: install it again, and copy the new token",
     "token_revoked": "the token was revoked: install the app again, and copy the new token",
     "token_expired": "the token has expired: switch token rotation off in the app's settings, and copy the new token",
+    "org_login_required": "the workspace is being moved into an organisation: install the app again afterwards",
+}
+_NOT_GRANTED = {
     "not_allowed_token_type": "this is a token of another kind: bot tokens begin with xoxb-, app tokens with xapp-",
     "team_access_not_granted": "the token is not for this workspace: install the app there, and copy its token",
     "enterprise_is_restricted": "the organisation does not let this app in: ask its administrator",
-    "org_login_required": "the workspace is being moved into an organisation: install the app again afterwards",
+    "no_permission": "ask an administrator of the workspace to let the app do this",
+    "access_denied": "ask an administrator of the workspace to let the app do this",
+    "unknown_method": "this Slack does not have the call",
+    "method_deprecated": "this Slack does not have the call any more",
+    "feature_not_enabled": "the workspace's plan does not have it",
 }
+"""Of one call: others may be allowed."""
 _MESSAGE_GONE = frozenset(
     {
         "message_not_found",
@@ -74,8 +82,8 @@ _CHAT_GONE = frozenset(
         "team_not_found",
     }
 )
-_ANSWERS = "chat.postMessage"
-"""Without the right to call it nothing can be answered; every other scope can be done without."""
+_NEEDED = frozenset({"auth.test", "apps.connections.open", "chat.postMessage"})
+"""Without the right to call them nothing can be received or answered; every other call can be done without."""
 _NOTHING_DONE = frozenset({"service_unavailable", "request_timeout", "team_added_to_org", "accesslimited"})
 # "It's possible some aspect of the operation succeeded before the error was raised."
 _MAYBE_DONE = frozenset({"fatal_error", "internal_error"})
@@ -96,10 +104,6 @@ class StoppedByUser(MessageGone):
     """A person pressed the stop button of a stream."""
 
 
-class MissingScope(NotAllowed):
-    """The token lacks a scope."""
-
-
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """An answer other than ok. error: "" when the body is not the Web API's. retry_after: seconds, if Slack says so."""
@@ -118,8 +122,11 @@ def sorted_out(method: str, refusal: Refusal, repeatable: bool, setting: str) ->
         return RateLimited(text, refusal.retry_after or DEFAULT_RETRY)
     if error in _TOKEN_DEAD:
         return Fatal(f"Slack refuses {setting} ({error})", f"{_TOKEN_DEAD[error]}; it belongs into {setting}")
+    if error in _NOT_GRANTED:
+        hint = f"{_NOT_GRANTED[error]} ({setting})"
+        return Fatal(text, hint) if method in _NEEDED else NotAllowed(text, hint)
     if error == "missing_scope":
-        return _missing_scope(method, str(refusal.details.get("needed", "")), setting)
+        return missing_scope(method, str(refusal.details.get("needed", "")), setting)
     if error == "streaming_state_conflict":
         return StillStreaming(text)
     if error in _NOTHING_DONE:
@@ -147,14 +154,15 @@ def _permanent(text: str, error: str, refusal: Refusal) -> ChannelError:
     return Rejected(text)
 
 
-def _missing_scope(method: str, needed: str, setting: str) -> ChannelError:
+def missing_scope(method: str, needed: str, setting: str) -> ChannelError:
+    """The error of a call, or of what is asked for like one, for want of a scope."""
     text = f"{method}: the token lacks the scope {needed or '(Slack does not say which)'}"
     if needed == "connections:write":
         return Fatal(f"{setting} lacks the scope connections:write", f"make an app-level token with it for {setting}")
     hint = f"add the scope {needed or 'that it names'} under OAuth & Permissions, Scopes, and install the app again"
-    if method == _ANSWERS:
+    if method in _NEEDED:
         return Fatal(text, hint)
-    return MissingScope(text, hint)
+    return NotAllowed(text, hint)
 
 
 def _details(details: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from channels.adapter import commit
-from channels.errors import ChannelError, NotCommitted, RateLimited
+from channels.errors import ChannelError, NotAllowed, NotCommitted, RateLimited
 from channels.slack.api import TooMuch
 from channels.slack.inbound import is_dm
 from channels.slack.schema import is_timestamp, order
@@ -21,6 +21,7 @@ from channels.slack.schema import is_timestamp, order
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from channels.adapter import Missing
     from channels.base import ChannelPorts, Health, Newest
     from channels.slack.api import SlackApi
     from channels.slack.directory import Directory
@@ -36,6 +37,7 @@ LONGEST_ABSENCE = timedelta(hours=24)
 MOST_PLACES = 60
 """Channels and threads that are looked at, the newest first."""
 TRIES = 5
+_NOT_READ = "what was missed is not read everywhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +152,20 @@ class CatchUp:
     """Reads what one account missed. What is known already is dropped by its key, so reading too much does no harm."""
 
     def __init__(
-        self, api: SlackApi, reader: Reader, directory: Directory, intake: Intake, ports: ChannelPorts
+        self,
+        api: SlackApi,
+        reader: Reader,
+        directory: Directory,
+        intake: Intake,
+        ports: ChannelPorts,
+        missing: Missing,
     ) -> None:
         self._api = api
         self._reader = reader
         self._directory = directory
         self._intake = intake
         self._ports = ports
+        self._missing = missing
         self._wanted = asyncio.Event()
         self._unread: set[str] | None = set()
         """Chats; None: it is not known yet which."""
@@ -207,6 +216,9 @@ class CatchUp:
         """Older messages that somebody has replied to since: a thread may have begun there."""
         try:
             before = await self._api.page(chat, latest=oldest)
+        except NotAllowed as error:
+            self._missing.note(_NOT_READ, error)
+            return []
         except ChannelError as error:
             self._ports.log.warning("%s: new threads in %s are not read: %s", self._reader.account, chat, error)
             return []
@@ -221,6 +233,8 @@ class CatchUp:
                 await self._ports.clock.sleep(2.0**attempt)
             except RateLimited as limited:
                 await self._ports.clock.sleep(limited.retry_after)
+            except NotAllowed as error:
+                return self._missing.note(_NOT_READ, error)
             except ChannelError as error:
                 self._ports.log.warning("%s: missed messages in %s are not read: %s", self._reader.account, chat, error)
                 return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from channels.adapter import Adapter, own
 from channels.base import BotIdentity
 from channels.capabilities import Capabilities, Rate, TextUnit
-from channels.errors import ChannelError, Fatal, OutcomeUnknown, Rejected
+from channels.errors import ChannelError, ChatGone, Fatal, OutcomeUnknown, Rejected
 from channels.wecom import frames, outbound
 from channels.wecom.api import LARGEST, SMALLEST, WecomApi
 from channels.wecom.connection import Network, Timing
@@ -130,7 +130,7 @@ class WecomChannel(Adapter):
             try:
                 await self._answer(req_id, idem_key, shown.text)
                 return idem_key
-            except Rejected as error:
+            except (Rejected, ChatGone) as error:
                 # It was answered by an earlier process, or is too old. What is wrong with the text shows below.
                 self._answers.spent(req_id)
                 self._ports.log.info("%s: pushed, since it cannot be answered: %s", self._account, error)

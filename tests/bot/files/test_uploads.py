@@ -22,7 +22,7 @@ from bot.store import runs
 from bot.store.identity import NAME_BYTES
 from bot.store.inbox import ADD_EVENTS
 from channels.base import ChannelPorts, Route
-from channels.errors import AttachmentFailed, ChannelError, Temporary
+from channels.errors import AttachmentFailed, ChannelError, NotAllowed, Temporary
 from channels.message import Attachment
 from harness.context import InputFile, RunInput
 from sandbox.files.beneath import Owner
@@ -127,6 +127,7 @@ async def test_the_quota_counts_what_is_there(tmp_path: Path) -> None:
     [
         (AttachmentFailed("over its own limit", "too_large"), "too_large_there"),
         (AttachmentFailed("expired", "gone"), "gone"),
+        (NotAllowed("no scope", "add files:read"), "not_allowed"),
         (ChannelError("anything"), "failed"),
     ],
 )
@@ -135,6 +136,14 @@ async def test_each_failure_is_named_and_leaves_nothing(tmp_path: Path, error: C
     assert await fetched(wire, attachment(), tmp_path) == Refused("a.bin", problem)
     assert wire.fetched == 1
     assert left(tmp_path) == []
+
+
+async def test_the_right_to_fetch_files_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    files = uploads()
+    for number in range(3):
+        wire = Wire(b"half", errors=(NotAllowed("no scope", "add files:read"),))
+        await files.fetch(wire, attachment(), tmp_path / f"{number}", files.allowance("telegram:1"))
+    assert caplog.text.count("add files:read") == 1
 
 
 async def test_the_files_of_one_message_are_counted_together(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from channels.errors import AttachmentFailed, MessageGone, Rejected
+from channels.errors import AttachmentFailed, MessageGone, NotAllowed, Rejected
 from channels.message import Attachment, OutboundFile, OutboundMessage
+from tests.simulators.feishu import faults
 from tests.simulators.feishu.seen import ALICE, PNG, FileSpec
 
 if TYPE_CHECKING:
@@ -84,6 +85,12 @@ class TestFiles:
         with pytest.raises(AttachmentFailed) as caught:
             await bench.channel.fetch(Attachment(ref=ref, kind="file"), Bytes())
         assert caught.value.reason == "gone"
+
+    async def test_a_missing_right_to_read_files_is_named_and_no_file_is_called_gone(self, bench: Bench) -> None:
+        await bench.feishu.fail("im.resource.get", faults.missing_scope("im:resource"))
+        ref = '{"message_id": "om_none", "key": "file_none", "type": "file"}'
+        with pytest.raises(NotAllowed, match="im:resource"):
+            await bench.channel.fetch(Attachment(ref=ref, kind="file"), Bytes())
 
 
 class Bytes:

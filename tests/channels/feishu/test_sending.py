@@ -208,5 +208,16 @@ async def test_a_receipt_without_its_scope_is_told_once(make_bench: Callable[...
     assert caplog.text.count("no `receipt` is shown") == 1
 
 
+async def test_without_the_right_to_answer_messages_that_is_told_once(bench: Bench, caplog: Any) -> None:
+    await bench.feishu.fail("im.message.reply", faults.missing_scope("im:message"), times=9)
+    async with bench.running():
+        for number in range(3):
+            said = await bench.feishu.user_says("hello")
+            await bench.channel.send(bench.dm, bench.part(f"Hello {number}"), f"k{number}", said.message_id)
+    assert [message.text for message in await bench.feishu.bot_messages(ALICE)] == [f"Hello {n}" for n in range(3)]
+    assert len(await bench.feishu.records("im.message.reply")) == 1
+    assert caplog.text.count("answers go to the chat and quote no message") == 1
+
+
 async def _reactions(bench: Bench, message_id: str) -> list[Any]:
     return next(each.reactions for each in await bench.feishu.messages(ALICE) if each.message_id == message_id)

@@ -84,6 +84,23 @@ async def test_others_who_are_mentioned_have_names_and_are_asked_for_once(bench:
         assert sorted(asked) == [ALICE.id, BOB.id]
 
 
+async def test_names_that_may_not_be_asked_for_are_told_once_and_known_an_hour_after_the_right_came(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    for method, scope in (("users.info", "users:read"), ("conversations.info", "groups:read")):
+        await bench.slack.fail(method, faults.missing_scope(scope), times=1)
+    async with bench.running():
+        for number in range(4):
+            bench.gateway.clock.ahead = 3601.0 * (number // 2)
+            await bench.slack.channel_says("@antler hi", user=ALICE)
+            await bench.gateway.event(number)
+        names = [(await bench.gateway.message(number)).sender.display_name for number in range(4)]
+        assert names == [ALICE.id, ALICE.id, ALICE.name, ALICE.name]
+        assert (await bench.gateway.message(3)).chat_title == "team"
+    assert caplog.text.count("add the scope users:read") == 1
+    assert caplog.text.count("add the scope groups:read") == 1
+
+
 async def test_messages_keep_their_order(bench: Bench) -> None:
     async with bench.running():
         for number in range(30):
@@ -378,6 +395,18 @@ async def test_a_limit_while_catching_up_is_waited_out(bench: Bench) -> None:
     async with bench.running():
         assert (await bench.gateway.message()).text == "meanwhile"
     assert 30.0 in bench.gateway.clock.slept
+
+
+async def test_the_right_to_catch_up_is_named_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    seen = await bench.slack.user_says("before", silent=True)
+    root = await bench.slack.channel_says("@antler root", silent=True)
+    bench.gateway.stored = [newest(bench.dm.chat, None, seen.ts), newest(TEAM.id, root.ts, root.ts)]
+    for method in ("conversations.history", "conversations.replies"):
+        await bench.slack.fail(method, faults.missing_scope("channels:history"), times=9)
+    async with bench.running():
+        await bench.slack.user_says("now")
+        assert (await bench.gateway.message()).text == "now"
+    assert caplog.text.count("add the scope channels:history") == 1
 
 
 async def test_what_is_too_old_is_not_answered_any_more(bench: Bench) -> None:

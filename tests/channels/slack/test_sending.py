@@ -14,6 +14,7 @@ from channels.errors import (
     ChatGone,
     Fatal,
     MessageGone,
+    NotAllowed,
     OutcomeUnknown,
     RateLimited,
     Rejected,
@@ -104,6 +105,8 @@ async def test_a_long_answer_whose_blocks_are_refused_arrives_whole_in_parts(ben
         (faults.error("thread_not_found"), TopicClosed),
         (faults.error("restricted_action_thread_locked"), TopicClosed),
         (faults.missing_scope("chat:write"), Fatal),
+        (faults.error("not_allowed_token_type"), Fatal),
+        (faults.error("no_permission"), Fatal),
         (faults.invalid_auth(), Fatal),
         (faults.error("service_unavailable"), Temporary),
         (faults.error("internal_error"), OutcomeUnknown),
@@ -121,6 +124,32 @@ async def test_what_a_refused_send_means(bench: Bench, fault: faults.Fault, erro
     if fault.retry_after is not None:
         assert isinstance(raised.value, RateLimited)
         assert raised.value.retry_after == fault.retry_after
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        faults.missing_scope("x:write"),
+        *map(faults.error, ("not_allowed_token_type", "team_access_not_granted", "no_permission", "unknown_method")),
+    ],
+    ids=lambda fault: fault.error,
+)
+async def test_a_call_that_the_app_may_not_make_says_nothing_about_the_others(
+    make_bench: Callable[..., Bench], report: OutboundFile, fault: faults.Fault
+) -> None:
+    bench = make_bench(streaming="stream")
+    said = await bench.slack.channel_says("hi", silent=True)
+    ts = await bench.channel.send(bench.dm, only(bench, "Hello"), "k1")
+    for method in ("chat.update", "files.getUploadURLExternal", "chat.startStream"):
+        await bench.slack.fail(method, fault, times=9)
+    with pytest.raises(NotAllowed):
+        await bench.channel.edit(bench.dm, ts, only(bench, "Hello you"))
+    with pytest.raises(NotAllowed):
+        await bench.channel.send(bench.dm, only(bench, files=(report,)), "k2")
+    for _ in range(2):
+        with pytest.raises(Rejected):
+            await bench.channel.open_stream(replace(bench.thread(said.ts), kind="dm"), "k3", None)
+    assert len(await bench.slack.records("chat.startStream")) == 1, "not at each answer"
 
 
 async def test_an_edit_may_be_repeated_so_its_loss_is_only_temporary(bench: Bench) -> None:
@@ -263,9 +292,14 @@ async def test_a_file_of_a_person_is_fetched(bench: Bench, access: Any) -> None:
 
 async def test_the_login_page_is_not_taken_for_the_file(bench: Bench) -> None:
     attachment = await received(bench, FileSpec("notes.txt", "text/plain", b"the cat sat"))
-    await bench.slack.configure(scopes=["chat:write", "im:history"])
-    with pytest.raises(AttachmentFailed, match="files:read"):
+    await bench.slack.fail(faults.FILE_DOWNLOAD, faults.login_page())
+    with pytest.raises(AttachmentFailed) as gone:
         await bench.channel.fetch(attachment, Bytes())
+    assert gone.value.reason == "gone", "the right is there"
+    await bench.slack.configure(scopes=["chat:write", "im:history"])
+    async with bench.running():
+        with pytest.raises(NotAllowed, match="files:read"):
+            await bench.channel.fetch(attachment, Bytes())
 
 
 async def test_a_file_that_lies_about_its_size_is_cut_off(make_bench: Callable[..., Bench]) -> None:
@@ -332,9 +366,14 @@ async def test_a_thread_says_that_it_is_worked_on_until_there_are_words(bench: B
     assert await status() == "", "what waits is not worked on"
 
 
-async def test_a_courtesy_that_is_not_allowed_is_not_tried_again(bench: Bench) -> None:
+async def test_a_courtesy_that_is_not_allowed_is_told_once_and_tried_again_after_an_hour(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     said = await bench.slack.channel_says("hi", silent=True)
-    await bench.slack.fail("assistant.threads.setStatus", faults.missing_scope("assistant:write"))
-    for _ in range(3):
-        await bench.channel.typing(bench.thread(said.ts))
-    assert len(await bench.slack.records("assistant.threads.setStatus")) == 1
+    await bench.slack.fail("assistant.threads.setStatus", faults.missing_scope("assistant:write"), times=2)
+    for hour in range(3):
+        bench.gateway.clock.ahead = 3601.0 * hour
+        for _ in range(3):
+            await bench.channel.typing(bench.thread(said.ts))
+    assert len(await bench.slack.records("assistant.threads.setStatus")) == 5
+    assert caplog.text.count("add the scope assistant:write") == 1

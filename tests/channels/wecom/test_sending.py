@@ -36,6 +36,16 @@ async def test_an_answer_goes_out_under_the_question_and_costs_no_push(bench: Be
         assert bench.channel.health.last_outbound is not None
 
 
+@pytest.mark.parametrize("code", [48002, 93006, 846605])
+async def test_an_answer_that_is_not_taken_under_its_question_is_pushed(bench: Bench, code: int) -> None:
+    async with bench.running():
+        question = await asked(bench)
+        await bench.wecom.fail("aibot_respond_msg", faults.error(code))
+        await bench.channel.send(address(), only(bench, "Hello"), "k1", question)
+        (seen,) = await bench.wecom.bot_messages(ALICE)
+        assert (seen.kind, seen.text) == ("markdown", "Hello")
+
+
 async def test_without_a_question_or_behind_its_answer_it_is_pushed(bench: Bench) -> None:
     async with bench.running():
         question = await asked(bench)
