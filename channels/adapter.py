@@ -10,7 +10,17 @@ import stat
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeAlias, TypeVar
 
 from cachetools import LRUCache
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictStr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    OnErrorOmit,
+    StrictStr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from channels.base import Health, Part
 from channels.errors import AttachmentFailed, NotCommitted, Rejected
@@ -30,6 +40,7 @@ if TYPE_CHECKING:
 Keyboard: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
 """Rows of (label, data)."""
 P = TypeVar("P", bound=Part)
+T = TypeVar("T")
 AGAIN_SECONDS = 3600.0
 """After which it is seen whether a right that was missing has been granted."""
 TOO_DEEP = "nested too deeply to be kept"
@@ -166,6 +177,22 @@ def without_surrogates(value: object) -> object:
 
 Text = Annotated[StrictStr, BeforeValidator(without_surrogates)]
 """Text as a platform's JSON holds it."""
+
+
+def or_else(otherwise: object) -> WrapValidator:
+    def read(value: object, as_usual: ValidatorFunctionWrapHandler) -> object:
+        try:
+            return as_usual(value)
+        except ValidationError:
+            return otherwise
+
+    return WrapValidator(read)
+
+
+# What a message can do without: it alone is left out where it cannot be read. Never who or where something is.
+Name = Annotated[Text, or_else("")]
+Spare = Annotated[T | None, or_else(None)]
+Several = Annotated[tuple[OnErrorOmit[T], ...], or_else(())]
 
 
 def storable(text: str) -> str:

@@ -57,11 +57,12 @@ class Answer:
     payload: bytes
 
     def body(self) -> Json:
-        """The answer's JSON object. Raises Temporary when it is something else."""
+        """The answer's JSON object, in which "data" is an object too. Raises Temporary when it is something else."""
         body = json.loads(self.payload)  # read before, when it was checked for a refusal
         if not isinstance(body, dict):
             raise Temporary(f"{self.what}: the answer is not an object")
-        return body
+        data = body.get("data")
+        return {**body, "data": data if isinstance(data, dict) else {}}
 
 
 class Network:
@@ -207,8 +208,8 @@ class FeishuApi:
         refusal = read_refusal(answer.status, answer.payload, answer.headers)
         if refusal is not None:
             raise self._endpoint_refused(answer.what, refusal)
-        data = answer.body().get("data")
-        if not isinstance(data, dict) or not isinstance(data.get("URL"), str):
+        data: Json = answer.body()["data"]
+        if not isinstance(data.get("URL"), str):
             raise Temporary(f"{answer.what}: the answer names no URL")
         return data
 

@@ -70,7 +70,7 @@ class Receipts:
         except ChannelError as error:
             self._log.debug("%s: %s", self._account, error)
             return
-        reaction = (answer.get("data") or {}).get("reaction_id")
+        reaction = answer["data"].get("reaction_id")
         if isinstance(reaction, str) and reaction:
             self._shown[address] = message_id, reaction
 

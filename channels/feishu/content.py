@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, StrictStr
 
-from channels.adapter import Raw, told_place, told_poll, without_surrogates
+from channels.adapter import Raw, Several, or_else, told_place, told_poll, without_surrogates
 from channels.message import Attachment, AttachmentKind
 from channels.text.sanitize import one_line, sanitize
 
@@ -40,12 +40,9 @@ def _absent(value: object) -> object:
     return "" if value is None else value
 
 
-def _none_is_empty(value: object) -> object:
-    return () if value is None else value
-
-
 Text = Annotated[StrictStr, BeforeValidator(_clean), BeforeValidator(_absent)]
-Milliseconds = Annotated[int, Field(ge=0)]
+Name = Annotated[Text, or_else("")]
+Milliseconds = Annotated[int, Field(ge=0), or_else(0)]
 
 
 class _Raw(Raw):
@@ -78,20 +75,20 @@ class RawMention(_Raw):
     id: Annotated[RawIds, BeforeValidator(lambda value: {"open_id": value} if isinstance(value, str) else value)] = (
         RawIds()
     )
-    name: Text = ""
+    name: Name = ""
 
 
-Mentions = Annotated[tuple[RawMention, ...], BeforeValidator(_none_is_empty)]
+Mentions = Several[RawMention]
 
 
 class RawMessage(_Raw):
     message_id: Annotated[Text, Field(min_length=1)]
     root_id: Text = ""
-    parent_id: Text = ""
+    parent_id: Name = ""
     thread_id: Text = ""
-    create_time: Milliseconds
+    create_time: Milliseconds = 0
     chat_id: Annotated[Text, Field(min_length=1)]
-    chat_type: Text
+    chat_type: Name = ""
     message_type: Text
     content: Text
     mentions: Mentions = ()
@@ -127,7 +124,7 @@ class RawMembership(_Raw):
 
     chat_id: Annotated[Text, Field(min_length=1)]
     operator_id: RawIds = RawIds()
-    name: Text = ""
+    name: Name = ""
 
 
 class RawItemSender(_Raw):

@@ -62,7 +62,7 @@ class GrowingCards:
         """A new entity that streams: its card_id, and when it was made in the platform's time (unix seconds)."""
         body = build(cardkit.CreateCardRequestBody, type="card_json", data=outbound.card(part, address, streams=True))
         answer, made = await self._api.dated_call(build(cardkit.CreateCardRequest, request_body=body))
-        card_id = (answer.get("data") or {}).get("card_id")
+        card_id = answer["data"].get("card_id")
         if not isinstance(card_id, str) or not card_id:
             raise OutcomeUnknown("the answer to a card's creation names no card")
         known = self._card(card_id)

@@ -101,25 +101,27 @@ class Reader:
     def _message(self, header: RawHeader, body: RawReceived, context: Context, now: datetime) -> Message | None:
         raw = body.message
         sender = body.sender.sender_id.open_id
+        if not sender and body.sender.sender_type == "user":
+            raise ValueError("it is not said who wrote it")
         if not sender or sender == self.me.open_id:
             return None
         content = read_content(raw.message_type, raw.content, Names.of(raw.mentions, self.me.open_id), raw.message_id)
         shared = context.names.get(shared_person(raw.content)) if raw.message_type == SHARED_PERSON else None
         if shared:
             content = Content(f"[contact: {one_line(shared)}]")
-        elif content is None and raw.chat_type == "p2p":
+        elif content is None and _is_direct(raw, context.chat):
             content = unread(raw.message_type)
         if content is None:
             return None
         if raw.message_type == "merge_forward":
             content = replace(content, text=self._forwarded(context))
-        address = self._address(raw)
+        address = self._address(raw, context.chat)
         quote = None if context.quoted is None else self._quote(context.quoted, context.names)
         mention = address.kind == "dm" or content.named or (quote is not None and quote.from_bot)
         return Message(
             account=self.account,
             dedupe_keys=(f"e:{header.event_id}", f"m:{raw.message_id}"),
-            sent_at=_time(raw.create_time, now),
+            sent_at=_time(raw.create_time or header.create_time, now),
             received_at=now,
             address=address,
             platform_message_id=raw.message_id,
@@ -137,12 +139,12 @@ class Reader:
             unread=content.unread,
         )
 
-    def _address(self, raw: RawMessage) -> Address:
+    def _address(self, raw: RawMessage, chat: Chat | None) -> Address:
         return Address(
             account=self.account,
             chat=raw.chat_id,
             topic=raw.thread_id or None,
-            kind="dm" if raw.chat_type == "p2p" else "group",
+            kind="dm" if _is_direct(raw, chat) else "group",
         )
 
     def _quote(self, item: RawItem, names: Mapping[str, str]) -> Quote:
@@ -212,6 +214,11 @@ class Reader:
             present=header.event_type == ADDED,
             chat_title=one_line(body.name),
         )
+
+
+def _is_direct(raw: RawMessage, chat: Chat | None) -> bool:
+    """Whether it is one person's chat, as the event says; where that says nothing, as is known of it."""
+    return raw.chat_type == "p2p" if raw.chat_type else chat is not None and chat.direct
 
 
 def _time(milliseconds: int, now: datetime) -> datetime:

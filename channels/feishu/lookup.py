@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cachetools import LRUCache
-from pydantic import ValidationError
+from pydantic import TypeAdapter
 
+from channels.adapter import Several
 from channels.errors import ChannelError, NotAllowed
 from channels.feishu.content import SHARED_PERSON, RawItem, shared_person
 from channels.feishu.outbound import read_value
@@ -43,6 +44,7 @@ _REMEMBERED = 10_000
 POST, TEXT, FILE = "post", "text", "file"
 
 T = TypeVar("T")
+_ITEMS: TypeAdapter[tuple[RawItem, ...]] = TypeAdapter(Several[RawItem])
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,15 +175,17 @@ class Lookup:
     async def _name(self, person: str) -> str:
         async def ask() -> str:
             answer = await self._api.call(build(contact.GetUserRequest, user_id_type="open_id", user_id=person))
-            name = ((answer.get("data") or {}).get("user") or {}).get("name")
-            return name if isinstance(name, str) else ""
+            match answer["data"]:
+                case {"user": {"name": str(name)}}:
+                    return name
+            return ""
 
         return await self._known(self._names, person, ask, "people's names") or ""
 
     async def _chat(self, chat_id: str) -> Chat | None:
         async def ask() -> Chat:
             answer = await self._api.call(build(im.GetChatRequest, chat_id=chat_id))
-            data = answer.get("data") or {}
+            data = answer["data"]
             title = data.get("name")
             return Chat(title=title if isinstance(title, str) else "", direct=data.get("chat_mode") == "p2p")
 
@@ -212,12 +216,9 @@ class Lookup:
     async def _items(self, message_id: str) -> tuple[RawItem, ...]:
         """Never empty."""
         answer = await self._api.call(build(im.GetMessageRequest, message_id=message_id))
-        try:
-            items = tuple(RawItem.model_validate(item) for item in (answer.get("data") or {}).get("items") or ())
-        except ValidationError as error:
-            raise ChannelError("a fetched message cannot be read") from error
+        items = _ITEMS.validate_python(answer["data"].get("items", ()))
         if not items:
-            raise ChannelError("a fetched message is empty")
+            raise ChannelError("a fetched message is empty, or cannot be read")
         return items
 
     async def _known(

@@ -216,7 +216,7 @@ class Messenger:
         assert part.file is not None
         with _upload(part.file) as upload:
             answer = await self._api.upload(upload.request, part.file.name)
-        key = (answer.get("data") or {}).get(upload.key)
+        key = answer["data"].get(upload.key)
         if not isinstance(key, str) or not key:
             raise Rejected("the platform gave no key for an uploaded file")
         native, _ = await self._put(address, upload.msg_type, outbound.dumps({upload.key: key}), idem_key, reply_to)
@@ -258,7 +258,7 @@ class Messenger:
             )
             request = build(im.ReplyMessageRequest, message_id=answered, request_body=body)
         answer = await self._api.call(request, repeatable=False)
-        data: dict[str, Any] = answer.get("data") or {}
+        data: dict[str, Any] = answer["data"]
         native, created = data.get("message_id"), str(data.get("create_time", ""))
         if not isinstance(native, str) or not native:
             raise OutcomeUnknown("the answer to a send names no message")

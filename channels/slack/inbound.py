@@ -81,7 +81,7 @@ class Reader:
             return self._unparsed({**message, "channel": chat}, error, now)
 
     def _event(self, raw: RawCallback, known: Known, now: datetime) -> Found | None:
-        if raw.authorizations and all(found.user_id != self.me.user for found in raw.authorizations):
+        if raw.authorizations and all(found.user_id not in (None, self.me.user) for found in raw.authorizations):
             return None  # the same app in another workspace
         event, key, subtype = raw.event, f"e:{raw.event_id}", raw.event.get("subtype")
         if not isinstance(subtype, str | None):

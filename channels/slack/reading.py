@@ -63,9 +63,8 @@ def spoken(raw: RawContent, me: str, name: str, people: Mapping[str, Person]) ->
         user = user.partition("|")[0]
         return _ME if user == me else f"@{people[user].name if user in people else user}"
 
-    text = rich_text(raw.blocks, mention)
-    if text is None:
-        text = readable(raw.text.replace(_ME, ""), mention)
+    # Also where the blocks are of a new kind, or empty.
+    text = rich_text(raw.blocks, mention) or readable(raw.text.replace(_ME, ""), mention)
     if _ME not in text and name:
         text = re.sub(rf"^\s*@{re.escape(name)}(?=[\s,:;]|$)", _ME, text, count=1, flags=re.IGNORECASE)
     named = _ME in text
@@ -81,7 +80,7 @@ def mentioned(raw: RawContent) -> set[str]:
         found.add(user.partition("|")[0])
         return ""
 
-    if rich_text(raw.blocks, note) is None:
+    if not rich_text(raw.blocks, note):
         readable(raw.text, note)
     return found
 

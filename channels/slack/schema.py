@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictStr
 
-from channels.adapter import Raw, Text
+from channels.adapter import Name, Raw, Several, Spare, Text
 
 _TIMESTAMP = r"[0-9]{1,12}\.[0-9]{1,9}"
 
@@ -41,9 +41,9 @@ class RawFile(Raw):
     """mode: hosted, snippet, external, tombstone, hidden_by_limit and others. file_access: visible, check_file_info."""
 
     id: Text
-    name: Text | None = None
-    mimetype: Text | None = None
-    subtype: Text | None = None
+    name: Spare[Text] = None
+    mimetype: Spare[Text] = None
+    subtype: Spare[Text] = None
     size: Annotated[int | None, BeforeValidator(_size)] = None
     mode: Text = "hosted"
     file_access: Text = "visible"
@@ -54,8 +54,8 @@ class RawFile(Raw):
 class RawAttachment(Raw):
     """Attachment of a message: a preview of a link, or a message that was shared into this one."""
 
-    text: Text = ""
-    author_name: Text | None = None
+    text: Name = ""
+    author_name: Spare[Text] = None
     is_share: StrictBool = False
     is_msg_unfurl: StrictBool = False
 
@@ -72,9 +72,9 @@ class RawContent(Raw):
     parent_user_id: Text | None = None
     team: Text | None = None
     user_team: Text | None = None
-    blocks: tuple[dict[str, Any], ...] = ()
+    blocks: Several[dict[str, Any]] = ()
     files: tuple[RawFile, ...] = ()
-    attachments: tuple[RawAttachment, ...] = ()
+    attachments: Several[RawAttachment] = ()
 
 
 class RawMessage(RawContent):
@@ -89,7 +89,7 @@ class RawChange(Raw):
     ts: Timestamp
     channel: Text
     message: RawContent
-    previous_message: RawContent | None = None
+    previous_message: Spare[RawContent] = None
 
 
 class RawMembership(Raw):
@@ -98,12 +98,12 @@ class RawMembership(Raw):
     user: Text
     channel: Text
     team: Text | None = None
-    inviter: Text | None = None
-    event_ts: Timestamp | None = None
+    inviter: Spare[Text] = None
+    event_ts: Spare[Timestamp] = None
 
 
 class RawAuthorization(Raw):
-    user_id: Text | None = None
+    user_id: Spare[Text] = None
 
 
 class RawCallback(Raw):
@@ -112,14 +112,14 @@ class RawCallback(Raw):
     event_id: Text
     team_id: Text = ""
     event: dict[str, Any]
-    authorizations: tuple[RawAuthorization, ...] = ()
+    authorizations: Several[RawAuthorization] = ()
 
 
 class RawUser(Raw):
     id: Text
     team_id: Text | None = None
-    name: Text = ""
-    username: Text = ""
+    name: Name = ""
+    username: Name = ""
 
 
 class RawContainer(Raw):
@@ -155,9 +155,9 @@ class RawCommand(Raw):
     command: Text
     text: Text = ""
     user_id: Text
-    user_name: Text = ""
+    user_name: Name = ""
     team_id: Text = ""
     channel_id: Text
-    channel_name: Text = ""
+    channel_name: Name = ""
     thread_ts: Timestamp | None = None
     trigger_id: Text

@@ -249,7 +249,8 @@ def _time(seconds: int) -> datetime:
 
 
 def _address(account: str, chat: RawChat, topic: int | None) -> Address:
-    kind = {"private": "dm", "channel": "channel"}.get(chat.type, "group")
+    # Only people's chats have positive ids: so much is known of a type that is not.
+    kind = {"private": "dm", "channel": "channel"}.get(chat.type, "dm" if not chat.type and chat.id > 0 else "group")
     return Address(
         account=account,
         chat=str(chat.id),

@@ -6,11 +6,10 @@ Names are the API's own. A file's reference holds the file_id and never a URL: t
 from __future__ import annotations
 
 import json
-from typing import Literal
 
 from pydantic import Field, StrictBool, StrictInt
 
-from channels.adapter import Raw, Text, told_place, told_poll
+from channels.adapter import Name, Raw, Several, Spare, Text, told_place, told_poll
 from channels.errors import AttachmentFailed
 from channels.message import Attachment, AttachmentKind
 from channels.text.sanitize import one_line
@@ -19,17 +18,19 @@ from channels.text.sanitize import one_line
 class RawUser(Raw):
     id: StrictInt
     is_bot: StrictBool = False
-    first_name: Text = ""
-    last_name: Text = ""
-    username: Text = ""
-    language_code: Text | None = None
+    first_name: Name = ""
+    last_name: Name = ""
+    username: Name = ""
+    language_code: Spare[Text] = None
 
 
 class RawChat(Raw):
+    """type: private, group, supergroup, channel, or one that is not known here."""
+
     id: StrictInt
-    type: Literal["private", "group", "supergroup", "channel"]
-    title: Text = ""
-    username: Text = ""
+    type: Name = ""
+    title: Name = ""
+    username: Name = ""
 
 
 class RawEntity(Raw):
@@ -38,16 +39,16 @@ class RawEntity(Raw):
     type: Text
     offset: StrictInt = Field(ge=0)
     length: StrictInt = Field(ge=0)
-    user: RawUser | None = None
+    user: Spare[RawUser] = None
 
 
 class RawFile(Raw):
     """What photos, documents, voices, videos and stickers have in common."""
 
     file_id: Text
-    file_name: Text | None = None
-    mime_type: Text | None = None
-    file_size: StrictInt | None = None
+    file_name: Spare[Text] = None
+    mime_type: Spare[Text] = None
+    file_size: Spare[StrictInt] = None
     is_animated: StrictBool = False
     is_video: StrictBool = False
     emoji: Text = ""
@@ -56,20 +57,19 @@ class RawFile(Raw):
 class RawOrigin(Raw):
     """Where a forwarded or externally quoted message comes from; which field is set depends on its type."""
 
-    type: Text
-    sender_user: RawUser | None = None
-    sender_user_name: Text = ""
-    sender_chat: RawChat | None = None
-    chat: RawChat | None = None
+    sender_user: Spare[RawUser] = None
+    sender_user_name: Name = ""
+    sender_chat: Spare[RawChat] = None
+    chat: Spare[RawChat] = None
 
 
 class RawQuote(Raw):
-    text: Text = ""
+    text: Name = ""
 
 
 class RawExternalReply(Raw):
-    origin: RawOrigin
-    message_id: StrictInt | None = None
+    origin: RawOrigin = RawOrigin()
+    message_id: Spare[StrictInt] = None
 
 
 class RawMarker(Raw):
@@ -99,7 +99,7 @@ class RawOption(Raw):
 
 class RawPoll(Raw):
     question: Text = ""
-    options: tuple[RawOption, ...] = ()
+    options: Several[RawOption] = ()
 
 
 class RawDice(Raw):
@@ -117,16 +117,16 @@ class RawMessage(Raw):
     is_topic_message: StrictBool = False
     edit_date: StrictInt | None = None
     text: Text | None = None
-    entities: tuple[RawEntity, ...] = ()
+    entities: Several[RawEntity] = ()
     caption: Text | None = None
-    caption_entities: tuple[RawEntity, ...] = ()
-    reply_to_message: RawMessage | None = None
-    quote: RawQuote | None = None
-    external_reply: RawExternalReply | None = None
+    caption_entities: Several[RawEntity] = ()
+    reply_to_message: Spare[RawMessage] = None
+    quote: Spare[RawQuote] = None
+    external_reply: Spare[RawExternalReply] = None
     forward_origin: RawOrigin | None = None
-    media_group_id: Text | None = None
+    media_group_id: Spare[Text] = None
     migrate_to_chat_id: StrictInt | None = None
-    forum_topic_created: RawMarker | None = None
+    forum_topic_created: Spare[RawMarker] = None
     photo: tuple[RawFile, ...] = ()
     document: RawFile | None = None
     voice: RawFile | None = None

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from channels.adapter import Raw, Text
+from channels.adapter import Raw, Several, Spare, Text
 
 Body = dict[str, Any]
 
@@ -74,6 +74,8 @@ def read(text: str | bytes) -> Callback | Ack | None:
             return None
         case {"cmd": "aibot_msg_callback" | "aibot_event_callback" as cmd, "headers": {"req_id": str(req_id)}}:
             return Callback(cmd=cmd, req_id=req_id, body=_body(frame))
+        case {"cmd": "aibot_msg_callback" | "aibot_event_callback" as cmd}:
+            return Callback(cmd=cmd, req_id="", body=_body(frame))  # what answers it is pushed
         case {"errcode": int(errcode), "headers": {"req_id": str(req_id)}}:
             return Ack(req_id=req_id, errcode=errcode, errmsg=_text(frame.get("errmsg")), body=_body(frame))
     return None
@@ -104,11 +106,11 @@ class RawText(Raw):
 
 
 class RawMedia(Raw):
-    """url: valid for five minutes. aeskey: base64, of this file alone."""
+    """url: valid for five minutes. aeskey: base64, of this file alone. Without them it is gone."""
 
-    url: Text
-    aeskey: Text
-    filename: Text | None = None
+    url: Text = ""
+    aeskey: Text = ""
+    filename: Spare[Text] = None
 
 
 class RawContent(Raw):
@@ -117,14 +119,14 @@ class RawContent(Raw):
     msgtype: Text
     text: RawText | None = None
     voice: RawText | None = None
-    image: RawMedia | None = None
-    file: RawMedia | None = None
-    video: RawMedia | None = None
+    image: Spare[RawMedia] = None
+    file: Spare[RawMedia] = None
+    video: Spare[RawMedia] = None
     mixed: RawMixed | None = None
 
 
 class RawMixed(Raw):
-    msg_item: tuple[RawContent, ...] = ()
+    msg_item: Several[RawContent] = ()
 
 
 class RawFrom(Raw):
@@ -134,14 +136,14 @@ class RawFrom(Raw):
 
 class RawEnvelope(Raw):
     msgid: Text = Field(min_length=1)
-    chattype: Literal["single", "group"] | None = None
+    chattype: Spare[Literal["single", "group"]] = None
     chatid: Text | None = None
     sender: RawFrom = Field(alias="from")
-    create_time: int | None = None
+    create_time: Spare[int] = None
 
 
 class RawMessage(RawEnvelope, RawContent):
-    quote: RawContent | None = None
+    quote: Spare[RawContent] = None
 
 
 class RawCardEvent(Raw):

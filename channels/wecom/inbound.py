@@ -50,9 +50,10 @@ class Reader:
         parts = (raw,) if quote is None else (raw, quote)
         text = "\n".join(_texts(raw))
         attachments = tuple(found for part in parts for found in _attachments(part))
-        if raw.msgtype not in _KINDS:  # its sender waits for an answer
+        nothing = not text and not attachments and quote is None
+        if raw.msgtype not in _KINDS or (nothing and raw.msgtype != "text"):  # its sender waits for an answer
             text = f"[{one_line(raw.msgtype)}: its content cannot be read here]"
-        if not text and not attachments and quote is None:
+        elif nothing:
             raise ValueError(f"nothing to read in a message of type {raw.msgtype}")
         return Message(
             account=self._account,
@@ -165,7 +166,10 @@ def _sender(raw: RawEnvelope) -> Sender:
 
 
 def _sent_at(raw: RawEnvelope, now: datetime) -> datetime:
-    return now if not raw.create_time else datetime.fromtimestamp(raw.create_time, UTC)
+    try:
+        return datetime.fromtimestamp(raw.create_time, UTC) if raw.create_time else now
+    except (ValueError, OverflowError, OSError):  # a date beyond time
+        return now
 
 
 def _without_keys(value: object) -> object:

@@ -12,11 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from channels.feishu import inbound as feishu
-from channels.feishu.lookup import Context
+from channels.feishu.lookup import Chat, Context
 from channels.message import INBOUND_EVENT, Message, Unparsed
 from channels.slack import directory
 from channels.slack import inbound as slack
@@ -139,6 +140,109 @@ def test_null_is_nothing_and_the_size_of_a_file_loses_no_message() -> None:
     found = WECOM.read(frames.Callback(cmd=frames.MESSAGE, req_id="r", body=body), NOW)
     assert isinstance(found, Message)
     assert found.text == ""
+
+
+SAID = {"text": "hi"}
+SLACK_WITHOUT: list[dict[str, Any]] = [
+    {"blocks": [{"type": "rich_text", "elements": []}]},
+    {"blocks": [None, 5, {"type": "of tomorrow"}]},
+    {"blocks": [{"type": "rich_text", "elements": [{"type": "of tomorrow"}]}]},
+    {"blocks": "none"},
+    {"attachments": [None, {"text": 5, "author_name": 5}]},
+]
+WECOM_WITHOUT: list[dict[str, Any]] = [
+    {"chattype": "of tomorrow"},
+    {"chattype": 5},
+    {"create_time": "today"},
+    {"create_time": 10**30},
+    {"quote": {"text": "without a type"}},
+    {"quote": 5},
+    {"image": {"url": 5}},
+]
+FEISHU_WITHOUT: list[dict[str, Any]] = [
+    {"create_time": None},
+    {"create_time": "today"},
+    {"parent_id": 5},
+    {"mentions": "nobody"},
+    {"mentions": [None, {"key": 5}, {"key": "@_user_1", "name": 5, "id": {"open_id": "ou_x"}}]},
+]
+
+
+@table("lacks", SLACK_WITHOUT)
+def test_slack_tells_what_it_can_of_a_message(lacks: dict[str, Any]) -> None:
+    event = slack_message(**lacks)
+    assert isinstance(event, Message), event
+    assert (event.text, event.sender.id, event.address.chat) == ("hi", "T1/U1", "D1")
+
+
+def test_a_slack_event_that_does_not_say_for_whom_it_is_counts() -> None:
+    event = {"type": "message", "user": "U1", "channel": "D1", "ts": "1.0", "text": "hi"}
+    for counts, authorizations in (
+        (True, [{"user_id": None}]),
+        (True, [{}]),
+        (True, "nobody"),
+        (False, [{"user_id": "U2"}]),
+    ):
+        payload: dict[str, Any] = {"event_id": "Ev1", "team_id": "T1", "event": event, "authorizations": authorizations}
+        assert isinstance(SLACK.read("events_api", payload, KNOWN, NOW), Message) is counts
+
+
+@table("lacks", WECOM_WITHOUT)
+def test_wecom_tells_what_it_can_of_a_message(lacks: dict[str, Any]) -> None:
+    body = {"msgid": "1", "chattype": "single", "from": {"userid": "a"}, "msgtype": "text", "text": {"content": "hi"}}
+    event = WECOM.read(frames.Callback(cmd=frames.MESSAGE, req_id="r", body=body | lacks), NOW)
+    assert isinstance(event, Message), event
+    assert (event.text, event.sender.id, event.address.kind) == ("hi", "a", "dm")
+
+
+def test_wecoms_sender_of_what_holds_nothing_is_answered() -> None:
+    for msgtype in ("voice", "image", "mixed"):
+        body = {"msgid": "1", "chattype": "single", "from": {"userid": "a"}, "msgtype": msgtype}
+        event = WECOM.read(frames.Callback(cmd=frames.MESSAGE, req_id="r", body=body), NOW)
+        assert isinstance(event, Message)
+        assert event.text == f"[{msgtype}: its content cannot be read here]"
+
+
+def test_a_wecom_message_that_cannot_be_answered_by_its_id_is_heard() -> None:
+    body = {"msgid": "1", "from": {"userid": "a"}, "msgtype": "text", "text": {"content": "hi"}}
+    callback = frames.read(json.dumps({"cmd": frames.MESSAGE, "body": body}))
+    assert isinstance(callback, frames.Callback)
+    event = WECOM.read(callback, NOW)
+    assert isinstance(event, Message)
+    assert frames.req_id_of(event.platform_message_id) is None, "it is answered by a push"
+
+
+def feishu_message(sender: dict[str, Any], chat: Chat | None = None, **more: Any) -> Any:
+    message = {"message_id": "om_1", "chat_id": "oc_1", "chat_type": "p2p", "message_type": "text"}
+    message |= {"content": json.dumps(SAID), "create_time": "1700000000000"} | more
+    header = {"event_id": "e1", "event_type": feishu.MESSAGE, "create_time": "1600000000000"}
+    event = feishu.parse({"header": header, "event": {"sender": sender, "message": message}})
+    assert event is not None
+    return FEISHU.read(event, Context(chat=chat), NOW)
+
+
+ANN = {"sender_id": {"open_id": "ou_ann"}, "sender_type": "user"}
+
+
+@table("lacks", FEISHU_WITHOUT)
+def test_feishu_tells_what_it_can_of_a_message(lacks: dict[str, Any]) -> None:
+    event = feishu_message(ANN, **lacks)
+    assert isinstance(event, Message), event
+    assert (event.text, event.sender.id, event.address.kind) == ("hi", "ou_ann", "dm")
+    assert event.sent_at.year == (2020 if "create_time" in lacks else 2023), "the event's own time, if need be"
+
+
+def test_a_feishu_chat_of_a_kind_that_is_not_told_is_what_is_known_of_it() -> None:
+    for kind, chat in (("dm", Chat(direct=True)), ("group", Chat(title="Team")), ("group", None)):
+        event = feishu_message(ANN, chat, chat_type=None)
+        assert isinstance(event, Message)
+        assert (event.address.kind, event.mention) == (kind, kind == "dm")
+
+
+def test_a_feishu_message_of_nobody_is_set_aside_and_not_dropped() -> None:
+    with pytest.raises(ValueError, match="not said who wrote it"):
+        feishu_message({"sender_id": None, "sender_type": "user"})
+    assert feishu_message({"sender_id": None, "sender_type": "app"}) is None
 
 
 def test_a_lone_surrogate_in_wecom_is_read_and_one_in_what_is_unreadable_is_kept() -> None:

@@ -19,6 +19,7 @@ from channels.errors import (
     Temporary,
     TopicClosed,
 )
+from channels.feishu.api import Answer
 from channels.feishu.failures import MissingScope, Refusal, Refused, StaleToken, read_refusal, sorted_out
 from tests.tables import table
 
@@ -105,6 +106,12 @@ def test_how_long_to_wait_is_read_from_the_headers(headers: dict[str, Any], seco
     error = sorted_out("x", Refusal(429, 99991400, "", headers), True, "work")
     assert isinstance(error, RateLimited)
     assert error.retry_after == seconds
+
+
+@table("data", [None, [], "x", 5, {"a": 1}])
+def test_the_data_of_an_answer_is_an_object_whatever_it_is(data: object) -> None:
+    answer = Answer("GET x", 200, {}, json.dumps({"code": 0, "data": data}).encode())
+    assert answer.body()["data"] == (data if isinstance(data, dict) else {})
 
 
 def test_missing_scopes_are_named() -> None:

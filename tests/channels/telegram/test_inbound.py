@@ -120,6 +120,52 @@ def test_entities_out_of_range_do_no_harm() -> None:
     assert event.text == "hi"
 
 
+WITHOUT: list[dict[str, Any]] = [
+    {"chat": {"id": -5, "type": "of tomorrow", "title": 5, "username": []}},
+    {"chat": {"id": -5}},
+    {"from": {"id": 1, "first_name": 5, "last_name": None, "username": 5, "language_code": 5}},
+    {"entities": [None, {"type": "bold"}, {"type": 5, "offset": 0, "length": 1}]},
+    {"entities": "none"},
+    {"reply_to_message": {"message_id": 1}},
+    {"quote": 5, "external_reply": {"message_id": "x"}},
+    {"media_group_id": 5},
+]
+
+
+@table("lacks", WITHOUT)
+def test_what_a_message_can_do_without_is_left_out_alone(lacks: dict[str, Any]) -> None:
+    update = message(1, "hi")
+    update["message"] |= lacks
+    event = new_reader().read(update, NOW)
+    assert isinstance(event, Message), event
+    assert (event.text, event.sender.id, event.address.chat, event.address.kind) == ("hi", "1", "-5", "group")
+
+
+def test_a_private_chat_of_a_kind_that_is_not_told_is_one() -> None:
+    update = message(1, "hi", chat=7)
+    del update["message"]["chat"]["type"]
+    event = new_reader().read(update, NOW)
+    assert isinstance(event, Message)
+    assert event.address.kind == "dm"
+
+
+def test_forwarded_words_are_nobodys_own_whatever_is_told_of_their_origin() -> None:
+    origins: tuple[dict[str, Any], ...] = ({}, {"type": 5, "sender_user": {"id": "x"}}, {"chat": {"type": "channel"}})
+    for origin in origins:
+        update = message(1, "/stop")
+        update["message"]["forward_origin"] = origin
+        event = new_reader().read(update, NOW)
+        assert isinstance(event, Message)
+        assert event.text.startswith("[forwarded from ")
+
+
+def test_who_speaks_and_where_is_never_guessed() -> None:
+    for lacks in ({"sender_chat": {"title": "x"}}, {"from": {"id": "1"}}, {"is_topic_message": 5}):
+        update = message(1, "hi")
+        update["message"] |= lacks
+        assert isinstance(new_reader().read(update, NOW), Unparsed)
+
+
 def test_what_cannot_be_read_is_kept_whole() -> None:
     update = {"update_id": 7, "message": {"text": "\ud800", "deep": [[["x"]]]}}
     event = new_reader().read(update, NOW)

@@ -87,7 +87,7 @@ def test_a_name_with_blanks_and_signs_is_found() -> None:
 
 def test_what_cannot_be_read_is_kept_without_the_keys_of_files() -> None:
     frame = in_a_group("x")
-    frame["body"] |= {"msgtype": "image", "image": {"aeskey": "canary", "size": 3}, "text": None}
+    frame["body"] |= {"msgtype": "image", "image": {"aeskey": "canary", "size": 3}, "text": 5}
     event = read(frame)
     assert isinstance(event, Unparsed)
     assert '"size": 3' in event.raw
