@@ -5,6 +5,7 @@ For the manager.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.commands import Press
@@ -60,13 +61,15 @@ class ButtonHandler:
         policy, (prompt_id, _, option) = self._book.policy(press.account), press.data.partition(":")
         rules, person = policy.access, person_id(press.account, press.sender.id)
         language = language_of(policy.locale, press.sender.locale, "")
-        prompt, reply_key, now = None, None, self._ports.clock.now()
+        prompt, reply_key, place, now = None, None, None, self._ports.clock.now()
         # An admin answers the question of /allow in a group that nobody is let into yet.
         if (rules.is_admin(person) or rules.may_speak(press.address, press.sender)) and option.isdecimal():
-            prompt, reply_key = await self._ports.store.read(lambda tx: _prompt(tx, prompt_id, press, now))
+            prompt, reply_key, place = await self._ports.store.read(lambda tx: _prompt(tx, prompt_id, press, now))
         if prompt is not None and reply_key is None and waited < RECORDING_SECONDS:
             self._ports.tasks.spawn(f"press {press.account}", self._take_later(event_id, press, waited))
             return
+        if place is not None:
+            press = replace(press, address=place)
         key = conversation_key(press.address, press.sender, policy.group_scope)
         is_theirs = prompt is not None and _is_asked_there(prompt, key, press.address, is_admin=rules.is_admin(person))
         if prompt is None or reply_key is None or not is_theirs:
@@ -160,16 +163,19 @@ def _is_asked_there(prompt: PromptRow, key: str, address: Address, *, is_admin: 
     return is_admin and prompt.kind == APPROVAL and is_in_chat(prompt.conversation, chat_id(address))
 
 
-def _prompt(tx: Connection, prompt_id: str, press: ButtonPressed, now: datetime) -> tuple[PromptRow | None, str | None]:
-    """The open question behind a button, and the reply that shows it; None for both when there is none on that message.
-    An approval counts when it is over too: who comes too late is told what was decided.
+def _prompt(
+    tx: Connection, prompt_id: str, press: ButtonPressed, now: datetime
+) -> tuple[PromptRow | None, str | None, Address | None]:
+    """The open question behind a button, the reply that shows it, and where that stands, since of an old message the
+    platform may not tell its topic; None for all when there is none on that message. An approval counts when it is over
+    too: who comes too late is told what was decided.
 
-    None for the reply alone: its message is not known, but may be one that is being sent there just now.
+    None for the reply: its message is not known, but may be one that is being sent there just now.
     """
     prompt, chat = prompts.load(tx, prompt_id), press.address.chat
     if prompt is None or (prompt.kind != APPROVAL and (prompt.answer is not None or prompt.expires_at <= now)):
-        return None, None
+        return None, None, None
     reply_key = outbox.reply_of(tx, press.account, chat, press.platform_message_id)
     if reply_key is None and not outbox.is_sending(tx, press.account, chat):
-        return None, None
-    return prompt, reply_key
+        return None, None, None
+    return prompt, reply_key, None if reply_key is None else outbox.load(tx, reply_key)[0].address

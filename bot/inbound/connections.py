@@ -16,12 +16,12 @@ from bot.store import accounts, inbox
 from bot.texts import DEFAULT, LANGUAGES
 from bot.texts.commands import unmarked
 from channels.base import About, ChannelPorts, ConnectionState, Health, Newest, Route
-from channels.errors import Fatal, TakenOver
+from channels.errors import ChannelError, Fatal, TakenOver
 from channels.registry import OWN, channel_class
 from channels.supervision import Backoff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from bot.access.admission import AccountPolicy
     from bot.settings import Settings
@@ -275,7 +275,7 @@ class Connections:
         fixed = self.policies[channel.account].locale
         for language, texts in LANGUAGES.items():
             locale = None if language == DEFAULT else language
-            await channel.publish_commands(menu(texts.command_menu), locale)
+            await self._told(channel, "its menu", channel.publish_commands(menu(texts.command_menu), locale))
             say = texts.about
             told = About(
                 description=unmarked(say["description"]),
@@ -285,7 +285,14 @@ class Connections:
                 buttons=((say["button_start"], "/start"), (say["button_help"], "/help")),
             )
             about |= {None: told} if fixed == language else {locale: told} if fixed not in LANGUAGES else {}
-        await channel.describe(about)
+        await self._told(channel, "what it says of itself", channel.describe(about))
+
+    async def _told(self, channel: Channel, what: str, call: Awaitable[None]) -> None:
+        """Nobody is kept from talking with the bot for want of it."""
+        try:
+            await call
+        except ChannelError as error:
+            log.warning("%s: %s was not set: %s", channel.account, what, error)
 
     async def _newest(self, account: str, policy: Callable[[str], AccountPolicy]) -> Sequence[Newest]:
         """See ChannelPorts.newest."""

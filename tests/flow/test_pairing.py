@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.texts import LANGUAGES
+from tests.simulators.telegram import faults
 from tests.simulators.telegram.seen import ALICE, BOB, TEAM, Person, Room
 
 if TYPE_CHECKING:
@@ -149,6 +150,18 @@ async def test_the_bot_says_what_it_is_before_it_is_written_to_but_not_over_its_
         )
         assert await world.telegram.records("setMyDescription") == before
         await world.wait_for_log("bot.files.sandboxes")
+
+
+async def test_without_the_menu_and_the_words_of_itself_it_answers_all_the_same(world: World) -> None:
+    await world.telegram.fail("setMyCommands", faults.bad_request("BOT_COMMAND_INVALID"), times=9)
+    await world.telegram.fail("setMyShortDescription", faults.bad_request("BOT_INVALID"), times=9)
+    async with world:
+        await world.telegram.wait_for_record(lambda call: call.method == "setMyShortDescription")
+        await world.telegram.user_says("hello")
+        await world.telegram.wait_for_message(ALICE.id, lambda message: "You said: hello" in message.text)
+        await world.wait_for_log("telegram: what it says of itself was not set: setMyShortDescription")
+        assert "telegram: its menu was not set: setMyCommands" in world.log
+        assert "Traceback" not in world.log
 
 
 async def test_with_json_logs_the_code_is_not_printed_but_the_command_is_named(world: World) -> None:

@@ -292,6 +292,20 @@ async def test_a_button_is_used_once_by_who_may_where_it_was_shown(tmp_path: Pat
         assert c.channel.acknowledged[-1][1] == expired
 
 
+async def test_a_button_counts_where_it_stands_also_if_the_press_does_not_tell_the_topic(tmp_path: Path) -> None:
+    """Of an old message Telegram tells the chat alone."""
+    async with core(tmp_path) as c:
+        await c.say("/models", **ANNS, topic="7")
+        await c.clock.advance(2)
+        listed = c.channel.chats["g"][-1]
+        await c.press(listed.message_id, listed.part.buttons[1][0].data, ANN, "g")
+        assert c.channel.acknowledged[-1][1] == "This conversation now uses other."
+        await c.say("a", **ANNS, topic="7")
+        await c.say("b", **ANNS)
+        await c.answered()
+        assert sorted(start.ctx.model for start in c.harness.starts) == ["main", "other"]
+
+
 async def test_a_button_runs_out(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         await c.say("/models")
