@@ -232,6 +232,7 @@ class Uploads:
     def _refused(self, name: str, sink: _FileSink, error: AttachmentFailed) -> Refused:
         if sink.exceeded is not None:
             return Refused(name, sink.exceeded, sink.allowance.limit(sink.exceeded) / MEGABYTE)
+        log.info("an attachment was not fetched: %s", error)
         return Refused(name, "too_large_there" if error.reason == "too_large" else "gone")
 
     async def _download(self, channel: Channel, attachment: Attachment, sink: _FileSink) -> None:

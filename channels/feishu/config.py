@@ -105,10 +105,16 @@ SCOPES = (
     Scope(("im:message", "im:message:send_as_bot"), "nothing can be answered", needed=True),
     Scope(("im:message", "im:message:readonly"), "quoted and forwarded messages are not read"),
     Scope(("im:message.p2p_msg:readonly", "im:message.p2p_msg"), "no private messages arrive"),
-    Scope(("im:message.group_at_msg:readonly", "im:message.group_at_msg"), "no messages of groups arrive"),
+    Scope(
+        ("im:message.group_at_msg:readonly", "im:message.group_at_msg", "im:message.group_msg"),
+        "no messages of groups arrive",
+    ),
     Scope(("im:resource",), "files are neither read nor sent"),
     Scope(("cardkit:card:write",), "answers do not grow while they are written"),
     Scope(("im:chat:readonly", "im:chat"), "the titles of groups are not known"),
     Scope(("contact:user.base:readonly",), "people have ids instead of names"),
 )
 """What docs/setup-feishu.md has operators import."""
+RECEIPT = Scope(("im:message.reactions:write_only", "im:message"), "no `receipt` is shown")
+ALL_OF_GROUPS = "im:message.group_msg"
+"""Optional: without it groups tell only of messages that mention the bot."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from channels.base import AccountReport, BotIdentity, Problem
 from channels.errors import ChannelError, Permanent
 from channels.feishu.api import FeishuApi
-from channels.feishu.config import SCOPES
+from channels.feishu.config import ALL_OF_GROUPS, RECEIPT, SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from channels.base import Clock, Route
-    from channels.feishu.config import FeishuConfig
+    from channels.feishu.config import FeishuConfig, Scope
 
 _ACTIVE = 2
 """activate_status of a bot that can be talked to (bot/v3/info)."""
@@ -36,7 +36,7 @@ async def probe(
             report = AccountReport(
                 identity=identity, seconds=clock.monotonic() - began, problems=_inactive(bot.get("activate_status"))
             )
-            report = await _with_scopes(report, api, account)
+            report = await _with_scopes(report, api, account, (*SCOPES, *((RECEIPT,) if config.receipt else ())))
             await api.socket_url()
             return report
         finally:
@@ -52,12 +52,15 @@ def _inactive(status: object) -> tuple[Problem, ...]:
     return (Problem(what=f"the bot is not active (activate_status {status}): nobody can talk to it", remedy=remedy),)
 
 
-async def _with_scopes(report: AccountReport, api: FeishuApi, account: str) -> AccountReport:
+async def _with_scopes(report: AccountReport, api: FeishuApi, account: str, scopes: tuple[Scope, ...]) -> AccountReport:
     try:
         granted = await api.granted_scopes()
     except Permanent as error:  # private deployments may not have the call
         return replace(report, notes=(*report.notes, f"its scopes are not known ({error})"))
-    missing = [scope for scope in SCOPES if not granted.intersection(scope.names)]
+    if ALL_OF_GROUPS not in granted:
+        said = f"in groups it is given only what mentions it, also in threads (scope {ALL_OF_GROUPS})"
+        report = replace(report, notes=(*report.notes, said))
+    missing = [scope for scope in scopes if not granted.intersection(scope.names)]
     problems = tuple(
         Problem(
             what=f"channels.{account} lacks the scope {scope.names[0]}: {scope.purpose}",

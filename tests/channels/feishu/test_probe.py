@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from channels.base import Route
-from channels.feishu.config import SCOPES
+from channels.feishu.config import RECEIPT, SCOPES
 from channels.registry import probe
 from tests.channels.feishu.support import config_for
 from tests.channels.gateway import QuickClock
@@ -50,6 +50,26 @@ async def test_each_missing_scope_is_told_with_what_does_not_work(feishu: Feishu
     report = await probed(feishu)
     assert len(report.problems) == len(SCOPES)
     assert [problem.fatal for problem in report.problems].count(True) == 1
+
+
+async def test_the_right_to_react_is_asked_for_where_there_are_receipts(feishu: FeishuSimulator) -> None:
+    await feishu.configure(scopes=sorted(ALL_SCOPES - {"im:message", "im:message.reactions:write_only"}))
+    assert RECEIPT.names[0] not in (await probed(feishu)).missing_scopes
+    report = await probed(feishu, receipt="OnIt")
+    assert report.missing_scopes[-1] == RECEIPT.names[0]
+    assert report.problems[-1].what == (
+        "channels.corp lacks the scope im:message.reactions:write_only: no `receipt` is shown"
+    )
+    assert not report.problems[-1].fatal
+
+
+async def test_what_groups_do_not_tell_is_noted(feishu: FeishuSimulator) -> None:
+    kept = ALL_SCOPES - {"im:message.group_msg"}
+    await feishu.configure(scopes=sorted(kept))
+    assert "only what mentions it" in " ".join((await probed(feishu)).notes)
+    await feishu.configure(scopes=sorted(kept - {"im:message.group_at_msg:readonly"} | {"im:message.group_msg"}))
+    report = await probed(feishu)
+    assert (report.missing_scopes, report.notes) == ((), ())
 
 
 async def test_a_bot_that_is_not_released_is_told(feishu: FeishuSimulator) -> None:

@@ -47,7 +47,8 @@ def bot_info(world: World, app: App, call: Call) -> Json:
 
 def list_scopes(world: World, app: App, call: Call) -> Json:
     """GET application/v6/scopes: what the app has asked for, granted (1) or not (2)."""
-    scopes = [{"scope_name": name, "grant_status": 1 if name in app.scopes else 2} for name in sorted(SCOPES)]
+    names = sorted(SCOPES | app.scopes)
+    scopes = [{"scope_name": name, "grant_status": 1 if name in app.scopes else 2} for name in names]
     return {"scopes": scopes}
 
 
