@@ -210,7 +210,7 @@ class Failures:
             # What was laid out is redacted; a secret in the escaped text would not be known any more.
             shown = reply.view[1] if reply.view is not None and reply.view[0] is message else None
             text = shown.message.text if shown is not None and shown.whole else message.text
-            reply.wanted = replace(message, text=plain(text), plain=True)
+            reply.wanted = replace(message, text=plain(text), plain=True, asks_reply=False)
             self._degrade(reply, Outcome.PLAIN)
             return "trying it without formatting"
         if isinstance(step, Edit) and not made.renewed:

@@ -342,6 +342,17 @@ async def test_of_a_long_answer_only_the_refused_part_is_missing(tmp_path: Path)
         assert reply.outcome is Outcome.REFUSED
 
 
+async def test_what_is_tried_without_formatting_opens_no_reply_field(tmp_path: Path) -> None:
+    """Where the platform takes no such message, its words still come."""
+    async with world(tmp_path) as w:
+        w.channel.fail("send", Rejected("inline keyboard expected"))
+        reply = await w.delivery.say("r1", dm(), None, final("Why?", asks_reply=True))
+        await w.drained()
+        assert w.texts == [plain("Why?")]
+        assert reply.wanted is not None
+        assert not reply.wanted.asks_reply
+
+
 async def test_without_formatting_a_stream_that_never_began_says_it_once(tmp_path: Path) -> None:
     async with world(tmp_path, APPEND_ONLY) as w:
         w.channel.fail("send", Rejected("bad entity"))
