@@ -165,17 +165,21 @@ class Launcher(_Asking):
                 return
             await self._stop()
             ours, theirs = _pair()
-            with theirs:
-                self._process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    *("-I", "-S", "-c", _CODE, str(theirs.fileno()), _SEARCH_PATH),
-                    env={},
-                    cwd="/",
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.DEVNULL,
-                    pass_fds=(theirs.fileno(),),
-                    start_new_session=True,
-                )
+            try:
+                with theirs:
+                    self._process = await asyncio.create_subprocess_exec(
+                        sys.executable,
+                        *("-I", "-S", "-c", _CODE, str(theirs.fileno()), _SEARCH_PATH),
+                        env={},
+                        cwd="/",
+                        stdin=asyncio.subprocess.DEVNULL,
+                        stdout=asyncio.subprocess.DEVNULL,
+                        pass_fds=(theirs.fileno(),),
+                        start_new_session=True,
+                    )
+            except BaseException:  # cancelled too: nobody else has this socket
+                ours.close()
+                raise
             self._requests = ours
 
     async def branch(self, cgroups: tuple[str, ...]) -> socket.socket:

@@ -9,6 +9,8 @@ import selectors
 import signal
 import stat
 import uuid
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -224,3 +226,28 @@ async def test_who_starts_programs_is_replaced_when_killed_and_they_go_on(
         await slow
     if isinstance(starter, Branch):
         starter.close()
+
+
+async def test_a_start_that_is_cancelled_leaves_no_connection() -> None:
+    def sockets() -> set[str]:
+        return {target for target in map(_target, Path("/proc/self/fd").iterdir()) if target.startswith("socket:")}
+
+    before = sockets()
+    for turns in range(8):
+        launcher = Launcher()
+        starting = asyncio.create_task(launcher.start())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        starting.cancel()
+        with suppress(asyncio.CancelledError):
+            await starting
+        await launcher.close()
+        assert sockets() == before, "although the task, and with it all that it knew, is still there"
+        del starting
+
+
+def _target(handle: Path) -> str:
+    try:
+        return str(handle.readlink())
+    except OSError:  # the one that reads the folder
+        return ""
