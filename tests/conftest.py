@@ -14,11 +14,13 @@ from bot.process import gc_tuning
 from bot.store import Store
 from tests.properties import choose_profile
 from tests.simulators.postgres import PostgresServer, postgres_server
+from tests.stores import hasten
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 gc_tuning.hold()  # importing and collecting makes a million objects, none of which is garbage
+hasten()
 TESTS = Path(__file__).parent
 SLOW = (
     # The tests' own tools.

@@ -19,6 +19,7 @@ from channels.message import Address, OutboundMessage
 from channels.telegram.sightings import Sightings
 from tests.clock import VirtualClock
 from tests.memory_channel import FULL, MemoryChannel, MemoryMode
+from tests.stores import lay
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -257,6 +258,7 @@ def group(chat: str = "g") -> Address:
 
 
 async def open_store(url: str, clock: VirtualClock) -> WatchedStore:
+    lay(url)
     store = await WatchedStore.open(url, clock=clock)
     assert isinstance(store, WatchedStore)
     clock.busy = lambda: store.at_work > 0 and not store.tripwire.tripped.is_set()

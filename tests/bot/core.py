@@ -39,6 +39,7 @@ from tests.clock import VirtualClock
 from tests.delivery_world import Tripwire, WatchedStore
 from tests.harness.memory.in_memory import InMemoryStore
 from tests.memory_channel import FULL, MemoryChannel, MemoryMode
+from tests.stores import lay
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -245,6 +246,7 @@ class Core:
         """Start the process's own parts, with another outside."""
         asyncio.get_running_loop().set_default_executor(self.threads)
         settings = self.settings
+        lay(settings.database_url)
         store = await FlakyStore.open(settings.database_url, clock=self.clock)
         assert isinstance(store, FlakyStore)
         self.store, store.tripwire = store, self.tripwire
