@@ -127,5 +127,5 @@ JAVASCRIPT := tests/flow/javascript
 $(VENV)/.installed-node: $(JAVASCRIPT)/package.json $(JAVASCRIPT)/package-lock.json | $(BIN)/python
 	@mkdir -p $(VENV)/javascript && cp $^ $(VENV)/javascript/
 	@if cd $(VENV)/javascript && npm ci --ignore-scripts --no-audit --no-fund --loglevel error </dev/null >&2; \
-	  then touch $(CURDIR)/$@; \
+	  then touch $(abspath $@); \
 	  else echo "No npm, or not its packages: tests/flow/test_api_javascript.py and test_acp_programs.py are left out." >&2; fi
