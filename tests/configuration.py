@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
@@ -76,6 +77,7 @@ def _is_section(name: str) -> bool:
     return name == "channels" or any(True for _ in _models(Settings.model_fields[name].annotation))
 
 
+@cache
 def paths() -> dict[str, FieldInfo]:
     """All keys by their paths, such as models[].name and mcp_servers.NAME.url."""
     return dict(_walk(Settings, ""))

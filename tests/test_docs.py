@@ -93,6 +93,11 @@ def test_the_index_leads_to_every_page() -> None:
     assert {page.name for page in index.parent.glob("*.md")} - linked == {index.name}
 
 
+@cache
+def command_line() -> Any:
+    return typer.main.get_command(app)
+
+
 @table("page", PAGES)
 def test_a_command_of_the_command_line_is_one(page: Path) -> None:
     for line in code(page):
@@ -101,7 +106,7 @@ def test_a_command_of_the_command_line_is_one(page: Path) -> None:
 
 
 def check_command(page: Path, words: list[str], rest: str) -> None:
-    command: Any = typer.main.get_command(app)
+    command = command_line()
     for word in words:
         if not hasattr(command, "commands"):
             break  # an argument

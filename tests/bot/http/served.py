@@ -81,7 +81,7 @@ class ServedCore(Core):
 
     def client(self, **headers: str) -> httpx.AsyncClient:
         url = f"http://127.0.0.1:{self.server.port}"
-        made = httpx.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=60)
+        made = httpx.AsyncClient(base_url=url, headers=headers, trust_env=False, verify=False, timeout=60)
         self.clients.push_async_callback(made.aclose)
         return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -118,6 +119,7 @@ REQUIRED = {
 """Of the sections that are comments as a whole: they go with each of their other keys."""
 
 
+@cache
 def uncommented() -> list[str]:
     """The example's lines, keys that are comments without their sign."""
     lines = EXAMPLE.read_text(encoding="utf-8").splitlines()
@@ -156,7 +158,7 @@ def with_key(number: int) -> str:
     section = next(place for place in range(min(wanted) - 1, -1, -1) if not lines[place].lstrip().startswith("#"))
     if indent(lines[section]) < indent(keys[min(wanted)]):
         lines[section] = re.sub(r": (\{\}|\[\])", ":", lines[section])
-    return "\n".join(lines)
+    return "\n".join(line for line in lines if not line.lstrip().startswith("#"))  # which take most of the reading
 
 
 KEYS = [number for number, line in enumerate(uncommented()) if line]
