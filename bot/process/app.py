@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +55,8 @@ LONGEST = 20
 """Things that the line names at most."""
 ANYIO_THREAD = "AnyIO worker thread"
 """Idle ones of those that read the files which Starlette sends."""
+ENDING_SECONDS = 1.0
+"""In which threads that were told to end do so, on a machine that has much else to do."""
 CLOSING_TURNS = 5
 """Turns of the loop that a closed connection takes until its socket is really gone."""
 
@@ -96,8 +99,11 @@ def _generators(loop: asyncio.AbstractEventLoop) -> list[str]:
 
 def _threads(before: Belongings) -> list[str]:
     """A daemon thread ends with the process, by its maker's own will, and AnyIO's end with the loop's main task."""
-    new = [thread for thread in threading.enumerate() if thread.ident not in before.threads and not thread.daemon]
-    return sorted(f"thread {thread.name}" for thread in new if thread.name != ANYIO_THREAD)
+    found = [thread for thread in threading.enumerate() if thread.ident not in before.threads and not thread.daemon]
+    new, until = [thread for thread in found if thread.name != ANYIO_THREAD], time.monotonic() + ENDING_SECONDS
+    for thread in new:
+        thread.join(max(0.0, until - time.monotonic()))
+    return sorted(f"thread {thread.name}" for thread in new if thread.is_alive())
 
 
 def _open(before: Belongings, data_dir: Path) -> list[str]:

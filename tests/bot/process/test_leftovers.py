@@ -43,6 +43,13 @@ async def test_a_clean_stop_says_nothing(tmp_path: Path, caplog: pytest.LogCaptu
         assert await said(caplog, before, tmp_path) == []
 
 
+async def test_a_thread_that_is_just_ending_is_not_left(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    before, ends = app.belongings(), threading.Event()
+    threading.Thread(target=lambda: ends.wait(20)).start()
+    threading.Timer(0.2, ends.set).start()
+    assert await said(caplog, before, tmp_path) == []
+
+
 async def test_everything_that_is_left_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     before, over, ours = app.belongings(), threading.Event(), (tmp_path / "half.bin").open("wb")
     stays = asyncio.create_task(asyncio.sleep(3600), name="gateway:forgotten")
