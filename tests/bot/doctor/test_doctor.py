@@ -235,6 +235,7 @@ async def test_a_sandbox_server_that_is_away_is_a_warning_beside_others(tmp_path
     assert not any(urls[1] in finding.says for finding in others)
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_exits_by_severity(tmp_path: Path) -> None:
     write(tmp_path, QUIET + "mcp_servers: {files: {command: no-such-program}}\n")
     done = antler("doctor", cwd=tmp_path)

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import select
 
@@ -128,6 +129,7 @@ async def test_every_route_is_in_the_table(tmp_path: Path) -> None:
         assert found == TABLE.keys()
 
 
+@pytest.mark.slow
 async def test_every_route_answers_everybody_as_the_table_says(tmp_path: Path) -> None:
     async with served(tmp_path, memory_settings=MemorySettings(enabled=True), sections=SOURCES) as world:
         wrong = []
@@ -234,6 +236,7 @@ class Belongings:
         return ids | {"approval": open_[0].prompt_id}
 
 
+@pytest.mark.slow
 async def test_other_peoples_ids_lead_nowhere(tmp_path: Path) -> None:
     remembering = MemorySettings(enabled=True)
     about: dict[str, Any] = {"harness": Remembering(), "memory_settings": remembering, "sections": SOURCES}

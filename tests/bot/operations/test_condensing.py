@@ -6,6 +6,8 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pytest
+
 from bot.operations import upkeep
 from bot.store import conversations, runs
 from harness.errors import ThreadTooLarge
@@ -15,7 +17,6 @@ from tests.bot.store.samples import pruned
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
 
 DAY = upkeep.IDLE.total_seconds()
 
@@ -76,6 +77,7 @@ async def test_once_its_runs_are_forgotten_nothing_is_kept_beside_the_newest_sta
         assert await condense(c) == []
 
 
+@pytest.mark.slow
 async def test_a_thread_in_which_something_runs_or_waits_is_left_alone(tmp_path: Path) -> None:
     async with core(tmp_path, seconds=3 * DAY) as c:
         for person in (ANN, BOB):

@@ -30,6 +30,7 @@ async def shown(path: Path) -> tuple[Image.Image, int, str]:
     return Image.open(io.BytesIO(data)), len(data), head
 
 
+@pytest.mark.slow
 async def test_a_large_photo_is_scaled_below_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "noise.png"
     Image.effect_noise((3000, 2500), 120).convert("RGB").save(path)
@@ -132,6 +133,7 @@ def encoded(picture: Image.Image, kind: str, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "kind", "options"),
     [
@@ -158,6 +160,7 @@ async def test_a_large_photo_is_decoded_smaller() -> None:
     assert Image.open(io.BytesIO(data)).size == (2048, 1536)
 
 
+@pytest.mark.slow
 async def test_a_picture_of_a_few_bytes_takes_nothing_of_the_gateway() -> None:
     bomb = encoded(Image.new("RGBA", (6300, 6300)), "WEBP", lossless=True)
     assert len(bomb) < 2000
@@ -175,6 +178,7 @@ async def test_a_picture_of_a_few_bytes_takes_nothing_of_the_gateway() -> None:
     assert told.strip() == b"[]", "nothing is decoded in the process that asks"
 
 
+@pytest.mark.slow
 async def test_ones_many_pictures_do_not_hold_up_anothers() -> None:
     order: list[str] = []
     picture = encoded(Image.new("RGB", (10, 10)), "PNG")

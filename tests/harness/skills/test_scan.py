@@ -122,6 +122,7 @@ def test_a_folder_that_is_a_link_is_not_followed(skill: Path, tmp_path: Path) ->
     assert scan(tmp_path / "other").level is Level.BLOCK
 
 
+@pytest.mark.slow
 def test_sizes_and_numbers(skill: Path) -> None:
     put(skill, "assets/a.csv", b"1" * (LARGEST_FILE + 1))
     assert ("too-large", "assets/a.csv") in {(each.rule, each.file) for each in scan(skill).findings}

@@ -31,7 +31,7 @@ async def test_packed_pages_are_unpacked(guarded: Guarded, site: Site, path: str
     assert fetched.charset == "utf-8"
 
 
-@pytest.mark.parametrize("path", ["/bomb", "/huge"])
+@pytest.mark.parametrize("path", [pytest.param("/bomb", marks=pytest.mark.slow), "/huge"])
 async def test_what_is_too_large_is_cut(guarded: Guarded, site: Site, path: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     fetched = await guarded.get(site.url(path), most_bytes=MEGABYTE)
