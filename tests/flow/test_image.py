@@ -33,7 +33,7 @@ from tests.simulators.telegram.seen import ALICE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-pytestmark = pytest.mark.image
+pytestmark = [pytest.mark.image, pytest.mark.timeout(1800)]  # a first build makes Debian and fetches all packages
 
 BASE, IMAGE = "antler-test-base:1", "antler-test-image:1"
 SUITE = "bookworm"
