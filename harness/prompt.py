@@ -218,14 +218,6 @@ class Abilities:
 
 
 SEARCH, FETCH, KNOWLEDGE = "web_search", "web_fetch", "knowledge_search"
-NOTHING = Abilities()
-
-
-def system_prompt(
-    abilities: Abilities = NOTHING, *, servers: str = "", delegation: str = "", soul: str = "", skills: str = ""
-) -> str:
-    """The system prompt, the same for every turn of every thread of an agent but for its two slots."""
-    return "\n".join(section.text for section in sections(abilities, servers, delegation, soul, skills))
 
 
 def sections(abilities: Abilities, servers: str, delegation: str, soul: str, skills: str) -> list[Section]:

@@ -153,10 +153,6 @@ class SignIns:
             return None
         return row
 
-    def sessions_of(self, person: str) -> list[SessionRow]:
-        now = self._clock.now()
-        return [row for row in self._sessions.values() if row.person == person and row.expires_at > now]
-
     async def sign_out(self, session_id: str) -> None:
         self._sessions.pop(session_id, None)
         await self._store.write(lambda tx: sessions.end_session(tx, session_id))

@@ -42,11 +42,6 @@ def ensure(tx: Connection, rows: Sequence[PromptRow]) -> None:
         tx.execute(insert(tx, prompts).on_conflict_do_nothing(index_elements=["id"]), values)
 
 
-def attach(tx: Connection, prompt_id: str, message_id: str) -> None:
-    """Record which platform message shows the buttons."""
-    tx.execute(update(prompts).where(prompts.c.id == prompt_id).values(message_id=message_id))
-
-
 def set_options(tx: Connection, prompt_id: str, options: str) -> None:
     """Change what is known of the options. options: JSON."""
     tx.execute(update(prompts).where(prompts.c.id == prompt_id).values(options=options))
@@ -70,13 +65,6 @@ def answer(tx: Connection, prompt_id: str, who: str, answer: str, now: datetime)
     taken = update(prompts).where(open_for).values(answer=answer, answered_by=who, answered_at=now)
     row = tx.execute(taken.returning(prompts)).first()
     return None if row is None else value_of(PromptRow, row)
-
-
-def expire(tx: Connection, now: datetime) -> list[PromptRow]:
-    """Close what nobody answered in time; each prompt is returned once."""
-    late = prompts.c.answer.is_(None) & ~prompts.c.expired & (prompts.c.expires_at <= now)
-    closed = tx.execute(update(prompts).where(late).values(expired=True).returning(prompts))
-    return sorted((value_of(PromptRow, row) for row in closed), key=lambda row: (row.expires_at, row.id))
 
 
 def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import re
 import secrets
 import shlex
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from sandbox.base import Sandbox
     from sandbox.providers import SharedProvider
 
-log = logging.getLogger(__name__)
 
 LONGEST_LINE = 20_000_000
 LONGEST_TEXT = 100_000

@@ -30,7 +30,6 @@ MOST_BLANKS = 8
 MOST_LINES = 40
 MOST_ARGUMENTS = 20
 LONGEST_NAME = 40
-ABOUT = 60
 LONGEST_LOOKED_AT = 50_000
 """Characters of one text; of a longer one only both ends are looked at, so that no call takes long."""
 
@@ -76,12 +75,6 @@ def shows_whole(text: str) -> bool:
         return False
     safe = _safe(text)
     return len(safe) <= LONGEST_PROPOSAL - ROOM and safe.count("\n") < MOST_PROPOSAL_LINES - ROOM_LINES
-
-
-def about(tool: str, args: Mapping[str, Any]) -> str:
-    """One short line for lists: the tool and the beginning of what it is called with."""
-    line = " ".join(shown_arguments(tool, args).split())
-    return line if len(line) <= ABOUT else line[: ABOUT - 1] + "…"
 
 
 def _lines(args: Mapping[str, Any]) -> list[str]:

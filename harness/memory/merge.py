@@ -76,12 +76,6 @@ def remembered(memory: Memory, proposed: Proposed, settings: MemorySettings, now
     return memory.model_copy(update={"facts": kept, "last_updated": now}), fact
 
 
-def pruned(memory: Memory, settings: MemorySettings, now: datetime) -> Memory:
-    """The memory without what is long over, within max_facts; the same object if nothing changes."""
-    kept = _most_wanted(_still_holding(memory.facts, now), settings, now)
-    return memory if kept == memory.facts else memory.model_copy(update={"facts": kept, "last_updated": now})
-
-
 def ranked(facts: Iterable[Fact], settings: MemorySettings, now: datetime) -> list[Fact]:
     """The most wanted first: corrections, then by confidence, which fades when a fact is not heard for long."""
 

@@ -119,13 +119,8 @@ def _counts(character: str, *, first: bool = False) -> bool:
     return kind == "L" or character in _DIGITS or (kind == "M" and not first)
 
 
-def parse(text: str, folder_name: str, *, strict: bool = False) -> SkillDocument:
-    """Parse a SKILL.md. strict: refuse unknown keys. Raises SkillError, which names every problem."""
-    return parse_bytes(text.encode("utf-8", "surrogatepass"), folder_name, strict=strict)
-
-
 def parse_bytes(raw: bytes, folder_name: str, *, strict: bool = False) -> SkillDocument:
-    """Parse a file's content, as `parse` does."""
+    """Parse a SKILL.md. strict: refuse unknown keys. Raises SkillError, which names every problem."""
     if len(raw) > LARGEST_FILE:
         raise _broken("", f"is larger than {LARGEST_FILE // 1024} KB")
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-log = logging.getLogger(__name__)
 
 _WELCOME = TypeAdapter(wire.Welcome)
 _KEEPS = TypeAdapter(wire.Keeps)

@@ -41,12 +41,13 @@ from harness.graph.signals import RunScope
 from harness.graph.state import ThreadState, thread_config
 from harness.guardrails.rules import load_guardrails
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
-from harness.prompt import Abilities, system_prompt
+from harness.prompt import Abilities
 from harness.skills.library import NO_SKILLS
 from harness.subagents.config import SubagentsSettings
 from harness.subagents.kinds import delegation_section
 from harness.threads.checkpoints import open_checkpoints
 from tests.bench.chains import BARE, CHAIN, MODEL_ROUNDS, STORE
+from tests.harness.support import system_prompt
 from tests.simulators.sandbox.provider import MemoryProvider
 
 if TYPE_CHECKING:

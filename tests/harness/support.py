@@ -27,6 +27,7 @@ from harness.middleware import ChainParts
 from harness.models.health import ModelHealth
 from harness.models.pool import Breaker, Standby
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
+from harness.prompt import Abilities, sections
 from harness.run.runner import HarnessRunner, make_harness
 from harness.tools.asking import ask_tool
 from harness.web.sources import MemorySources
@@ -198,6 +199,12 @@ def calls(*named: tuple[str, dict[str, Any]], text: str = "", ids: Sequence[str]
         for place, (name, args) in enumerate(named)
     ]
     return AIMessage(text, tool_calls=made)
+
+
+def system_prompt(
+    abilities: Abilities | None = None, *, servers: str = "", delegation: str = "", soul: str = "", skills: str = ""
+) -> str:
+    return "\n".join(each.text for each in sections(abilities or Abilities(), servers, delegation, soul, skills))
 
 
 def context(run: str, *, thread: str = "thread-1", model: str = "main", **changes: Any) -> RunContext:

@@ -18,7 +18,7 @@ from harness.agents.profiles import DEFAULT, built_in_folder
 from harness.context import COMMANDS, RUN_INPUT, InputFile, Place, RunInput, Speaker, Voice
 from harness.graph.calls import OWN_TOOLS
 from harness.graph.messages import users_text
-from harness.prompt import PLACE_SLOT, Abilities, UserTurn, place_section, system_prompt, user_turn
+from harness.prompt import PLACE_SLOT, Abilities, UserTurn, place_section, user_turn
 from harness.skills.config import SkillsSettings
 from harness.skills.library import SkillLibrary, shipped_folder
 from harness.skills.prompt import SLOT, skills_section, tokens
@@ -26,7 +26,7 @@ from harness.subagents.kinds import delegation_section
 from harness.text.frames import FRAMES, as_data
 from sandbox.base import Isolation, Report
 from sandbox.policy import CHECKOUT
-from tests.harness.support import Bench, Script, collect, context, scripted_settings
+from tests.harness.support import Bench, Script, collect, context, scripted_settings, system_prompt
 
 NOW = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
 

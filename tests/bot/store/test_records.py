@@ -43,7 +43,6 @@ async def test_model_calls_are_counted_with_the_run(store: Store) -> None:
 
 async def test_a_prompt_is_answered_once_in_time_by_whom_it_asks(store: Store) -> None:
     await store.write(lambda tx: prompts.create(tx, prompt_row()))
-    await store.write(lambda tx: prompts.attach(tx, "p1", "100"))
 
     assert await store.write(lambda tx: prompts.answer(tx, "p1", "telegram:8", "0", NOW)) is None
     assert await store.write(lambda tx: prompts.answer(tx, "p1", OWNER, "0", LATER)) is None
@@ -51,21 +50,16 @@ async def test_a_prompt_is_answered_once_in_time_by_whom_it_asks(store: Store) -
         store.write(lambda tx: prompts.answer(tx, "p1", OWNER, "0", NOW)),
         store.write(lambda tx: prompts.answer(tx, "p1", OWNER, "1", NOW)),
     )
-    assert answered == replace(prompt_row(), message_id="100", answer="0", answered_by=OWNER)
+    assert answered == replace(prompt_row(), answer="0", answered_by=OWNER)
     assert second is None
     assert await store.read(lambda tx: prompts.load(tx, "p1")) == answered
     assert await store.write(lambda tx: prompts.answer(tx, "unknown", OWNER, "0", NOW)) is None
-    assert await store.write(lambda tx: prompts.expire(tx, LATER)) == []
 
 
-async def test_an_unanswered_prompt_expires_once(store: Store) -> None:
+async def test_an_unanswered_prompt_is_forgotten_once_its_time_is_over(store: Store) -> None:
     await store.write(lambda tx: prompts.create(tx, prompt_row(who=None)))
 
-    assert await store.write(lambda tx: prompts.expire(tx, NOW)) == []
-    assert await store.write(lambda tx: prompts.expire(tx, LATER)) == [prompt_row(who=None)]
-    assert await store.write(lambda tx: prompts.expire(tx, LATER)) == []
-    # A clock that jumps back does not open it again.
-    assert await store.write(lambda tx: prompts.answer(tx, "p1", OWNER, "0", NOW)) is None
+    assert await store.write(lambda tx: prompts.prune(tx, NOW)) == 0
     assert await store.write(lambda tx: prompts.prune(tx, LATER + timedelta(seconds=1))) == 1
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.memory.config import MemorySettings
-from harness.memory.merge import is_over, merged, normal, pruned, ranked, remembered
+from harness.memory.merge import is_over, merged, normal, ranked, remembered
 from harness.memory.model import CATEGORIES, Changes, Correction, Heard, Memory, summaries
 from harness.memory.redaction import has_secret
 from harness.memory.store import NotKept
@@ -108,7 +108,6 @@ def test_removals_and_ids_that_are_not_there() -> None:
 def test_the_same_memory_where_nothing_changes() -> None:
     known = memory(fact("Likes coffee"))
     assert merged(known, Changes(), SETTINGS, NOW) is known
-    assert pruned(known, SETTINGS, NOW) is known
 
 
 def test_summaries_are_replaced_by_name_and_cut() -> None:
@@ -231,8 +230,8 @@ def test_what_is_over_goes_last_and_then_altogether() -> None:
     exam = fact("Exam on the 20th", 1.0, category="correction", valid_until=date(2026, 2, 20))
     weak = fact("Likes tea", 0.7)
     assert ranked([exam, weak], SETTINGS, NOW)[-1] == exam
-    assert contents(pruned(memory(exam, weak), SETTINGS, NOW)) == ["Exam on the 20th", "Likes tea"]
-    assert contents(pruned(memory(exam, weak), SETTINGS, NOW + days(30))) == ["Likes tea"]
+    assert contents(after(memory(exam, weak))) == ["Exam on the 20th", "Likes tea"]
+    assert contents(merged(memory(exam, weak), Changes(), SETTINGS, NOW + days(30))) == ["Likes tea"]
 
 
 def test_what_was_asked_for_is_kept_though_it_is_full_of_weaker_things() -> None:

@@ -12,11 +12,15 @@ from harness.skills.document import (
     MOST_LINES,
     SkillDocument,
     SkillError,
-    parse,
     parse_bytes,
     valid_name,
 )
 from tests.tables import table
+
+
+def parse(text: str, folder_name: str, *, strict: bool = False) -> SkillDocument:
+    return parse_bytes(text.encode("utf-8", "surrogatepass"), folder_name, strict=strict)
+
 
 WHOLE = """\
 ---
