@@ -339,7 +339,7 @@ class Failed(BaseEvent):
     type: Literal["failed"] = "failed"
 
 
-RunEvent = Annotated[
+AnyRunEvent = (
     TextDelta
     | TextReset
     | ReasoningDelta
@@ -359,8 +359,8 @@ RunEvent = Annotated[
     | Usage
     | Resumed
     | Finished
-    | Failed,
-    Field(discriminator="type"),
-]
+    | Failed
+)
+RunEvent = Annotated[AnyRunEvent, Field(discriminator="type")]
 RUN_EVENT: TypeAdapter[Any] = TypeAdapter(RunEvent)
 """Turns run events to JSON and back."""

@@ -28,53 +28,10 @@ if TYPE_CHECKING:
         Titled,
         Unfinished,
     )
-    from harness.events import (
-        ApprovalRequested,
-        Failed,
-        FileReady,
-        Finished,
-        ModelRetrying,
-        Notice,
-        Question,
-        ReasoningDelta,
-        Resumed,
-        StepsEnded,
-        SubagentEnded,
-        SubagentProgress,
-        SubagentStarted,
-        TextDelta,
-        TextReset,
-        TodosChanged,
-        ToolEnded,
-        ToolProgress,
-        ToolStarted,
-        Usage,
-    )
+    from harness.events import AnyRunEvent as AnyRunEvent
+    from harness.events import Usage
     from harness.memory.model import Exchange, Memory, Updated
     from harness.research.record import Research
-
-    AnyRunEvent = (
-        TextDelta
-        | TextReset
-        | ReasoningDelta
-        | ToolStarted
-        | ToolProgress
-        | ToolEnded
-        | SubagentStarted
-        | SubagentProgress
-        | SubagentEnded
-        | TodosChanged
-        | StepsEnded
-        | FileReady
-        | ModelRetrying
-        | Notice
-        | Question
-        | ApprovalRequested
-        | Usage
-        | Resumed
-        | Finished
-        | Failed
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
