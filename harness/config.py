@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 SAME = "same"
 """Value of `model` for side jobs of a conversation: the model that answers there."""
+
+
+OptionalSecret = Annotated[SecretStr | None, BeforeValidator(lambda value: None if value == "" else value)]
+"""An empty one is none: so a variable of the environment can be left empty."""
 
 
 class Section(BaseModel):

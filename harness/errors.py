@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.events import FailureKind
@@ -48,3 +49,14 @@ class ThreadTooLarge(UnfitChange):
 
 class GuardrailSetupError(SetupError):
     """The provider of guardrails cannot be used. The text names the key."""
+
+
+def imported(use: str, key: str) -> Any:
+    """What a `module:name` of the config leads to. key: of the setting. Raises ToolSetupError."""
+    module, _, name = use.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        raise ToolSetupError(f"{key}: {module} cannot be imported: {error}") from error
+    except AttributeError as error:
+        raise ToolSetupError(f"{key}: {module} has no {name}") from error

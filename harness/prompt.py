@@ -18,6 +18,7 @@ from harness.files.images import UnreadableImage, upload_data_url
 from harness.graph.calls import OWN_TOOLS, RECORD
 from harness.graph.messages import CHOSEN_SKILL, HOOKED, MEANWHILE, SCHEDULED, TEXT_LENGTH, VOICE_LINE
 from harness.text.frames import CONTEXT, FILES, MEMORY, OUTSIDE, QUOTED, SAID_BY_OTHERS, as_data, framed
+from harness.text.plain import size_text
 from sandbox.base import OUTPUTS, UPLOADS, WORKSPACE
 
 if TYPE_CHECKING:
@@ -404,11 +405,11 @@ async def _attached(file: InputFile, whose: str, *, sees_images: bool, has_sandb
     name = as_data(file.name, limit=MAX_NAME)
     if file.voice is not None:
         place = _places(file) if has_sandbox else ""
-        return f"{VOICE_LINE}{name} ({_size(file.size)}) was attached{place}; {_said(file.voice)}]", None
+        return f"{VOICE_LINE}{name} ({size_text(file.size)}) was attached{place}; {_said(file.voice)}]", None
     if not _is_image(file):
         kind = as_data(file.mime_type, limit=MAX_NAME)
         place = _places(file) if has_sandbox else "; there is no tool to open it yet"
-        return f"[file {name} ({kind}, {_size(file.size)}) was attached{place}]", None
+        return f"[file {name} ({kind}, {size_text(file.size)}) was attached{place}]", None
     place = _places(file) if has_sandbox else ""
     if not sees_images:
         return f"[image {name} was attached{place}; this model cannot see images]", None
@@ -437,10 +438,3 @@ def _uploaded(path: Path) -> str:
 
 def _is_image(file: InputFile) -> bool:
     return file.mime_type.startswith("image/")
-
-
-def _size(size: int) -> str:
-    for unit, step in (("MB", 1_000_000), ("KB", 1_000)):
-        if size >= step:
-            return f"{size / step:.1f} {unit}"
-    return f"{size} bytes"

@@ -106,10 +106,8 @@ def _host_name(host: str) -> str:
     return name
 
 
-class DockerSettings(BaseModel):
+class DockerSettings(Section):
     """Containers for commands."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     image: str = Field(
         default="python:3.12-slim-bookworm",
@@ -166,10 +164,8 @@ class DockerSettings(BaseModel):
         return value
 
 
-class HostSettings(BaseModel):
+class HostSettings(Section):
     """Settings of the provider without isolation."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     allow_host_bash: bool = Field(
         default=False,
@@ -194,10 +190,8 @@ MOST_SERVERS, LONGEST_URL = 1000, 2000
 PORTS = {"http": 80, "https": 443}
 
 
-class RemoteSettings(BaseModel):
+class RemoteSettings(Section):
     """Where the sandboxes of the provider `remote` are."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     url: str | tuple[str, ...] = Field(
         default="", description="Of the server, such as https://sandboxes.example.org, or a list of several servers"

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import shlex
-from contextvars import copy_context
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from harness.events import SubagentState
 from harness.files.spool import NotTaken
-from harness.graph.signals import tell
+from harness.graph.signals import teller
 from harness.research.config import INHERIT
 from harness.research.prompts import system_prompt
 from harness.research.team import Done, Role
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from harness.config import ModelSettings
     from harness.events import ReadyFile
     from harness.files.spool import Spool
-    from harness.graph.signals import RunScope, Told
+    from harness.graph.signals import RunScope
     from harness.research.config import Format, ResearchSettings
     from harness.research.team import DoneState, Task
     from harness.subagents.pool import Report, SubagentPool
@@ -136,7 +135,7 @@ class ResearchTeam:
                 key=task.key,
                 call_id=task.key,
                 promoted=(),
-                tell=_teller(runtime),
+                tell=teller(runtime),
             )
         )
         return _done(report)
@@ -220,16 +219,6 @@ async def _converted(sandbox: Sandbox, whole: str, path: str) -> bool:
         last = result.output.strip().rpartition("\n")[2]
         log.warning("a report was not converted: %s, %s", result.ending, one_line(last))
     return result.exit_code == 0
-
-
-def _teller(runtime: Runtime[RunScope]) -> Callable[[Told], None]:
-    """Tells the graph's stream from wherever it is called: LangGraph knows the stream by the context."""
-    context = copy_context()
-
-    def teller(told: Told) -> None:
-        context.run(tell, runtime, told)
-
-    return teller
 
 
 def _done(report: Report) -> Done:

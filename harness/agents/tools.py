@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_core.tools import BaseTool
 
-from harness.errors import ToolSetupError
+from harness.errors import ToolSetupError, imported
 from harness.graph.calls import ASK, FOREIGN, TASK, is_foreign
 from harness.memory.telling import memory_tools
 from harness.scheduling.tool import schedule_tool
@@ -183,13 +182,7 @@ def distinct(placed: Iterable[tuple[str, BaseTool]]) -> list[BaseTool]:
 
 
 def _loaded(place: str, settings: ToolSettings) -> BaseTool:
-    module_name, _, variable = settings.use.partition(":")
-    try:
-        found = getattr(importlib.import_module(module_name), variable)
-    except ImportError as error:
-        raise ToolSetupError(f"{place}.use: {module_name} cannot be imported: {error}") from error
-    except AttributeError as error:
-        raise ToolSetupError(f"{place}.use: {module_name} has no {variable}") from error
+    found = imported(settings.use, f"{place}.use")
     if not isinstance(found, BaseTool):
         raise ToolSetupError(
             f"{place}.use: {settings.use} is no LangChain tool; a function becomes one by langchain_core.tools.tool"

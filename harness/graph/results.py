@@ -96,10 +96,3 @@ def sandbox_of(runtime: Runtime) -> RunSandbox:
     if sandbox is None:
         raise RuntimeError("a sandbox tool was called in a run without a sandbox")
     return sandbox
-
-
-def size_text(size: int) -> str:
-    for unit, step in (("MB", 1_000_000), ("KB", 1_000)):
-        if size >= step:
-            return f"{size / step:.1f} {unit}"
-    return f"{size} bytes"

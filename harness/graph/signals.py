@@ -5,6 +5,7 @@ The stream keeps these in order with the model's chunks. They never leave the ha
 
 from __future__ import annotations
 
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -130,3 +131,9 @@ class HasWriter(Protocol):
 def tell(runtime: HasWriter, signal: Signal) -> None:
     """Hand a signal to the runner; does nothing when nobody streams."""
     runtime.stream_writer(signal)
+
+
+def teller(runtime: HasWriter) -> Callable[[Signal], None]:
+    """`tell` for a runtime, from wherever it is called: LangGraph knows the stream by the context."""
+    context = copy_context()
+    return lambda signal: context.run(tell, runtime, signal)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from harness.config import PriceSettings, Section
+from harness.config import OptionalSecret, PriceSettings, Section
 from harness.text.plain import skeleton
 
 _ROOM = "harness.knowledge.services"
@@ -27,10 +27,6 @@ LONGEST_NAME = 40
 CollectionName = Annotated[str, StringConstraints(pattern=r"^[\w-]+$", max_length=LONGEST_NAME)]
 
 
-def _empty_is_none(value: Any) -> Any:
-    return None if value == "" else value
-
-
 class EmbeddingPrice(Section):
     """input: for a million tokens."""
 
@@ -43,13 +39,11 @@ class EmbeddingSettings(Section):
 
     base_url: str = Field(pattern=r"^https?://[^\s]+$", description="The server's address, mostly ending in /v1")
     model: str = Field(min_length=1, max_length=200)
-    api_key: SecretStr | None = None
+    api_key: OptionalSecret = None
     dimensions: int | None = Field(default=None, ge=1, le=16_000, description="Asked for, where the model can shorten")
     at_once: int = Field(default=16, ge=1, le=64, description="Passages in one request")
     timeout: float = Field(default=60.0, gt=0, le=600)
     price: EmbeddingPrice | None = None
-
-    _no_key = field_validator("api_key", mode="before")(_empty_is_none)
 
     @property
     def name(self) -> str:
@@ -86,7 +80,7 @@ class ServiceSettings(Section):
     name: CollectionName
     use: str = Field(max_length=300, description="ragflow, dify, qdrant, milvus, or module:Class of your own")
     base_url: str = Field(pattern=r"^https?://[^\s]+$")
-    api_key: SecretStr | None = None
+    api_key: OptionalSecret = None
     datasets: tuple[str, ...] = Field(
         min_length=1,
         max_length=20,
@@ -99,8 +93,6 @@ class ServiceSettings(Section):
         default=None, description="Of qdrant and milvus: what their vectors were made with; else knowledge.embeddings"
     )
     timeout: float = Field(default=15.0, gt=0, le=120)
-
-    _no_key = field_validator("api_key", mode="before")(_empty_is_none)
 
     @field_validator("use")
     @classmethod

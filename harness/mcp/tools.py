@@ -22,12 +22,13 @@ from mcp import types
 
 from harness.files.images import UnreadableImage, image_data_url
 from harness.graph.calls import IDEMPOTENT
-from harness.graph.results import IMAGE, size_text
+from harness.graph.results import IMAGE
 from harness.graph.signals import RunScope, scope_of
 from harness.guardrails.port import MCP
 from harness.mcp.definitions import given_back
 from harness.mcp.errors import CallFailed
 from harness.text.frames import OUTSIDE, framed, harmless, line
+from harness.text.plain import size_text
 from sandbox.base import OUTPUTS, Problem, SandboxError
 
 if TYPE_CHECKING:

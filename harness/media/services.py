@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import importlib
 import json
 import logging
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from openai import OpenAIError
 from openai.types import ImagesResponse
 
 from harness.config import ModelSettings
-from harness.errors import ToolSetupError
+from harness.errors import ToolSetupError, imported
 from harness.events import FailureKind as Kind
 from harness.failures import BUSY, classify
 from harness.models.build import connected
@@ -266,14 +265,10 @@ def make_speaker(settings: SpeechSettings, route: Route, clock: Clock) -> Speake
 
 def _own(section: str, settings: ImageSettings | SpeechSettings, route: Route, method: str) -> Any:
     """An object of the operator's own class, which has this method and close. Raises ToolSetupError."""
-    module_name, _, name = settings.use.partition(":")
+    kind = imported(settings.use, f"{section}.use")
     try:
-        made = getattr(importlib.import_module(module_name), name)(settings, route)
-    except ImportError as error:
-        raise ToolSetupError(f"{section}.use: {module_name} cannot be imported: {error}") from error
-    except AttributeError as error:
-        raise ToolSetupError(f"{section}.use: {module_name} has no {name}") from error
-    except TypeError as error:
+        made = kind(settings, route)
+    except (ImportError, AttributeError, TypeError) as error:
         raise ToolSetupError(f"{section}.use: {settings.use} is not made with (settings, route): {error}") from error
     if not callable(getattr(made, method, None)) or not callable(getattr(made, "close", None)):
         raise ToolSetupError(f"{section}.use: {settings.use} has no {method} and close")

@@ -18,10 +18,11 @@ from langchain_core.tools import tool
 from harness.events import FileReady, ToolProgress, Usage
 from harness.files.spool import IMAGES, NotTaken, mime_type_of
 from harness.graph.calls import IDEMPOTENT, INTERRUPTED, place_of
-from harness.graph.results import Answer, Runtime, canonical, done, explained, failed, sandbox_of, short, size_text
+from harness.graph.results import Answer, Runtime, canonical, done, explained, failed, sandbox_of, short
 from harness.graph.signals import Told, scope_of, tell
 from harness.media.services import MediaFailure, Order, make_painter, make_speaker
 from harness.media.spoken import in_parts, joined, turns_of
+from harness.text.plain import size_text
 from sandbox.base import OUTPUTS, WORKSPACE, Problem, ProblemCode
 
 if TYPE_CHECKING:

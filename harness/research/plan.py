@@ -34,10 +34,12 @@ _TYPES: Mapping[str, StepType] = {
 """What models call the types."""
 
 
-class Step(BaseModel):
-    """One step. id: its number among all steps of the research, from "1". depends_on: ids of earlier steps."""
-
+class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True)
+
+
+class Step(Frozen):
+    """One step. id: its number among all steps of the research, from "1". depends_on: ids of earlier steps."""
 
     id: str
     title: str
@@ -46,10 +48,8 @@ class Step(BaseModel):
     depends_on: tuple[str, ...] = ()
 
 
-class Plan(BaseModel):
+class Plan(Frozen):
     """enough: the planner needs no (further) steps. locale: the language of the report, as the planner found it."""
-
-    model_config = ConfigDict(frozen=True)
 
     title: str
     thought: str = ""
@@ -130,10 +130,8 @@ def _line(value: object, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-class Estimate(BaseModel):
+class Estimate(Frozen):
     """What a plan will roughly take: (least, most) of model calls, minutes, and money where the model has a price."""
-
-    model_config = ConfigDict(frozen=True)
 
     calls: tuple[int, int]
     minutes: tuple[int, int]

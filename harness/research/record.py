@@ -6,12 +6,12 @@ import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from harness.context import ResearchFiles, ResearchView
 from harness.graph.state import RESEARCH
 from harness.research.config import Style
-from harness.research.plan import Plan, Step
+from harness.research.plan import Frozen, Plan, Step
 from sandbox.base import UPLOADS
 
 if TYPE_CHECKING:
@@ -53,11 +53,9 @@ RESUMABLE = frozenset({Phase.BEGUN, Phase.PLANNING, Phase.WORKING, Phase.FAILED}
 FindingState = Literal["completed", "failed", "timed_out", "cancelled", "open"]
 
 
-class Finding(BaseModel):
+class Finding(Frozen):
     """What came of a step. text: partial where the state is not "completed". detail: why it failed. cut: it had to
     report early. "open": it failed and is to be tried again."""
-
-    model_config = ConfigDict(frozen=True)
 
     state: FindingState
     text: str = ""
@@ -67,11 +65,9 @@ class Finding(BaseModel):
     cut: bool = False
 
 
-class Cited(BaseModel):
+class Cited(Frozen):
     """A source as the delivered report numbers it. sha256: of what was read. quotes: words of it that the report
     quotes. gone: why it did not answer when the report was checked; "" where it did, None where it was not asked."""
-
-    model_config = ConfigDict(frozen=True)
 
     number: int
     address: str
@@ -82,11 +78,9 @@ class Cited(BaseModel):
     gone: str | None = None
 
 
-class SentFile(BaseModel):
+class SentFile(Frozen):
     """A file that a person sent, as the sandbox has it. kind: its media type. text: path of its text, converted; "" for
     none. sha256, text_sha256: of both as they came, "" where that is not known."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     kind: str
@@ -97,10 +91,8 @@ class SentFile(BaseModel):
     text_sha256: str = ""
 
 
-class Past(BaseModel):
+class Past(Frozen):
     """An earlier research of the thread: what a list tells of it."""
-
-    model_config = ConfigDict(frozen=True)
 
     title: str
     phase: Phase
@@ -108,7 +100,7 @@ class Past(BaseModel):
     file: str = ""
 
 
-class Research(BaseModel):
+class Research(Frozen):
     """id: of the run that began it. runs: that worked on it, the newest last; what any of them has read can be cited.
     who: person id. clarified: (question, answer) pairs. changes: what the person wanted changed, oldest first. known:
     titles of the steps of the plan that was shown before. plans: how many were made since the question, changed ones
@@ -116,8 +108,6 @@ class Research(BaseModel):
     of it later. collections: of the knowledge, that persons have named. report: as it was written. delivered: its text
     after the check, numbered as `cited` is; whole: with its sources and the check, as the file has it. past: earlier
     ones of the thread, oldest first."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     runs: tuple[str, ...]
@@ -138,13 +128,13 @@ class Research(BaseModel):
     choice: str = ""
     files: tuple[SentFile, ...] = ()
     collections: tuple[str, ...] = ()
-    findings: dict[str, Finding] = {}
+    findings: dict[str, Finding] = Field(default={})
     report: str = ""
     delivered: str = ""
     whole: str = ""
     file: str = ""
     cited: tuple[Cited, ...] = ()
-    check: dict[str, Any] = {}
+    check: dict[str, Any] = Field(default={})
     past: tuple[Past, ...] = ()
 
     def write(self, **changes: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from langchain_core.tools import tool
 
-from harness.graph.calls import IDEMPOTENT, asking_message
+from harness.graph.calls import IDEMPOTENT, place_of
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import scope_of
 from harness.memory.taint import LASTS
@@ -85,17 +85,11 @@ async def _create(runtime: Runtime, scheduling: Scheduling, clock: Clock, text: 
     if ctx.schedule or not ctx.speaker.is_person:
         return failed(runtime, SCHEDULE, NOT_BY_ITSELF if ctx.schedule else NOT_A_PERSON)
     try:
-        made = await scheduling.schedules.create(ctx, _call(runtime), text, when)
+        made = await scheduling.schedules.create(ctx, place_of(runtime), text, when)
     except TooMany as error:
         return failed(runtime, SCHEDULE, f"Nothing was scheduled. {_too_many(error)}")
     now = local_day(clock.now(), ctx.timezone)
     return done(runtime, SCHEDULE, f"Scheduled as {made.id}. {_times(made)} Now it is {now}.")
-
-
-def _call(runtime: Runtime) -> str:
-    """The call's name within its run, as the effects have it."""
-    call_id = runtime.tool_call_id or ""
-    return f"{scope_of(runtime).key(asking_message(runtime.state['messages'], call_id))}/{call_id}"
 
 
 def _text(text: str) -> str:

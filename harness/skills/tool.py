@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from langchain_core.tools import tool
 from pydantic import TypeAdapter, ValidationError
 
-from harness.graph.calls import IDEMPOTENT, asking_message
+from harness.graph.calls import IDEMPOTENT, place_of
 from harness.graph.messages import usage_event
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import Told, scope_of, tell
@@ -108,7 +108,7 @@ def skill_manage_tool(manager: SkillManager) -> BaseTool:
             given = {"content": content, "file": file, "old": old, "new": new, "replace_all": replace_all}
             more = {"action": action, "name": name, "version": version, "reason": reason}
             request, _ = _request(given | more)
-            made = await manager.carry_out(ctx, request, _call(runtime), shared=shared)
+            made = await manager.carry_out(ctx, request, place_of(runtime), shared=shared)
         except BadChange as error:
             return failed(runtime, SKILL_MANAGE, str(error))
         return done(runtime, SKILL_MANAGE, _told(request, made, shared=shared))
@@ -171,12 +171,6 @@ def _teller(runtime: HasWriter) -> TellUsage:
         tell(runtime, Told(usage_event(model, usage)))
 
     return told
-
-
-def _call(runtime: Runtime) -> str:
-    """Name of the call within its run, the same that the guardrail uses."""
-    call_id = runtime.tool_call_id or ""
-    return f"{scope_of(runtime).key(asking_message(runtime.state['messages'], call_id))}/{call_id}"
 
 
 def _told(request: Request, made: Written, *, shared: bool) -> str:

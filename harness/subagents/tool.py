@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextvars import copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,18 +10,17 @@ from langchain_core.tools import tool
 from harness.events import SubagentState as State
 from harness.graph.calls import TASK, asking_message
 from harness.graph.results import Answer, Runtime, done, failed
-from harness.graph.signals import scope_of, tell
+from harness.graph.signals import scope_of, teller
 from harness.graph.state import PROMOTED
 from harness.skills.followed import limits_of
 from harness.subagents.pool import Order
 from harness.text.plain import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from langchain_core.tools import BaseTool
 
-    from harness.graph.signals import Told
     from harness.subagents.kinds import Kind
     from harness.subagents.pool import Report, SubagentPool
 
@@ -72,22 +70,12 @@ def task_tool(pool: SubagentPool) -> BaseTool:
             key=f"{asking_message(runtime.state['messages'], call_id)}/{call_id}",
             call_id=call_id,
             promoted=runtime.state.get(PROMOTED) or (),
-            tell=_teller(runtime),
+            tell=teller(runtime),
         )
         report = await pool.perform(order)
         return _told(runtime, report, kind)
 
     return task
-
-
-def _teller(runtime: Runtime) -> Callable[[Told], None]:
-    """Tells the lead agent's stream from wherever it is called: LangGraph knows the stream by the context."""
-    context = copy_context()
-
-    def teller(told: Told) -> None:
-        context.run(tell, runtime, told)
-
-    return teller
 
 
 def _listed(kinds: Iterable[Kind]) -> str:

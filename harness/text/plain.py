@@ -126,6 +126,13 @@ def one_line(text: str, limit: int = SUMMARY_CHARACTERS) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def size_text(size: int) -> str:
+    for unit, step in (("MB", 1_000_000), ("KB", 1_000)):
+        if size >= step:
+            return f"{size / step:.1f} {unit}"
+    return f"{size} bytes"
+
+
 def masked(text: str) -> str:
     """The text without values that stand where secrets stand, or look like keys of well-known services."""
     for pattern in _SECRETS:

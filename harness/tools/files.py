@@ -25,8 +25,8 @@ from harness.graph.results import (
     refused,
     sandbox_of,
     short,
-    size_text,
 )
+from harness.text.plain import size_text
 from sandbox.base import NEW, WORKSPACE, FileInfo, Problem, ProblemCode
 
 if TYPE_CHECKING:

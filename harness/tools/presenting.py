@@ -25,9 +25,9 @@ from harness.graph.results import (
     failed,
     sandbox_of,
     short,
-    size_text,
 )
 from harness.graph.signals import Told, scope_of, tell
+from harness.text.plain import size_text
 from sandbox.base import OUTPUTS, Problem, ProblemCode
 
 if TYPE_CHECKING:

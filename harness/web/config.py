@@ -5,11 +5,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, field_validator
 
-from harness.config import Section
+from harness.config import OptionalSecret, Section
 from harness.web.search.config import SearchSettings
 
 PORTS = frozenset({80, 443})
@@ -103,12 +103,7 @@ class ReaderSettings(Section):
         pattern=r"^https?://[^\s]+$",
         description="As in https://r.jina.ai/; it learns the addresses of the pages that it is asked for",
     )
-    api_key: SecretStr | None = Field(default=None, description="Sent as a bearer token")
-
-    @field_validator("api_key", mode="before")
-    @classmethod
-    def _empty_is_none(cls, value: Any) -> Any:
-        return None if value == "" else value
+    api_key: OptionalSecret = Field(default=None, description="Sent as a bearer token")
 
 
 class FetchSettings(Section):

@@ -24,27 +24,20 @@ SHELL_NAMES = frozenset({"makefile", "dockerfile", "justfile"})
 SCRIPT_NAMES = SHELL_NAMES | {"rakefile", "package.json", "setup.py", "setup.cfg"}
 NOTEBOOK = "ipynb"
 
-_PROGRAMS: tuple[tuple[bytes, str], ...] = (
-    (b"\x7fELF", "ELF"),
-    (b"MZ", "PE"),
-    (b"\xfe\xed\xfa\xce", "Mach-O"),
-    (b"\xfe\xed\xfa\xcf", "Mach-O"),
-    (b"\xce\xfa\xed\xfe", "Mach-O"),
-    (b"\xcf\xfa\xed\xfe", "Mach-O"),
-    (b"\xca\xfe\xba\xbe", "Mach-O or Java class"),
-    (b"\xbe\xba\xfe\xca", "Mach-O"),
-    (b"\0asm", "WebAssembly"),
-    (b"\x1bLua", "Lua bytecode"),
-    (b"dex\n", "Dalvik"),
-    (b"BC\xc0\xde", "LLVM bitcode"),
-    (b"L\0\0\0\x01\x14\x02\0", "Windows shortcut"),
-    (b"!<arch>\n", "object archive"),
-    (b"MSCF", "cabinet"),
-    (b"\x80\x02", "pickle"),
-    (b"\x80\x03", "pickle"),
-    (b"\x80\x04", "pickle"),
-    (b"\x80\x05", "pickle"),
-)
+_PROGRAMS: dict[str, tuple[bytes, ...]] = {
+    "ELF": (b"\x7fELF",),
+    "PE": (b"MZ",),
+    "Mach-O": (b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xbe\xba\xfe\xca"),
+    "Mach-O or Java class": (b"\xca\xfe\xba\xbe",),
+    "WebAssembly": (b"\0asm",),
+    "Lua bytecode": (b"\x1bLua",),
+    "Dalvik": (b"dex\n",),
+    "LLVM bitcode": (b"BC\xc0\xde",),
+    "Windows shortcut": (b"L\0\0\0\x01\x14\x02\0",),
+    "object archive": (b"!<arch>\n",),
+    "cabinet": (b"MSCF",),
+    "pickle": (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
+}
 _ARCHIVES: tuple[tuple[int, bytes], ...] = (
     (0, b"PK\x03\x04"),
     (0, b"PK\x05\x06"),
@@ -121,7 +114,7 @@ def is_script(path: str, data: bytes) -> bool:
 
 def program(data: bytes) -> str:
     """Kind of program that these bytes are, "" for none."""
-    known = next((name for magic, name in _PROGRAMS if data.startswith(magic)), "")
+    known = next((name for name, magics in _PROGRAMS.items() if data.startswith(magics)), "")
     if known == "PE" and (len(data) < 64 or not _has_pe_header(data)):
         return ""
     if known == "pickle" and not data.endswith(b"."):

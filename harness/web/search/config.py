@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from harness.config import Section
+from harness.config import OptionalSecret, Section
 
 _ROOM = "harness.web.search"
 ENGINES = {
@@ -37,7 +37,7 @@ class EngineSettings(Section):
         description="duckduckgo, searxng, tavily, brave, serper, exa, jina, arxiv, wikipedia, or module:Class of your "
         "own engine",
     )
-    api_key: SecretStr | None = Field(default=None, description="Of tavily, brave, serper, exa and jina")
+    api_key: OptionalSecret = Field(default=None, description="Of tavily, brave, serper, exa and jina")
     base_url: str | None = Field(default=None, description="Of searxng; other for the others only where mirrored")
     region: str = Field(default="", max_length=40, pattern=_REGION, description="A country or language, by the engine")
     options: dict[str, Any] = Field(default={}, description="Whatever an own engine needs besides")
@@ -48,11 +48,6 @@ class EngineSettings(Section):
         if value not in ENGINES and not _PATH.fullmatch(value):
             raise ValueError(f"should be one of {', '.join(ENGINES)}, or module:Class of your own engine")
         return value
-
-    @field_validator("api_key", mode="before")
-    @classmethod
-    def _empty_is_none(cls, value: Any) -> Any:
-        return None if value == "" else value
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Self:
@@ -75,7 +70,7 @@ class SearchSettings(Section):
     provider: Literal[
         "none", "duckduckgo", "searxng", "tavily", "brave", "serper", "exa", "jina", "arxiv", "wikipedia"
     ] = Field(default="none", description="The one engine that is asked; several stand in engines")
-    api_key: SecretStr | None = Field(default=None, description="The provider's, where it needs one")
+    api_key: OptionalSecret = Field(default=None, description="The provider's, where it needs one")
     base_url: str | None = Field(default=None, description="Of searxng; other for the others only where mirrored")
     region: str = Field(
         default="",
@@ -90,11 +85,6 @@ class SearchSettings(Section):
     )
     max_results: int = Field(default=5, ge=1, le=20, description="The most that one search gives")
     timeout: float = Field(default=15.0, gt=0, le=120, description="Seconds that a search may take")
-
-    @field_validator("api_key", mode="before")
-    @classmethod
-    def _empty_is_none(cls, value: Any) -> Any:
-        return None if value == "" else value
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Self:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import ToolSetupError
+from harness.errors import ToolSetupError, imported
 from harness.web.addresses import WebError
 from harness.web.search.config import ENGINES
 from harness.web.search.merging import merged
@@ -65,13 +64,7 @@ def make_engines(settings: SearchSettings, route: Callable[[str], Route], clock:
 
 def engine_class(use: str, place: str) -> Any:
     """The class of an engine. Raises ToolSetupError."""
-    module_name, _, variable = ENGINES.get(use, use).partition(":")
-    try:
-        found = getattr(importlib.import_module(module_name), variable)
-    except ImportError as error:
-        raise ToolSetupError(f"{place}.use: {module_name} cannot be imported: {error}") from error
-    except AttributeError as error:
-        raise ToolSetupError(f"{place}.use: {module_name} has no {variable}") from error
+    found = imported(ENGINES.get(use, use), f"{place}.use")
     if not callable(getattr(found, "search", None)) or not callable(getattr(found, "close", None)):
         raise ToolSetupError(f"{place}.use: {use} is no search engine: it needs search() and close()")
     return found

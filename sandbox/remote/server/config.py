@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from sandbox.config import SandboxSettings, Token
+from sandbox.config import SandboxSettings, Section, Token
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 class WrongSettings(Exception):
     """The text says what is wrong, and quotes no value."""
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class ListenSettings(Section):
