@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.graph.messages import believed
 from harness.knowledge.port import KnowledgeFailed
-from harness.text.tokens import tokens
+from harness.text.plain import tokens
 from harness.web.search.port import ApiClient, SearchFailed
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from harness.memory.model import LONGEST_FACT, Category, summaries
 from harness.memory.store import MemoryUnavailable, NotKept
 from harness.memory.taint import LASTS, THEIRS
 from harness.text.frames import MEMORY, as_data, framed
-from harness.text.plain import clean_text
-from harness.text.tokens import tokens
+from harness.text.plain import clean_text, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -26,7 +26,7 @@ from harness.memory.store import FileMemoryStore, Recalled, Remembering
 from harness.memory.telling import memory_block
 from harness.ports import MemoryEffectLog, MemoryRunLedger
 from harness.run.runner import make_harness
-from harness.text.tokens import tokens
+from harness.text.plain import tokens
 from tests.bench.figures import Figure, Outcome
 from tests.simulators.model.client import ModelSimulator
 from tests.simulators.model.scripts import Say

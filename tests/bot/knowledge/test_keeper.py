@@ -25,7 +25,7 @@ from bot.usage.report import make_spending
 from harness.knowledge.config import KnowledgeSettings
 from harness.knowledge.embeddings import unit
 from harness.knowledge.port import Asker
-from harness.text.tokens import tokens
+from harness.text.plain import tokens
 from tests.bot.skills.test_installing import until
 from tests.simulators.knowledge.services import KEY, Embedding, meaning, texts_asked
 from tests.simulators.postgres import pgvector_server

@@ -12,7 +12,7 @@ from harness.memory.config import MemorySettings
 from harness.memory.model import LONGEST_FACT, LONGEST_SUMMARY, SUMMARIES, Memory, Summary, with_summaries
 from harness.memory.telling import found, memory_block
 from harness.text.frames import neutral, visible
-from harness.text.tokens import tokens
+from harness.text.plain import tokens
 from tests.harness.memory.support import NOW, SETTINGS, days, fact, memory
 from tests.tables import table
 
