@@ -6,6 +6,14 @@ import asyncio
 import time
 from bisect import bisect_left
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from channels.base import Clock
+
+LONGEST_SLEEP = 60.0
+"""Seconds until the clock on the wall is looked at again: it may be set, and goes on while the machine sleeps. That
+costs no query."""
 
 
 class SystemClock:
@@ -19,6 +27,40 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+class Alarm:
+    """Ends the sleep of a task: at a time, or when it is rung."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rung = asyncio.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    def set(self) -> None:
+        """Only what rings from now on counts."""
+        self._rung.clear()
+
+    async def sleep_until(self, at: datetime | None) -> None:
+        """Until then, None: without end, or until it was rung since `set`."""
+        while not self._rung.is_set():
+            if at is None:
+                await self._rung.wait()
+            elif (left := (at - self._clock.now()).total_seconds()) <= 0:
+                return
+            else:
+                await self._doze(min(left, LONGEST_SLEEP))
+
+    async def _doze(self, seconds: float) -> None:
+        rung = asyncio.create_task(self._rung.wait())
+        slept = asyncio.create_task(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait({rung, slept}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            rung.cancel()
+            slept.cancel()
 
 
 class Durations:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bot.access.admission import OPERATOR
 from bot.access.signin import LINK_LIFE, NoToken
+from bot.control import logs
 from bot.control.actions import MACHINE, Action, log_action
 from bot.control.server import NotRunning, ask, connection
 
@@ -90,8 +91,7 @@ def run(data_dir: Path, do: str, *, as_json: bool = False, **more: Any) -> int:
     try:
         answer = asyncio.run(_asked(data_dir, do, more))
     except NotRunning as error:
-        print(f"antler: {error}", file=sys.stderr)
-        return 1
+        return logs.complain(error)
     done = answer.get("done") is True
     if as_json and "data" in answer:
         print(json.dumps(answer["data"], ensure_ascii=False, indent=2))

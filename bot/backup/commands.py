@@ -97,7 +97,7 @@ def backup(
             manifest = writer.finish(manifest)
     except (BadArchive, StoreError, OSError) as error:
         progress.end()
-        return _fail(_text(error, settings))
+        return logs.complain(_text(error, settings))
     progress.end()
     tell(settings, Action.BACKUP, what=target.name)
     size = target.stat().st_size / MEGABYTE
@@ -130,10 +130,10 @@ def restore(settings: Settings, source: Path, *, force: bool) -> int:
                     log_action(Action.RESTORE, MACHINE, what=source.name)
     except DataDirInUse as error:
         progress.end()
-        return _fail(str(error))
+        return logs.complain(str(error))
     except (BadArchive, StoreError, OSError) as error:
         progress.end()
-        return _fail(_text(error, settings))
+        return logs.complain(_text(error, settings))
     progress.end()
     print(f"{settings.data_dir}: restored as it was at {manifest.made_at}, by antler {manifest.version}")
     for note in [*notes, *([f"what was there before is in {aside}; delete it when it is not needed"] if aside else [])]:
@@ -222,8 +222,3 @@ def _text(error: Exception, settings: Settings) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return Redactor(settings.secrets())(str(error))
-
-
-def _fail(reason: str) -> int:
-    print(f"antler: {reason}", file=sys.stderr)
-    return 1

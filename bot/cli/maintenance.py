@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,19 +29,19 @@ MEGABYTE = 1_000_000
 def rename_account(settings: Settings, old: str, new: str) -> int:
     """`antler account rename`: the account's conversations, files and rights go with the new name; returns 0 or 1."""
     if not re.fullmatch(ACCOUNT_ID, new):
-        return _fail(f"{new!r} is no account id: use letters, digits, - and _")
+        return logs.complain(f"{new!r} is no account id: use letters, digits, - and _")
     try:
         with DataDirLock(settings.data_dir), logs.written(settings):
             asyncio.run(_rename(settings, old, new))
             log_action(Action.RENAME_ACCOUNT, MACHINE, account=new, what=f"{old} to {new}")
     except DataDirInUse as error:
-        return _fail(str(error))
+        return logs.complain(str(error))
     except LookupError:
-        return _fail(f"no account {old!r} has ever been connected")
+        return logs.complain(f"no account {old!r} has ever been connected")
     except IntegrityError:
-        return _fail(f"there is an account {new!r} already")
+        return logs.complain(f"there is an account {new!r} already")
     except (StoreError, MemoryUnavailable) as error:
-        return _fail(str(error))
+        return logs.complain(str(error))
     print(f"{old} is now {new}; use that name in `channels` of the config")
     return 0
 
@@ -61,17 +60,12 @@ async def _rename(settings: Settings, old: str, new: str) -> None:
 def compact(settings: Settings) -> int:
     """`antler compact`: rewrite the databases' files without the space that deleted rows left; returns 0 or 1."""
     if not settings.database_files:
-        return _fail("PostgreSQL uses the space of deleted rows again by itself (autovacuum)")
+        return logs.complain("PostgreSQL uses the space of deleted rows again by itself (autovacuum)")
     try:
         with DataDirLock(settings.data_dir):
             for file in filter(Path.exists, settings.database_files):
                 before, after = space.compact(file)
                 print(f"{file.name}: {after / MEGABYTE:.1f} MB, before {before / MEGABYTE:.1f} MB")
     except (DataDirInUse, StoreError) as error:
-        return _fail(str(error))
+        return logs.complain(str(error))
     return 0
-
-
-def _fail(reason: str) -> int:
-    print(f"antler: {reason}", file=sys.stderr)
-    return 1

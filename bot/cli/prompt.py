@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -14,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from bot.agents.profiles import AgentChoices
 from bot.clock import SystemClock
+from bot.control import logs
 from bot.files.sandboxes import START_SECONDS, Sandboxes
 from bot.skills.folders import editing_of
 from bot.skills.service import SkillService
@@ -52,11 +52,9 @@ def show(settings: Settings, chat: str | None, agent: str | None) -> int:
     try:
         print(asyncio.run(_shown(settings, chat, agent)))
     except (Unanswerable, SetupError) as error:
-        print(f"antler: {error}", file=sys.stderr)
-        return 1
+        return logs.complain(error)
     except ModelFailure as error:
-        print(f"antler: the model {error.model} cannot be used: {error.detail}; see `models`", file=sys.stderr)
-        return 1
+        return logs.complain(f"the model {error.model} cannot be used: {error.detail}; see `models`")
     return 0
 
 

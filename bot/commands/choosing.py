@@ -3,7 +3,6 @@ how much it is told of the work, and whether answers are spoken."""
 
 from __future__ import annotations
 
-import json
 import secrets
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -11,7 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, get_args
 from zoneinfo import available_timezones
 
-from bot.commands.group import ButtonKind, log_act
+from bot.commands.group import ButtonKind, log_act, option_of
 from bot.control.actions import Action
 from bot.delivery.buttons import question
 from bot.store import conversations, prompts
@@ -199,7 +198,7 @@ class ChoiceCommands:
         if not press.may_control:
             await self._answers.nothing(press.event_id, "not allowed")
             return press.texts.not_allowed
-        choice, name = self._choice, _option(prompt, press.option)
+        choice, name = self._choice, option_of(prompt, press.option)
         if name not in choice.options():
             await self._answers.nothing(press.event_id, "expired")
             return press.texts.button_expired
@@ -215,11 +214,6 @@ class ChoiceCommands:
         conversation.forget_row()
         log_act(Action(choice.kind), press, conversation, what=name)
         return choice.words(press.texts)["switched"].format(name=name).replace("`", "")
-
-
-def _option(prompt: PromptRow, index: int) -> str:
-    options = json.loads(prompt.options)
-    return str(options[index]) if index < len(options) else ""
 
 
 def model_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> ChoiceCommands:

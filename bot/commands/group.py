@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -48,6 +49,21 @@ class CommandGroup(Protocol):
     def commands(self) -> Mapping[str, CommandHandler]: ...
     @property
     def buttons(self) -> Mapping[str, ButtonKind]: ...
+
+
+def in_group(call: Call) -> bool:
+    return call.message.address.kind != "dm"
+
+
+def by_place(name: str, call: Call) -> str:
+    """The key of a sentence that differs between a person's own chat and a group."""
+    return f"{name}_group" if in_group(call) else name
+
+
+def option_of(prompt: PromptRow, index: int) -> str:
+    """What a pressed button stands for, "" for none."""
+    options = json.loads(prompt.options)
+    return str(options[index]) if index < len(options) else ""
 
 
 def log_act(

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bot.commands.group import log_act
+from bot.commands.group import by_place, in_group, log_act
 from bot.control.actions import Action
 from bot.files.uploads import Refused
 from bot.knowledge.keeper import ARRIVING, FILE, MAIN, Addition, LimitReached
@@ -63,7 +63,7 @@ class KnowledgeCommands:
     async def _do(self, conversation: Conversation, call: Call) -> None:
         word, _, rest = call.line.arguments.partition(" ")
         verb, say = word.lower(), call.texts.knowledge
-        if not self._knowledge.covers(is_group=_in_group(call)):
+        if not self._knowledge.covers(is_group=in_group(call)):
             return await self._say(call, say["off_group" if self._knowledge.settings.enabled else "off"])
         if verb in CHANGING and not call.may_control:
             return await self._answers.say(call, call.texts.not_allowed, "not allowed")
@@ -86,9 +86,9 @@ class KnowledgeCommands:
         if own:
             shown = [_line(number, row, call.texts) for number, row in enumerate(own[:MOST_SHOWN], 1)]
             more = [say["more"].format(count=len(own) - MOST_SHOWN)] if len(own) > MOST_SHOWN else []
-            parts = [say[_kind("head", call)], "\n".join([*shown, *more])]
+            parts = [say[by_place("head", call)], "\n".join([*shown, *more])]
         else:
-            parts = [say[_kind("empty", call)]]
+            parts = [say[by_place("empty", call)]]
         counts: dict[str, int] = {service.name: 0 for service in self._knowledge.settings.services}
         for row in everybodys:
             counts[row.collection] = counts.get(row.collection, 0) + 1
@@ -115,7 +115,7 @@ class KnowledgeCommands:
             with self._knowledge.admitted(record.owner, call.person, count):
                 await self._add_admitted(conversation, call, record, collection, addresses, name)
         except LimitReached as full:
-            await self._say(call, say[_kind("full", call)].format(count=full.limit))
+            await self._say(call, say[by_place("full", call)].format(count=full.limit))
 
     async def _add_admitted(
         self,
@@ -240,15 +240,6 @@ class KnowledgeCommands:
 
     async def _say(self, call: Call, text: str) -> None:
         await self._answers.say(call, text, "/knowledge")
-
-
-def _in_group(call: Call) -> bool:
-    return call.message.address.kind != "dm"
-
-
-def _kind(name: str, call: Call) -> str:
-    """The key of a sentence that differs between a person's own chat and a group."""
-    return f"{name}_group" if _in_group(call) else name
 
 
 def _line(number: int, row: DocumentRow, texts: Texts) -> str:

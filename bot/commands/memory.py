@@ -13,7 +13,7 @@ import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from bot.commands.group import ButtonKind, log_act
+from bot.commands.group import ButtonKind, by_place, in_group, log_act
 from bot.control.actions import Action
 from bot.delivery.buttons import question, row_of
 from bot.store import memories, prompts
@@ -91,7 +91,7 @@ class MemoryCommands:
     async def _memory(self, conversation: Conversation, call: Call) -> None:
         word, _, rest = call.line.arguments.partition(" ")
         verb, say = word.lower(), call.texts.memory
-        if not self._book.covers(is_group=_in_group(call)):
+        if not self._book.covers(is_group=in_group(call)):
             kept_off = "disabled_group" if self._book.covers(is_group=False) else "disabled"
             return await self._say(call, say[kept_off])
         if verb not in self._verbs:
@@ -112,9 +112,9 @@ class MemoryCommands:
         items = memory_page.items_of(memory, call.texts)
         off = [say["is_off"]] if (await self._book.state(which.owner)).off else []
         if not items:
-            return await self._say(call, "\n\n".join([say[_kind("empty", call)], *_note(call, which), *off]))
+            return await self._say(call, "\n\n".join([say[by_place("empty", call)], *_note(call, which), *off]))
         listed = memory_page.listed(items, _numbered(items), call.texts)
-        text = "\n\n".join([say[_kind("head", call)], *_note(call, which), listed, *off])
+        text = "\n\n".join([say[by_place("head", call)], *_note(call, which), listed, *off])
         keys = [item.key for item in items]
         await self._with_numbers(conversation, call, which, keys, f"{text}\n\n{say['hint']}")
 
@@ -133,8 +133,8 @@ class MemoryCommands:
     async def _export(self, conversation: Conversation, call: Call, which: Which, rest: str) -> None:
         say, memory = call.texts.memory, await self._book.show(*which)
         if memory.is_empty:
-            return await self._say(call, "\n\n".join([say[_kind("empty", call)], *_note(call, which)]))
-        readable = memory_page.as_markdown(memory, say[_kind("head", call)], call.texts)
+            return await self._say(call, "\n\n".join([say[by_place("empty", call)], *_note(call, which)]))
+        readable = memory_page.as_markdown(memory, say[by_place("head", call)], call.texts)
         contents = {"memory.md": readable, "memory.json": memory.to_json()}
         async with self._files.written(f"event:{call.event_id}", contents, TYPES, instead=readable) as files:
             message = OutboundMessage(text="\n\n".join([say["exported"], *_note(call, which)]), files=files, final=True)
@@ -209,7 +209,7 @@ class MemoryCommands:
             FORGET, secrets.token_hex(8), conversation.key, which._asdict(), now, life=LIFE, who=call.person
         )
         buttons = row_of(prompt.id, say["button_forget"], say["button_keep"])
-        text = "\n\n".join([say[_kind("ask_all", call)].format(count=len(memory.facts)), *_note(call, which)])
+        text = "\n\n".join([say[by_place("ask_all", call)].format(count=len(memory.facts)), *_note(call, which)])
         asked = OutboundMessage(text=text, buttons=(buttons,), final=True)
         await self._answers.show(call, asked, "/memory forget all", also=lambda tx: prompts.create(tx, prompt))
 
@@ -262,15 +262,6 @@ class MemoryCommands:
 
     async def _say(self, call: Call, text: str) -> None:
         await self._answers.say(call, text, "/memory")
-
-
-def _in_group(call: Call) -> bool:
-    return call.message.address.kind != "dm"
-
-
-def _kind(name: str, call: Call) -> str:
-    """The key of a sentence that differs between a person's own chat and a group."""
-    return f"{name}_group" if _in_group(call) else name
 
 
 def _note(call: Call, which: Which) -> list[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from typing import TYPE_CHECKING
 
-from bot.commands.group import ButtonKind, log_act
+from bot.commands.group import ButtonKind, log_act, option_of
 from bot.control.actions import Action
 from bot.delivery.buttons import question
 from bot.store import conversations, prompts
@@ -89,7 +88,7 @@ class ThreadCommands:
         if refusal is not None or row is None:
             await self._answers.nothing(press.event_id, "button refused")
             return refusal or texts.button_expired
-        thread_id = _option(prompt, press.option)
+        thread_id = option_of(prompt, press.option)
         known = await self._known(row)
         chosen = next((thread for thread in known if thread.thread_id == thread_id), None)
         if chosen is None:
@@ -148,8 +147,3 @@ def _title(thread: ThreadRow, texts: Texts) -> str:
         said = thread.first_input
         words = said.text.strip() or ", ".join(file.name for file in said.files)
     return inline(words) or texts.status["untitled"]
-
-
-def _option(prompt: PromptRow, index: int) -> str:
-    options = json.loads(prompt.options)
-    return str(options[index]) if index < len(options) else ""

@@ -8,7 +8,6 @@ import asyncio
 import fcntl
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,19 +112,19 @@ def do_there_or_here(
     try:
         answer = asyncio.run(_ask(settings, operation, request, within))
     except Refused as error:
-        return _fail(str(error))
+        return logs.complain(str(error))
     except NotRunning:
         try:
             with DataDirLock(settings.data_dir), logs.written(settings):
                 answer = asyncio.run(here(settings, request))
         except DataDirInUse as error:
-            return _fail(f"{error} (it does not answer yet, or any more)")
+            return logs.complain(f"{error} (it does not answer yet, or any more)")
         except StoreError as error:
-            return _fail(Redactor(settings.secrets())(str(error)))
+            return logs.complain(Redactor(settings.secrets())(str(error)))
     if not answer.get("done"):
-        return _fail(str(answer.get("text")))
+        return logs.complain(str(answer.get("text")))
     if as_json and "data" not in answer:
-        return _fail("the running antler has an older version, which gives no JSON: restart it")
+        return logs.complain("the running antler has an older version, which gives no JSON: restart it")
     print(json.dumps(answer["data"], ensure_ascii=False, indent=2) if as_json else answer.get("text"))
     return 0
 
@@ -136,8 +135,3 @@ async def _ask(settings: Settings, operation: str, request: Mapping[str, Any], w
     if not isinstance(answer, dict):
         raise Refused("the antler process gave an answer of an unknown form")
     return answer
-
-
-def _fail(reason: str) -> int:
-    print(f"antler: {reason}", file=sys.stderr)
-    return 1

@@ -433,3 +433,9 @@ def _thread_ended(what: threading.ExceptHookArgs) -> None:
     if isinstance(what.exc_value, Exception):
         name = what.thread.name if what.thread is not None else "unknown"
         logging.getLogger("bot").error("the thread %s failed", name, exc_info=what.exc_value)
+
+
+def complain(reason: object, code: int = 1) -> int:
+    """Say on the terminal why a command does not do what it is for; returns its exit code."""
+    print(f"antler: {reason}", file=sys.stderr)
+    return code

@@ -10,6 +10,7 @@ import wave
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -73,11 +74,7 @@ async def _account(examined: Examined, account: str) -> list[Finding]:
     key = f"channels.{account}"
     if channel.type == "console":
         return [ok(key, "the terminal needs nobody")]
-
-    def route(url: str) -> Route:
-        proxy, ca_file = settings.account_route(account, url)
-        return Route(proxy=proxy, ca_file=ca_file)
-
+    route = partial(settings.account_route, account)
     alone = not examined.served
     try:
         async with asyncio.timeout(ACCOUNT_SECONDS):

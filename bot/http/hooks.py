@@ -26,7 +26,7 @@ from fastapi.responses import JSONResponse
 from bot.access.admission import FloodGate
 from bot.http.errors import HttpProblem
 from bot.operations.sending import SendTool, Unsendable
-from bot.store import conversations, inbox
+from bot.store import conversations
 from bot.store.identity import conversation_key, hook_sender, native_on
 from channels.message import HookCalled, Sender
 
@@ -202,15 +202,7 @@ class HookService:
 
     async def _ask(self, name: str, hook: HookSettings, prompt: str, delivery: Delivery, text: str) -> bool:
         event = await self._event(name, hook, prompt, delivery, text)
-        known = False
-
-        def is_new(tx: Connection) -> bool:
-            nonlocal known
-            known = inbox.is_known(tx, event)
-            return not known
-
-        await self._parts.bus.originate(event, is_new)
-        return not known
+        return await self._parts.bus.originate_once(event)
 
     async def _event(self, name: str, hook: HookSettings, prompt: str, delivery: Delivery, text: str) -> HookCalled:
         """What is put into the inbox: in a direct message for its person, in a group for the hook itself."""

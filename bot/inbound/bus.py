@@ -109,6 +109,18 @@ class MessageBus:
         if row is not None:
             await self._waiting.put(Inbound(row.id, event))
 
+    async def originate_once(self, event: InboundEvent) -> bool:
+        """`originate`, unless an event with one of its keys is there already: False then."""
+        known = False
+
+        def is_new(tx: Connection) -> bool:
+            nonlocal known
+            known = inbox.is_known(tx, event)
+            return not known
+
+        await self.originate(event, is_new)
+        return not known
+
     async def _accept(self, kept: Sequence[tuple[InboundEvent, Decision]]) -> None:
         rows = await self._store.add(inbox.ADD_EVENTS, [event for event, _ in kept])
         for row, (event, decision) in zip(rows, kept, strict=True):

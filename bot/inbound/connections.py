@@ -15,7 +15,7 @@ from bot.access.store import policy_of
 from bot.store import accounts, inbox
 from bot.texts import DEFAULT, LANGUAGES
 from bot.texts.commands import unmarked
-from channels.base import About, ChannelPorts, ConnectionState, Health, Newest, Route
+from channels.base import About, ChannelPorts, ConnectionState, Health, Newest
 from channels.errors import ChannelError, Fatal, TakenOver
 from channels.registry import OWN, channel_class
 from channels.supervision import Backoff
@@ -112,7 +112,7 @@ class Connections:
         ports = ChannelPorts(
             publish=publish,
             clock=self._clock,
-            route=_router(settings, account),
+            route=partial(settings.account_route, account),
             newest=partial(self._newest, account, policy),
         )
         try:
@@ -310,14 +310,6 @@ class Connections:
             for message in messages
             if rules.listens(message.address, message.sender)
         ][:NEWEST_CHATS]
-
-
-def _router(settings: Settings, account: str) -> Callable[[str], Route]:
-    def route(url: str) -> Route:
-        proxy, ca_file = settings.account_route(account, url)
-        return Route(proxy=proxy, ca_file=ca_file)
-
-    return route
 
 
 def reason(error: Fatal) -> str:

@@ -6,7 +6,6 @@ what is queued stays. For the gateway.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import OrderedDict
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from bot.clock import Alarm
 from bot.memory.feeding import Feeding
 from bot.memory.keeper import MemoryKeeper, hashed
 from bot.memory.tool import MemoryTool
@@ -63,8 +63,6 @@ TRIES_OF_UNREADABLE = 3
 """Where the model answers, and costs, but cannot be understood."""
 FIRST_DELAY, LONGEST_DELAY = timedelta(minutes=1), timedelta(hours=1)
 WITHOUT_BUDGET = timedelta(hours=1)
-LONGEST_SLEEP = 60.0
-"""Seconds until the clock on the wall is looked at again: it may be set."""
 AGAIN_SECONDS = 10.0
 """After an error that nobody foresaw."""
 
@@ -153,7 +151,7 @@ class MemoryService:
         self._clock = clock
         self._tasks = tasks
         self.quiet = quiet
-        self._changed = asyncio.Event()
+        self._alarm = Alarm(clock)
         self._asleep_until: datetime | None = None
         self._working: set[str] = set()
         self._served: OrderedDict[str, None] = OrderedDict()
@@ -162,7 +160,7 @@ class MemoryService:
         """A turn was queued. Returns at once; nobody is woken who would wake before it is due."""
         until = self._asleep_until
         if until is None or until > self._clock.now() + timedelta(seconds=self.quiet):
-            self._changed.set()
+            self._alarm.ring()
 
     async def serve(self) -> None:
         """Run until cancelled."""
@@ -170,7 +168,7 @@ class MemoryService:
 
     async def _serve(self) -> None:
         while True:
-            self._changed.clear()
+            self._alarm.set()
             await self._sleep_until(await self._begin_due())
 
     async def _begin_due(self) -> datetime | None:
@@ -198,25 +196,9 @@ class MemoryService:
         return owner
 
     async def _sleep_until(self, at: datetime | None) -> None:
-        """Until then or until a change, whichever comes first."""
         self._asleep_until = at
-        while not self._changed.is_set():
-            if at is None:
-                await self._changed.wait()
-            elif (left := (at - self._clock.now()).total_seconds()) <= 0:
-                break
-            else:
-                await self._doze(min(left, LONGEST_SLEEP))
+        await self._alarm.sleep_until(at)
         self._asleep_until = None
-
-    async def _doze(self, seconds: float) -> None:
-        changed = asyncio.create_task(self._changed.wait())
-        slept = asyncio.create_task(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait({changed, slept}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            changed.cancel()
-            slept.cancel()
 
     # One update.
 
@@ -234,7 +216,7 @@ class MemoryService:
             log.exception("the memory %s could not be updated", folder_name(owner))
             await self._failed(turns, type(error).__name__)
         self._working.discard(owner)
-        self._changed.set()
+        self._alarm.ring()
 
     async def _learn(self, owner: str, turns: Sequence[QueuedTurn]) -> None:
         last, now = turns[-1], self._clock.now()

@@ -164,14 +164,11 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True, r
                 print(f"antler: it stopped; {settings.data_dir / LOG_FILE} says why", file=sys.stderr)
             return code
     except DataDirInUse as error:
-        print(f"antler: {error}", file=sys.stderr)
-        return CONFIG_ERROR
+        return logs.complain(error, CONFIG_ERROR)
     except HttpUnavailable as error:
-        print(f"antler: {error}", file=sys.stderr)
-        return FAILURE
+        return logs.complain(error, FAILURE)
     except StoreError as error:
-        print(f"antler: {redact(str(error))}", file=sys.stderr)
-        return CONFIG_ERROR if isinstance(error, UnfitDatabase) else FAILURE
+        return logs.complain(redact(str(error)), CONFIG_ERROR if isinstance(error, UnfitDatabase) else FAILURE)
 
 
 def console(settings: Settings, source: SettingsSource) -> int:
@@ -182,8 +179,7 @@ def console(settings: Settings, source: SettingsSource) -> int:
         return OK
     except NotRunning as error:
         if str(error) == NO_CONSOLE:
-            print(f"antler: {error}", file=sys.stderr)
-            return FAILURE
+            return logs.complain(error, FAILURE)
     else:
         return OK
     own = {"console": ChannelSettings.model_validate({"type": "console", "adapter": {}})}
@@ -205,8 +201,7 @@ async def _serve(settings: Settings, redact: Redactor, source: SettingsSource | 
         else:
             store = await _open_store(settings, clock)
     except StoreBusy as error:
-        print(f"antler: {error}", file=sys.stderr)
-        return CONFIG_ERROR
+        return logs.complain(error, CONFIG_ERROR)
     try:
         gateway = Gateway(settings, store, clock, redact, source, role=role)
         if standby is not None:

@@ -8,7 +8,6 @@ import os
 import resource
 import signal
 import socket
-import sys
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
@@ -73,13 +72,11 @@ def serve(settings: Settings, source: SettingsSource, name: str | None) -> int:
     logs.configure(settings.log.level, settings.log.format, redact)
     logging.getLogger("procrastinate").setLevel(logging.WARNING)
     if not settings.workers.enabled:
-        print("antler: workers.enabled is not set, so that no gateway orders work here", file=sys.stderr)
-        return CONFIG_ERROR
+        return logs.complain("workers.enabled is not set, so that no gateway orders work here", CONFIG_ERROR)
     try:
         from bot.workers.queue import Queue
     except ImportError as error:
-        print(f"antler: {MISSING.format(error.name)}", file=sys.stderr)
-        return CONFIG_ERROR
+        return logs.complain(MISSING.format(error.name), CONFIG_ERROR)
     queue = Queue(libpq_url(settings.checkpoints), settings.limits.concurrent_runs, SystemClock())
     name = name or socket.gethostname()
     try:
@@ -87,15 +84,14 @@ def serve(settings: Settings, source: SettingsSource, name: str | None) -> int:
         with DataDirLock(settings.data_dir, WORKER_LOCK.format(quote(name, safe=""))):
             return run(_serve(settings, source, redact, queue, name))
     except HttpUnavailable as error:
-        print(f"antler: {error}", file=sys.stderr)
-        return FAILURE
+        return logs.complain(error, FAILURE)
     except DataDirInUse as error:
         who = f"process {error.pid}" if error.pid else "another process"
-        print(f"antler: {who} is the worker {name!r} of this data_dir: give this one another --name", file=sys.stderr)
-        return CONFIG_ERROR
+        return logs.complain(
+            f"{who} is the worker {name!r} of this data_dir: give this one another --name", CONFIG_ERROR
+        )
     except StoreError as error:
-        print(f"antler: {redact(str(error))}", file=sys.stderr)
-        return FAILURE
+        return logs.complain(redact(str(error)), FAILURE)
 
 
 async def _serve(settings: Settings, source: SettingsSource, redact: Redactor, queue: Queue, name: str) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bot.clock import Alarm
 from bot.store import schedules
 from bot.store.retrying import every
 from channels.message import ScheduleDue, Sender
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LONGEST_SLEEP = 60.0
-"""Seconds until the clock on the wall is looked at again: it may be set, and goes on while the machine sleeps. That
-costs no query."""
-
-
 AGAIN_SECONDS = 10.0
 """After an error that nobody foresaw."""
 
@@ -45,11 +40,11 @@ class Timer:
         self._originate = originate
         self._clock = clock
         self._accounts = accounts
-        self._changed = asyncio.Event()
+        self._alarm = Alarm(clock)
 
     def wake(self) -> None:
         """Look again: something may be due earlier than was known."""
-        self._changed.set()
+        self._alarm.ring()
 
     async def serve(self) -> None:
         """Fire what is due, until cancelled. What was missed while no process ran is made up for once per schedule."""
@@ -57,8 +52,8 @@ class Timer:
 
     async def _serve(self) -> None:
         while True:
-            self._changed.clear()
-            await self._sleep_until(await self._fire_due())
+            self._alarm.set()
+            await self._alarm.sleep_until(await self._fire_due())
 
     async def _fire_due(self) -> datetime | None:
         """Let fire what is due; returns when the next one is."""
@@ -80,26 +75,6 @@ class Timer:
             return schedules.fired(tx, row.id, row.next_at, upcoming, now)
 
         await self._store.until_available(lambda: self._originate(event, take))
-
-    async def _sleep_until(self, at: datetime | None) -> None:
-        """Until then or until a change, whichever comes first."""
-        while not self._changed.is_set():
-            if at is None:
-                await self._changed.wait()
-                return
-            left = (at - self._clock.now()).total_seconds()
-            if left <= 0:
-                return
-            await self._doze(min(left, LONGEST_SLEEP))
-
-    async def _doze(self, seconds: float) -> None:
-        changed = asyncio.create_task(self._changed.wait())
-        slept = asyncio.create_task(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait({changed, slept}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            changed.cancel()
-            slept.cancel()
 
 
 def due_event(row: ScheduleRow, now: datetime) -> ScheduleDue:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, StringConstraints, field_validator, model_validator
 
 from bot.settings.sections import NamedIdentity
 from harness.config import Section
@@ -78,6 +78,9 @@ def usable_address(value: Any) -> Any:
     return value
 
 
+Listen = Annotated[str | None, BeforeValidator(usable_address)]
+
+
 class HttpSettings(Section):
     """The HTTP listener: the page, the API, health and metrics. listen: host:port; None: there is none. behind_proxy: a
     proxy that has TLS stands in front of it. proxies: addresses and networks of such proxies, which are believed for
@@ -87,7 +90,7 @@ class HttpSettings(Section):
     everybody's threads on the page, which is said in the chats. hooks: webhooks by their names, called at
     /hooks/NAME."""
 
-    listen: str | None = None
+    listen: Listen = None
     tls: TlsSettings | None = None
     behind_proxy: bool = False
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
@@ -114,11 +117,6 @@ class HttpSettings(Section):
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise ValueError("should be an address such as https://antler.example.org or https://example.org/antler")
         return value.rstrip("/")
-
-    @field_validator("listen", mode="before")
-    @classmethod
-    def _usable(cls, value: Any) -> Any:
-        return usable_address(value)
 
     @field_validator("metrics_token")
     @classmethod
@@ -190,12 +188,7 @@ class WorkerSettings(Section):
     these tells supervisors how it is; None: nowhere."""
 
     enabled: bool = False
-    listen: str | None = None
-
-    @field_validator("listen", mode="before")
-    @classmethod
-    def _usable(cls, value: Any) -> Any:
-        return usable_address(value)
+    listen: Listen = None
 
 
 def _is_near(host: str) -> bool:

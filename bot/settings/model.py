@@ -43,6 +43,7 @@ from bot.settings.sections import (
     UploadSettings,
     with_account,
 )
+from channels.base import Route
 from channels.http.config import HttpConfig
 from channels.registry import OWN, PLATFORMS, config_class, names_group
 from harness.acp.config import AcpAgentSettings, AgentName
@@ -326,10 +327,11 @@ class Settings(BaseSettings):
         url = next((model.base_url for model in self.models if model.name == name), None)
         return self.network_route(url or "https://internet.invalid")
 
-    def account_route(self, account: str, url: str) -> tuple[str | None, Path | None]:
+    def account_route(self, account: str, url: str) -> Route:
         """network_route with the account's own proxy, if it has one."""
-        proxy = self.channels[account].proxy
-        return self.network_route(url, proxy.get_secret_value() if proxy else None)
+        own = self.channels[account].proxy
+        proxy, ca_file = self.network_route(url, own.get_secret_value() if own else None)
+        return Route(proxy=proxy, ca_file=ca_file)
 
     @property
     def prices(self) -> dict[str, PriceSettings]:

@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from harness.config import Section
+from harness.config import OptionalSecret, Section
 from harness.context import Progress
 
 # Persons and groups.
@@ -171,12 +171,7 @@ def _network(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | No
 class DatabaseSettings(Section):
     """url: PostgreSQL's; without one the database is an SQLite file in data_dir."""
 
-    url: SecretStr | None = None
-
-    @field_validator("url", mode="before")
-    @classmethod
-    def _empty_is_none(cls, value: Any) -> Any:
-        return None if value == "" else value
+    url: OptionalSecret = None
 
     @field_validator("url")
     @classmethod

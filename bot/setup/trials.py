@@ -6,7 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import ValidationError
 
@@ -14,6 +13,7 @@ from bot.clock import SystemClock
 from channels.base import Route
 from channels.registry import config_class, name_of, probe
 from harness.config import ModelSettings
+from harness.scheduling.when import has_zone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,16 +114,7 @@ def system_zone() -> str:
     linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
     written = Path("/etc/timezone")
     named = written.read_text(encoding="utf-8").strip() if written.is_file() else ""
-    return next((zone for zone in (os.environ.get("TZ", ""), linked, named) if zone and is_zone(zone)), "UTC")
-
-
-def is_zone(name: str) -> bool:
-    """Whether there is a time zone of that name."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
+    return next((zone for zone in (os.environ.get("TZ", ""), linked, named) if zone and has_zone(zone)), "UTC")
 
 
 def _plain(message: str) -> str:

@@ -12,8 +12,9 @@ from bot.setup.accounts import AccountQuestions
 from bot.setup.files import Draft
 from bot.setup.offers import OPENAI, PROVIDERS, local_providers, models_of
 from bot.setup.questions import Back
-from bot.setup.trials import RUNS_COMMANDS, is_zone, system_zone, try_model, try_sandboxes
+from bot.setup.trials import RUNS_COMMANDS, system_zone, try_model, try_sandboxes
 from channels.registry import name_of
+from harness.scheduling.when import has_zone
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -194,7 +195,7 @@ class Wizard:
             part.set("sandbox.use", "off")
 
     async def _zone(self) -> None:
-        while not is_zone(zone := await self._ask.text(self._say["zone"], system_zone())):
+        while not has_zone(zone := await self._ask.text(self._say["zone"], system_zone())):
             self._tell(self._say["zone_unknown"].format(zone=zone))
         part = self._parts["zone"] = Draft()
         if zone != "UTC":

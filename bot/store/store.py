@@ -292,14 +292,8 @@ class Store:
             self._under_way -= 1
 
     def _query(self, query: Callable[[Connection], T]) -> T:
-        try:
-            with self._reader_engine.connect() as tx, tx.begin():
-                return query(tx)
-        except DBAPIError as error:
-            typed = unavailable(error, self._url)
-            if typed is None:
-                raise
-            raise typed from error
+        with _as_own_errors(self._url), self._reader_engine.connect() as tx, tx.begin():
+            return query(tx)
 
     def _shut_down(self) -> None:
         self._readers.shutdown()
@@ -350,17 +344,24 @@ class Store:
             log.info("the lead is this process's again")
 
 
-def _look(url: URL) -> None:
-    """Be sure that this program can work on the database."""
-    engine = sql.reader_engine(url)
+@contextmanager
+def _as_own_errors(url: URL) -> Iterator[None]:
+    """A database that cannot be used is told as the StoreError that it means."""
     try:
-        with engine.connect() as tx:
-            revision = schema.known_revision(tx, beside=True)
+        yield
     except DBAPIError as error:
         typed = unavailable(error, url)
         if typed is None:
             raise
         raise typed from error
+
+
+def _look(url: URL) -> None:
+    """Be sure that this program can work on the database."""
+    engine = sql.reader_engine(url)
+    try:
+        with _as_own_errors(url), engine.connect() as tx:
+            revision = schema.known_revision(tx, beside=True)
     finally:
         engine.dispose()
     if revision is None or revision in schema.STEPS.revisions[:-1]:
@@ -373,14 +374,9 @@ def _take(url: URL) -> int:
         sql.prepare_file(url)
     engine = sql.writer_engine(url, foreign_keys=False)
     try:
-        with engine.connect() as tx, tx.begin():
+        with _as_own_errors(url), engine.connect() as tx, tx.begin():
             leads = tx.dialect.name == "postgresql"
             schema.prepare(tx, leads=leads)
             return writer.take_over(tx, writer.process_name(locks=leads))
-    except DBAPIError as error:
-        typed = unavailable(error, url)
-        if typed is None:
-            raise
-        raise typed from error
     finally:
         engine.dispose()

@@ -15,7 +15,7 @@ from bot.http.errors import HttpProblem
 from bot.http.resources.acting import Acting
 from bot.http.resources.sight import Sight, unknown
 from bot.runs.research import unavailable
-from bot.store import conversations, inbox, overview, runs
+from bot.store import conversations, overview, runs
 from bot.store.identity import OWN_ACCOUNTS, native_on
 from bot.texts import texts_for
 from bot.texts.commands import unmarked
@@ -26,8 +26,6 @@ from harness.research.record import RESUMABLE, Phase
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from sqlalchemy import Connection
 
     from bot.http.auth import Caller
     from bot.http.parts import HttpParts
@@ -378,16 +376,7 @@ class Researches:
             text=text,
             mention=True,
         )
-
-        known = False
-
-        def is_new(tx: Connection) -> bool:
-            nonlocal known
-            known = inbox.is_known(tx, message)
-            return not known
-
-        await self._parts.bus.originate(message, is_new)
-        return not known
+        return await self._parts.bus.originate_once(message)
 
 
 MARKDOWN = "report.md"

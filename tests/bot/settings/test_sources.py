@@ -129,8 +129,8 @@ def test_an_account_keeps_its_platforms_settings_and_overrides_the_common_ones(t
     assert settings.conversations_for("telegram").group_scope == "speaker"
     assert settings.conversations_for("console").group_scope == "chat"
     assert (settings.locale_for("telegram"), settings.locale_for("console")) == ("zh", "auto")
-    assert settings.account_route("telegram", "https://api.example.com")[0] == "http://proxy:3128"
-    assert settings.account_route("console", "https://api.example.com")[0] is None
+    assert settings.account_route("telegram", "https://api.example.com").proxy == "http://proxy:3128"
+    assert settings.account_route("console", "https://api.example.com").proxy is None
 
 
 def test_settings_are_frozen() -> None:
