@@ -85,7 +85,7 @@ async def test_a_short_restart_storm(telegram: TelegramSimulator, model: ModelSi
 async def test_a_few_kills_with_four_platforms_at_once(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path
 ) -> None:
-    scale = Scale(kills=4, lively=2.0, settle=SETTLE_SECONDS)
+    scale = Scale(kills=4, lively=6.0, settle=SETTLE_SECONDS)
     report = await run_mode("platforms", telegram, model, tmp_path, seed=SEED, scale=scale)
     passes(report)
     assert report.kills >= scale.kills
