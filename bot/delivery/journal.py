@@ -65,10 +65,12 @@ class Journal:
         reply_to: str | None,
         sent_after: str | None,
         message: OutboundMessage,
+        *,
+        unsent: bool = False,
     ) -> None:
-        """Store `message` (redacted) as the reply's last state; part of the caller's unit."""
-        body, now = to_json(OUTBOUND_MESSAGE, message), self._clock.now()
-        outbox.finalize(tx, reply_key, address, reply_to, sent_after, body, now, idem_key(reply_key, 0))
+        """Store `message` (redacted) as the reply's last state; part of the caller's unit. unsent: see the outbox."""
+        body, now, key = to_json(OUTBOUND_MESSAGE, message), self._clock.now(), idem_key(reply_key, 0)
+        outbox.finalize(tx, reply_key, address, reply_to, sent_after, body, now, key, unsent=unsent)
 
     async def load(self, reply_key: str) -> list[OutboxRow]:
         """Raises StoreUnavailable."""

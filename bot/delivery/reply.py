@@ -263,7 +263,7 @@ class Reply:
         self.more = False
         self.final_since = now
         first = self.state(0)
-        if not first.intended:
+        if first.early or not first.intended:
             first.intended, first.sent_after = True, newest
         self.dirty = True
         self.retry_at = min(self.retry_at, now) if self.attempts == 0 else self.retry_at

@@ -189,8 +189,10 @@ class Delivery:
     ) -> None:
         """Store the reply's final state, redacted; part of the caller's unit (`Store.write`), before `finished`."""
         assert message.final
-        newest = self._newest(address)
-        self._journal.finalize(tx, reply_key, address, reply_to, newest, redact_message(message, self._redact))
+        account, message = self._accounts.get(address.account), redact_message(message, self._redact)
+        reply = None if account is None else account.replies.get(reply_key)
+        unsent = reply is not None and any(state.early for state in reply.states)
+        self._journal.finalize(tx, reply_key, address, reply_to, self._newest(address), message, unsent=unsent)
 
     def _newest(self, address: Address) -> str | None:
         account = self._accounts.get(address.account)

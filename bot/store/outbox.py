@@ -40,6 +40,9 @@ FINALIZE = (
         body=case((outbox.c.part == 0, bindparam("text", type_=outbox.c.body.type)), else_=outbox.c.body),
     )
 )
+FINALIZE_UNSENT = FINALIZE.values(
+    sent_rev=0, sent_after=bindparam("after"), created_at=bindparam("at", type_=outbox.c.created_at.type)
+)
 DELIVERED = update(outbox).where(THIS_REPLY).values(delivered_at=bindparam("at"))
 DELIVERED_REV = DELIVERED.where(outbox.c.desired_rev <= bindparam("rev"))
 LOOKED_BACK = 50
@@ -115,8 +118,11 @@ def finalize(
     body: str,
     now: datetime,
     idem_key_0: str,
+    *,
+    unsent: bool = False,
 ) -> None:
-    """Make `body` (OutboundMessage as JSON) the reply's last state.
+    """Make `body` (OutboundMessage as JSON) the reply's last state. unsent: nothing of it was sent, though that was
+    intended: then it is as if that was intended now, and what is found of it after a crash is this, and no draft.
 
     Creates part 0 if nothing was intended yet. Every part needs to be shown again, unless the reply already was final
     with the same body: then nothing changes. A delivered or abandoned reply with a new body is to be delivered again.
@@ -139,7 +145,8 @@ def finalize(
         )
         intend(tx, [first])
     elif not (standing.final and standing.body == body):
-        tx.execute(FINALIZE, {"k": reply_key, "text": body})
+        as_new = {"after": sent_after, "at": now} if unsent else {}
+        tx.execute(FINALIZE_UNSENT if unsent else FINALIZE, {"k": reply_key, "text": body, **as_new})
 
 
 def load(tx: Connection, reply_key: str) -> list[OutboxRow]:

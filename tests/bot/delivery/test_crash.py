@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from bot.delivery import Reply
+
 SMALL = 30
 PARTS = (
     "first part of the answer".ljust(SMALL - 1) + "\n",
@@ -110,6 +112,29 @@ async def waited_answer(w: World, key: str) -> None:
     await w.delivery.drained()
 
 
+async def begun_answer(w: World, key: str) -> None:
+    """The same, where the start of the run has committed that the first message will be sent."""
+    reply = await w.delivery.open(key, dm(), None)
+    await intended_early(w, reply)
+    await long_answer(w, key)
+
+
+async def answer_at_once(w: World, key: str) -> None:
+    """What a run does whose answer is there before anything of it is shown."""
+    reply = await w.delivery.open(key, dm(), None)
+    if not reply.final:
+        await intended_early(w, reply)
+        await w.say(ANSWER, key=key)
+    await w.delivery.drained()
+
+
+async def intended_early(w: World, reply: Reply) -> None:
+    intent = w.delivery.intent(reply)
+    if intent is not None:
+        await w.store.write(lambda tx: outbox.intend(tx, [intent]))
+        reply.intended_early()
+
+
 async def asked(w: World, key: str) -> None:
     """A message of the chat begins a run."""
     if await w.store.read(lambda tx: runs.load(tx, key)) is None:
@@ -162,7 +187,9 @@ async def test_killed_at_every_step_the_answer_is_there_once(
 
 @pytest.mark.parametrize(("mode", "platform"), CALLING, ids=["full", "findable", "probed"])
 @pytest.mark.parametrize(
-    ("answer", "expected"), [(long_answer, PARTS), (waited_answer, (BEFORE, *PARTS))], ids=["long", "waited"]
+    ("answer", "expected"),
+    [(long_answer, PARTS), (begun_answer, PARTS), (waited_answer, (BEFORE, *PARTS))],
+    ids=["long", "begun", "waited"],
 )
 async def test_killed_at_every_step_the_answer_that_calls_is_there_once_and_nothing_else(
     tmp_path: Path,
@@ -180,6 +207,24 @@ async def test_killed_at_every_step_the_answer_that_calls_is_there_once_and_noth
             texts = [text.strip() for text in w.channel.texts("1")]
             assert texts == [part.strip() for part in expected], f"killed at step {point}: {texts}"
             assert await w.store.read(outbox.undelivered) == []
+            w.channel.chats.clear()
+            await w.clock.advance(60)
+        pytest.fail("the run has more steps than were tried")
+
+
+@pytest.mark.parametrize(("mode", "platform"), CALLING, ids=["full", "findable", "probed"])
+async def test_killed_at_every_step_an_answer_that_had_no_draft_stays_the_message_that_it_was(
+    tmp_path: Path, mode: MemoryMode, platform: type[WatchedChannel]
+) -> None:
+    """People may have pressed its buttons by then."""
+    async with world(tmp_path, mode, platform=platform) as w:
+        for point in range(1, POINTS):
+            if not await killed_at(w, point, f"r{point}", answer_at_once):
+                assert point > 8, "the tripwire is in the way of nothing"
+                assert w.calls("delete") == []
+                return
+            texts = [text.strip() for text in w.channel.texts("1")]
+            assert texts == [part.strip() for part in PARTS], f"killed at step {point}: {texts}"
             w.channel.chats.clear()
             await w.clock.advance(60)
         pytest.fail("the run has more steps than were tried")
