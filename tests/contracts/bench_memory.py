@@ -60,7 +60,7 @@ REFUSALS: tuple[Refusal[MemoryChannel], ...] = (
     _edit(NotAllowed("no scope", "add it")),
     _edit(MessageGone("deleted"), times=1),
     _edit(Rejected("refused")),
-    _edit(TopicClosed("closed"), "outside"),
+    _edit(TopicClosed("closed")),
     _edit(Fatal("401", "a new token"), times=1),
     _file(NotAllowed("no scope", "add it")),
     _file(Rejected("no such kind")),

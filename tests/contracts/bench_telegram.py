@@ -53,7 +53,7 @@ REFUSALS: tuple[Refusal[TelegramSimulator], ...] = (
     ),
     _edit(faults.bad_request("message can't be edited")),
     _edit(faults.bad_request("message to edit not found"), times=1),
-    _edit(faults.bad_request("TOPIC_CLOSED"), "outside"),
+    _edit(faults.bad_request("TOPIC_CLOSED")),
     _edit(faults.unauthorized(), times=1),
     _file(faults.bad_request("not enough rights to send documents to the chat")),
     _file(faults.bad_request("TOPIC_CLOSED")),
