@@ -158,9 +158,11 @@ class Account:
             self._channel.recall(known)
 
     @property
-    def edits(self) -> bool:
-        """What is shown on it now can be changed."""
-        return self._caps is not None and self._caps.edits
+    def intends_early(self) -> bool:
+        """It can be intended to send a message before there is anything to show: not where a question, or the time at
+        which a stream began, is recorded with that; nor where a repeated send is no other message, for then one that
+        was intended and perhaps sent has to be taken for a draft."""
+        return self._caps is not None and self._caps.edits and not self._caps.idempotent_send
 
     def newest(self, address: Address) -> str | None:
         """See `Channel.newest`."""

@@ -143,6 +143,10 @@ class Journal:
         row = outbox.Shown(reply_key=reply.key, part=state.index, rev=rev)
         await self._insist(lambda: self._store.add(outbox.RECORD_SHOWN, [row]))
 
+    async def unsent(self, reply: Reply, state: PartState) -> None:
+        """Commit that nothing was sent of a part that was going to be a draft. Raises StoreUnavailable."""
+        await self._store.write(lambda tx: outbox.mark_unsent(tx, reply.key, state.index))
+
     async def ends(self, reply: Reply, state: PartState) -> None:
         """Commit that the part's stream is about to end, and not with the final. Raises StoreUnavailable: then it must
         not: the next process takes an ended stream for one that shows the final."""

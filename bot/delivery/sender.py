@@ -363,7 +363,16 @@ class Sender:
         elif self._clock.monotonic() < state.lost_at + LOST_PAUSE:
             reply.retry_at = state.lost_at + LOST_PAUSE
         else:
-            state.settle()
+            await self._known_unsent(reply, state)
+
+    async def _known_unsent(self, reply: Reply, state: PartState) -> None:
+        """An earlier process intended a part that is not in the chat."""
+        state.settle()
+        if state.drafted and reply.final:
+            state.drafted = False
+            await self._journal.unsent(reply, state)  # the process after a crash is to take what it finds for the final
+        elif state.drafted:
+            state.early = True
 
     def _not_told(self, reply: Reply, state: PartState, error: OutcomeUnknown) -> None:
         """It may be there or not: look again later, when more is known of what else is there, then decide."""

@@ -170,10 +170,10 @@ class Delivery:
 
     def intent(self, reply: Reply) -> OutboxRow | None:
         """The intent to send a new reply's first message, for the commit of its run's start (then call
-        `Reply.intended_early`), so that the first words wait for no commit of their own. None where it is committed
-        later: on platforms without edits a question, or the time at which a stream began, is recorded with it."""
+        `Reply.intended_early`), so that the first words wait for no commit of their own. None where it has to be
+        committed later."""
         account = self._account(reply.address.account)
-        if not account.edits or reply.state(0).intended:
+        if not account.intends_early or reply.state(0).intended:
             return None
         first = reply.state(0)
         first.sent_after = account.newest(reply.address)

@@ -191,6 +191,11 @@ def abandon(tx: Connection, reply_key: str, reason: str) -> None:
     tx.execute(update(outbox).where(outbox.c.reply_key == reply_key).values(abandoned=reason))
 
 
+def mark_unsent(tx: Connection, reply_key: str, part: int) -> None:
+    """Nothing was sent of the part so far: what is found of it from now on is no draft of before."""
+    tx.execute(MARK_SHOWN.where(outbox.c.message_id.is_(None)), {"k": reply_key, "p": part, "rev": 0})
+
+
 def clear_message(tx: Connection, reply_key: str, part: int, idem_key: str | None = None) -> None:
     """Its platform message was deleted: the part is to be sent again, with another key where one is given (a platform
     that knows the old key would answer with the deleted message)."""

@@ -212,13 +212,17 @@ async def test_killed_at_every_step_the_answer_that_calls_is_there_once_and_noth
         pytest.fail("the run has more steps than were tried")
 
 
+@pytest.mark.parametrize("before", [False, True], ids=["once", "and before it had anything to show"])
 @pytest.mark.parametrize(("mode", "platform"), CALLING, ids=["full", "findable", "probed"])
 async def test_killed_at_every_step_an_answer_that_had_no_draft_stays_the_message_that_it_was(
-    tmp_path: Path, mode: MemoryMode, platform: type[WatchedChannel]
+    tmp_path: Path, mode: MemoryMode, platform: type[WatchedChannel], before: bool
 ) -> None:
     """People may have pressed its buttons by then."""
     async with world(tmp_path, mode, platform=platform) as w:
         for point in range(1, POINTS):
+            if before:
+                await intended_early(w, await w.delivery.open(f"r{point}", dm(), None))
+                await w.restart()
             if not await killed_at(w, point, f"r{point}", answer_at_once):
                 assert point > 8, "the tripwire is in the way of nothing"
                 assert w.calls("delete") == []
