@@ -79,6 +79,7 @@ WINDOWS: tuple[Window, ...] = (
         name="W4",
         seam="bot.delivery.reply:Reply.intended_early",
         side="after",
+        passings=1,  # not of messages that wait for the answer before them
         state="a run has started, the intent of its first message is committed, it is not sent",
     ),
     Window(
