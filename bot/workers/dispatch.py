@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from bot.tasks import Tasks
     from harness.agents.parts import Parts
     from harness.context import RunContext
-    from harness.ports import AnyRunEvent, Harness, Steering
+    from harness.events import AnyRunEvent
+    from harness.ports import Harness, Steering
 
     MakeHarness = Callable[[Parts, str, Harness | None], Awaitable[Harness]]
 

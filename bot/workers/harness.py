@@ -26,9 +26,9 @@ if TYPE_CHECKING:
         Titled,
         Unfinished,
     )
-    from harness.events import Usage
+    from harness.events import AnyRunEvent, Usage
     from harness.memory.model import Exchange, Memory, Updated
-    from harness.ports import AnyRunEvent, Harness, Head
+    from harness.ports import Harness, Head
     from harness.research.record import Research
 
 

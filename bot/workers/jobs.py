@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from bot.store.worker_runs import Order
     from bot.usage.meter import EventRecord, Meter
     from harness.context import RunContext, RunInput
-    from harness.ports import AnyRunEvent, Harness
+    from harness.events import AnyRunEvent
+    from harness.ports import Harness
 
     Draft = Callable[[str, int, str], Awaitable[None]]
 

@@ -326,7 +326,8 @@ class Queue:
     def _job_of(self, name: str) -> int | None:
         """The job of a run, a call or a thread that the worker is at. Of two of a thread the one that is to end
         first."""
-        at = [context.job for context in self._worker._running_jobs.values()]
+        # A copy at once: this is asked in the writer's thread, too, while jobs begin and end.
+        at = [context.job for context in list(self._worker._running_jobs.values())]
         return min((job.id for job in at if name and name in (job.lock, job.task_kwargs["run_id"])), default=None)
 
     def _working(self) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from procrastinate.jobs import Job
     from sqlalchemy import Connection
 
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
     from tests.bot.scripted_harness import Teller
 
 pytestmark = pytest.mark.postgres
@@ -177,3 +178,20 @@ async def test_a_gateway_without_workers_ends_those_that_still_run(gateway: Gate
         await asyncio.wait({told})
     jobs = text("SELECT count(*) FROM procrastinate_jobs")
     assert await gateway.store.read(lambda tx: tx.scalar(jobs)) == 0
+
+
+async def test_a_job_that_begins_while_another_thread_asks_who_may_write_disturbs_nobody(gateway: Gateway) -> None:
+    jobs = queue.Queue(libpq_url(gateway.url), 2, VirtualClock())
+    running: dict[object, Any] = jobs._worker._running_jobs
+
+    class Begins:
+        """What runs; the next one begins as soon as somebody looks at it."""
+
+        @property
+        def job(self) -> Any:
+            running[object()] = self
+            return SimpleNamespace(id=len(running), lock="t", task_kwargs={"run_id": "r"})
+
+    running[object()] = Begins()
+    statement, (_, job) = jobs.fence("t")
+    assert (statement, job) == (worker_runs.CHECK_JOB, 2)
