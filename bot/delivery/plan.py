@@ -56,8 +56,8 @@ def worth_a_call(text: str) -> bool:
 class PartState:
     """What is known of one platform message of a reply.
 
-    shown: what it shows, None when not known. intended: its outbox row is committed; early: with the start of its run,
-    before there was anything to show.
+    shown: what it shows, None when not known. intended: its outbox row is committed; unsent: before there was anything
+    to show, or by an earlier process, and nothing of it was sent since.
     sent_after: an older message id, recorded with the intent.
     repeated: the next send with the same key may give back a message that shows something older.
     lost: what was sent at lost_at without an answer; it is looked for before anything is sent again.
@@ -78,7 +78,7 @@ class PartState:
     message_id: str | None = None
     shown: Part | None = None
     intended: bool = False
-    early: bool = False
+    unsent: bool = False
     repeated: bool = False
     lost: Part | None = None
     lost_at: float = -math.inf

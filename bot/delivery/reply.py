@@ -246,7 +246,7 @@ class Reply:
         """It was committed with the start of its run that its first message is going to be sent (`Delivery.intent`)."""
         first = self.state(0)
         if not first.intended:  # else it was sent meanwhile, or is about to be
-            first.intended = first.early = True
+            first.intended = first.unsent = True
 
     def finish(self, message: OutboundMessage, now: float, newest: str | None) -> None:
         """Take the final state; it was committed before, and with it that the first part is going to be sent.
@@ -263,7 +263,7 @@ class Reply:
         self.more = False
         self.final_since = now
         first = self.state(0)
-        if first.early or not first.intended:
+        if first.unsent or not first.intended:
             first.intended, first.sent_after = True, newest
         self.dirty = True
         self.retry_at = min(self.retry_at, now) if self.attempts == 0 else self.retry_at

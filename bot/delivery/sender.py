@@ -249,16 +249,17 @@ class Sender:
     async def _send(self, reply: Reply, step: Send) -> bool:
         # What the step shows decides, not what is wanted by the time it is written down.
         state, page, calls = step.state, self._page(reply, step.rev), reply.calls
-        early, state.early = state.early, False
-        if state.intended and not early:
-            await self._keep(reply)
-        elif not state.intended:
+        unsent = state.unsent
+        if not state.intended:
             state.sent_after = self._channel.newest(reply.address)
             # One commit for both.
             await asyncio.gather(self._journal.intend(reply, state, self._question(reply)), self._keep(reply))
             state.intended = True
+        elif not unsent:
+            await self._keep(reply)
         if not self._may_call(reply, step):
             return False
+        state.unsent = False
         answered = self._answered(reply) if self._begins(reply, state) else None
         if step.live:
             await self._open_stream(reply, state, answered)
@@ -273,7 +274,7 @@ class Sender:
             else:
                 lost = not (step.final or self._caps.idempotent_send or self._caps.findable_after_crash)
                 sent = self._sent(reply, state, message_id, step.part, page, unfindable=lost)
-                if not early:
+                if not unsent:
                     await sent
                 elif not (await asyncio.gather(sent, self._keep(reply)))[1]:  # one commit for both
                     await self._keep(reply)
@@ -366,13 +367,12 @@ class Sender:
             await self._known_unsent(reply, state)
 
     async def _known_unsent(self, reply: Reply, state: PartState) -> None:
-        """An earlier process intended a part that is not in the chat."""
-        state.settle()
+        """The part is not in the chat, though that was intended."""
         if state.drafted and reply.final:
-            state.drafted = False
             await self._journal.unsent(reply, state)  # the process after a crash is to take what it finds for the final
-        elif state.drafted:
-            state.early = True
+            state.drafted = False
+        state.unsent = state.drafted
+        state.settle()
 
     def _not_told(self, reply: Reply, state: PartState, error: OutcomeUnknown) -> None:
         """It may be there or not: look again later, when more is known of what else is there, then decide."""

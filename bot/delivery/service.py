@@ -191,7 +191,7 @@ class Delivery:
         assert message.final
         account, message = self._accounts.get(address.account), redact_message(message, self._redact)
         reply = None if account is None else account.replies.get(reply_key)
-        unsent = reply is not None and any(state.early for state in reply.states)
+        unsent = reply is not None and any(state.unsent for state in reply.states)
         self._journal.finalize(tx, reply_key, address, reply_to, self._newest(address), message, unsent=unsent)
 
     def _newest(self, address: Address) -> str | None:
