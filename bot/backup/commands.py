@@ -130,7 +130,7 @@ def restore(settings: Settings, source: Path, *, force: bool) -> int:
                     log_action(Action.RESTORE, MACHINE, what=source.name)
     except DataDirInUse as error:
         progress.end()
-        return logs.complain(str(error))
+        return logs.complain(error)
     except (BadArchive, StoreError, OSError) as error:
         progress.end()
         return logs.complain(_text(error, settings))

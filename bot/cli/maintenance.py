@@ -35,13 +35,13 @@ def rename_account(settings: Settings, old: str, new: str) -> int:
             asyncio.run(_rename(settings, old, new))
             log_action(Action.RENAME_ACCOUNT, MACHINE, account=new, what=f"{old} to {new}")
     except DataDirInUse as error:
-        return logs.complain(str(error))
+        return logs.complain(error)
     except LookupError:
         return logs.complain(f"no account {old!r} has ever been connected")
     except IntegrityError:
         return logs.complain(f"there is an account {new!r} already")
     except (StoreError, MemoryUnavailable) as error:
-        return logs.complain(str(error))
+        return logs.complain(error)
     print(f"{old} is now {new}; use that name in `channels` of the config")
     return 0
 
@@ -67,5 +67,5 @@ def compact(settings: Settings) -> int:
                 before, after = space.compact(file)
                 print(f"{file.name}: {after / MEGABYTE:.1f} MB, before {before / MEGABYTE:.1f} MB")
     except (DataDirInUse, StoreError) as error:
-        return logs.complain(str(error))
+        return logs.complain(error)
     return 0

@@ -112,7 +112,7 @@ def do_there_or_here(
     try:
         answer = asyncio.run(_ask(settings, operation, request, within))
     except Refused as error:
-        return logs.complain(str(error))
+        return logs.complain(error)
     except NotRunning:
         try:
             with DataDirLock(settings.data_dir), logs.written(settings):

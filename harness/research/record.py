@@ -128,13 +128,13 @@ class Research(Frozen):
     choice: str = ""
     files: tuple[SentFile, ...] = ()
     collections: tuple[str, ...] = ()
-    findings: dict[str, Finding] = Field(default={})
+    findings: dict[str, Finding] = Field(default_factory=dict)
     report: str = ""
     delivered: str = ""
     whole: str = ""
     file: str = ""
     cited: tuple[Cited, ...] = ()
-    check: dict[str, Any] = Field(default={})
+    check: dict[str, Any] = Field(default_factory=dict)
     past: tuple[Past, ...] = ()
 
     def write(self, **changes: Any) -> dict[str, Any]:
