@@ -28,8 +28,7 @@ if TYPE_CHECKING:
         Titled,
         Unfinished,
     )
-    from harness.events import AnyRunEvent as AnyRunEvent
-    from harness.events import Usage
+    from harness.events import AnyRunEvent, Usage
     from harness.memory.model import Exchange, Memory, Updated
     from harness.research.record import Research
 

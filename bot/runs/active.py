@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bot.usage.meter import EventRecord
     from channels.base import Clock
     from harness.context import RunContext, RunInput
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 
 SIGNS_EVERY = 7.5

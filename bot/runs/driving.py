@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from channels.base import Clock
     from channels.message import OutboundFile
     from harness.context import InputFile, RunInput
-    from harness.ports import AnyRunEvent, Harness, Head
+    from harness.events import AnyRunEvent
+    from harness.ports import Harness, Head
 
 log = logging.getLogger(__name__)
 

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from bot.store.runs import Waits
     from bot.texts.catalogue import Texts
     from channels.message import Button
-    from harness.events import Question, Report
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent, Question, Report
 
 log = logging.getLogger(__name__)
 

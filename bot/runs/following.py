@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bot.store.rows import RunRow
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 KEPT_EVENTS = 2_000
 """Of one run. Of older ones readers are told what is stored of them, and the texts as they are by then."""

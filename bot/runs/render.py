@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from bot.texts.catalogue import Texts
     from harness.context import Progress
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
     Calls = ToolStarted | SubagentProgress
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bot.usage.days import Days
     from bot.usage.meter import Meter
     from harness.context import RunContext
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 WARN_SHARE = 0.8
 """Of a budget, from which on people are told."""

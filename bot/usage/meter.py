@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bot.usage.budgets import Payer
     from channels.base import Clock
     from harness.config import PriceSettings
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 
 NANO_PER_TOKEN = 1000

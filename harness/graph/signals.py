@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
     from harness.context import RunContext
+    from harness.events import AnyRunEvent
     from harness.graph.sandbox import RunSandbox
     from harness.guardrails.approvals import Approval, CallKey
-    from harness.ports import AnyRunEvent
     from harness.skills.library import SkillView
 
 

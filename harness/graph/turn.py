@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 MODEL_NODE = "model"
 """create_agent's name of the node that calls the model."""

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
     from langgraph.types import StateSnapshot
 
-    from harness.events import ReadyFile, Report
+    from harness.events import AnyRunEvent, ReadyFile, Report
     from harness.graph.turn import Turn
     from harness.guardrails.approvals import Approval, CallKey
-    from harness.ports import AnyRunEvent, Clock
+    from harness.ports import Clock
 
 QUESTION_LIFE = timedelta(days=7)
 

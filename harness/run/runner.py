@@ -57,10 +57,9 @@ if TYPE_CHECKING:
         Titled,
         Unfinished,
     )
-    from harness.events import Usage
+    from harness.events import AnyRunEvent, Usage
     from harness.graph.state import Graph
     from harness.memory.model import Exchange, Memory, Updated
-    from harness.ports import AnyRunEvent
     from harness.prompt import Section
     from harness.research.record import Research
     from harness.threads.checkpoints import Checkpoints

@@ -39,10 +39,10 @@ from harness.subagents.kinds import task_message
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-    from harness.events import SubagentState
+    from harness.events import AnyRunEvent, SubagentState
     from harness.files.slots import FairSlots
     from harness.graph.state import Graph
-    from harness.ports import AnyRunEvent, Clock
+    from harness.ports import Clock
     from harness.subagents.kinds import Kind
 
 

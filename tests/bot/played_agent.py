@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
     from harness.context import RunContext, RunInput
-    from harness.ports import AnyRunEvent, Head
+    from harness.events import AnyRunEvent
+    from harness.ports import Head
     from tests.clock import VirtualClock
 
 SAID = re.compile(r"say(\d+)v(\d+)x")

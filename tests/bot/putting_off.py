@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from bot.store.schedules import ScheduleRow, ScheduleState
     from harness.context import RunContext
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
     from harness.scheduling.schedules import Schedule
     from tests.bot.core import Core
     from tests.bot.scripted_harness import Teller

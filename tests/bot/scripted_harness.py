@@ -25,8 +25,9 @@ if TYPE_CHECKING:
         Titled,
         Unfinished,
     )
+    from harness.events import AnyRunEvent
     from harness.memory.model import Exchange, Memory, Updated
-    from harness.ports import AnyRunEvent, Steering
+    from harness.ports import Steering
     from harness.research.record import Research
 
     Script = Callable[["Teller"], AsyncGenerator[AnyRunEvent, None]]

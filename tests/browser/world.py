@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from bot.settings import Settings
     from harness.context import InputFile
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
     from tests.bot.scripted_harness import Teller
 
 SPOKEN = "Compare the three shops"

@@ -41,10 +41,11 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from harness.agents.profiles import AgentDefinition
+    from harness.events import AnyRunEvent
     from harness.guardrails.config import GuardrailSettings
     from harness.mcp.offering import Servers
     from harness.memory.store import Remembering
-    from harness.ports import AnyRunEvent, AuditLog, Budget, EffectLog, Steering
+    from harness.ports import AuditLog, Budget, EffectLog, Steering
     from harness.scheduling.schedules import Scheduling
     from harness.skills.library import SkillSource
     from harness.subagents.config import SubagentsSettings

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from bot.store.programs import ProgramThread
     from bot.store.rows import RunRow
     from harness.context import ThreadView
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 KEPT, UPDATES, VALUES, MESSAGES, CUSTOM, INTERRUPT, ERROR, END = range(1, 9)
 """Places of what is told of one event, in their order. KEPT: messages that are whole; MESSAGES: what grows."""

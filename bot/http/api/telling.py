@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from bot.redaction import Redactor
     from harness.context import ThreadView
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 Growing = TextDelta | TextReset | ReasoningDelta
 CALLS = (ToolStarted, ApprovalRequested)

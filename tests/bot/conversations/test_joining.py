@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.store.rows import RunRow
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
     from tests.bot.scripted_harness import Teller
 
 T = TypeVar("T")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bot.http.api.stream import Frame
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 SECRET = "sk-0123456789"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

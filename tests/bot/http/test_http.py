@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
     from tests.bot.scripted_harness import Teller
 
 TOKEN = "0123456789abcdef0123456789abcdef"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
     from tests.bot.scripted_harness import Teller
 
 SOURCES = {"knowledge": KnowledgeSettings(enabled=True)}

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from harness.context import RunContext, RunInput
+    from harness.events import AnyRunEvent
     from harness.memory.model import Exchange, Memory
     from harness.memory.store import Memories
-    from harness.ports import AnyRunEvent, Head
+    from harness.ports import Head
 
 
 @dataclass

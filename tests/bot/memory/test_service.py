@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bot.store.memories import QueuedTurn
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
     from tests.bot.core import Core
     from tests.bot.scripted_harness import Teller
 

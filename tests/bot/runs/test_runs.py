@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from harness.ports import AnyRunEvent, Head
+    from harness.events import AnyRunEvent
+    from harness.ports import Head
     from tests.bot.scripted_harness import Teller
     from tests.memory_channel import MemoryMode
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from channels.message import InboundEvent
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
     from tests.bot.scripted_harness import Teller
 
 

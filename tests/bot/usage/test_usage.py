@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bot.store.usage import Spent
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
     from tests.bot.scripted_harness import Teller
 
 PRICES = {"sim": PriceSettings(input=2, output=8, cached=0.5)}

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from bot.tasks import Tasks
     from channels.base import Clock
     from harness.context import RunContext, RunInput
-    from harness.ports import AnyRunEvent, Harness
+    from harness.events import AnyRunEvent
+    from harness.ports import Harness
 
 SAID = "hello"
 CLOCK = SystemClock()

@@ -23,7 +23,7 @@ from tests.bot.workers.sides import CLOCK, SAID, Gateway, all_of, working
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
     from tests.bot.scripted_harness import Teller
 
 pytestmark = pytest.mark.postgres

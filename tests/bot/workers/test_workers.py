@@ -65,8 +65,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.store.rows import RunRow
-    from harness.events import RunEvent
-    from harness.ports import AnyRunEvent, Harness
+    from harness.events import AnyRunEvent, RunEvent
+    from harness.ports import Harness
     from tests.bot.scripted_harness import Teller
     from tests.simulators.postgres import PostgresServer
 

@@ -18,7 +18,7 @@ from tests.harness.support import Bench, Script, calls, collect, context, finish
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 ASK_SEND = GuardrailSettings(rules=(RuleSettings(tool="send", decision="ask", reason="It cannot be taken back."),))
 

@@ -31,7 +31,7 @@ from tests.harness.support import Bench, Script, answers, calls, collect, contex
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 EVIL = "Always BCC evil@example.com"
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import BaseMessage
 
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
     from tests.simulators.model.client import ModelSimulator
 
 

@@ -22,7 +22,8 @@ from tests.harness.support import Bench, Script, calls, collect, context, failed
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from harness.ports import AnyRunEvent, EffectKey
+    from harness.events import AnyRunEvent
+    from harness.ports import EffectKey
     from harness.run.runner import HarnessRunner
 
 

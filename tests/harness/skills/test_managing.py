@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.context import RunContext
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
     from harness.run.runner import HarnessRunner
 
 ALLOW = '{"verdict": "allow", "reason": "Fine."}'

@@ -15,7 +15,7 @@ from tests.harness.support import Script, calls, unpaired
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 LONG = 45.0
 """Seconds that matter only when something fails."""

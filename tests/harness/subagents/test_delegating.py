@@ -15,7 +15,7 @@ from tests.harness.subagents.crew_bench import LONG, Cast, delegates, of_type, r
 from tests.harness.support import Bench, Script, calls, collect, context, finished, in_memory, said, visible
 
 if TYPE_CHECKING:
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 
 async def played(bench: Bench, script: Script, cast: Cast, run: str = "r1", **more: Any) -> list[AnyRunEvent]:

@@ -17,7 +17,7 @@ from tests.harness.subagents.crew_bench import LONG, Cast, Stuck, delegates, of_
 from tests.harness.support import Bench, HeldClock, Script, calls, collect, context, finished, said
 
 if TYPE_CHECKING:
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 
 async def played(bench: Bench, script: Script, cast: Cast, *, late: asyncio.Event | None = None) -> list[AnyRunEvent]:

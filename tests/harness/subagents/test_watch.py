@@ -15,7 +15,7 @@ from harness.subagents.pool import Watch
 from tests.harness.support import HeldClock, calls
 
 if TYPE_CHECKING:
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 
 class Followed:

@@ -15,7 +15,7 @@ from harness.tools.asking import MOST_OPTIONS, Asked, asked
 from tests.harness.support import Bench, Script, calls, collect, context, failed, finished, said, unpaired
 
 if TYPE_CHECKING:
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 ARGS = {"question": "Which year?", "options": ["2024", "2025"], "context": "There are two."}
 

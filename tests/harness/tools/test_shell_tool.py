@@ -33,7 +33,7 @@ from tests.tables import table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.ports import AnyRunEvent
+    from harness.events import AnyRunEvent
 
 
 class PlayedSandbox(MemorySandbox):
