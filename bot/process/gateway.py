@@ -188,16 +188,12 @@ class Gateway:
         def keep_runs() -> timedelta:
             return timedelta(days=parts.settings.data.keep_days)
 
-        async def uploads() -> None:
-            await upkeep.clear_uploads(users_folder(self._settings.data_dir), self._clock)
-
-        async def sums() -> None:
-            await upkeep.sum_up_usage(self._store, parts.spending.days, keep_runs())
-
-        async def space_of_files() -> None:
-            await space.give_back(self._settings.database_files, self._clock)
-
-        further = (parts.retention.look, uploads, sums, space_of_files)
+        further = (
+            parts.retention.look,
+            partial(upkeep.clear_uploads, users_folder(self._settings.data_dir), self._clock),
+            lambda: upkeep.sum_up_usage(self._store, parts.spending.days, keep_runs()),
+            partial(space.give_back, self._settings.database_files, self._clock),
+        )
         work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, *further)
         self._tasks.spawn("prune", work)
         condense = partial(upkeep.condense, self._store, self._clock, parts.agent.harness, parts.manager)

@@ -221,12 +221,8 @@ class Wiring:
         if self.staff is not None:
             has.models.elsewhere = self.staff.workers.models
         self.models, self.owners, self.agents, self._spool = has.models, has.owners, has.agents, has.spool
-        self.skills, self.sandboxes, self.spending, self.schedules = (
-            has.skills,
-            has.sandboxes,
-            has.spending,
-            has.schedules,
-        )
+        self.skills, self.sandboxes = has.skills, has.sandboxes
+        self.spending, self.schedules = has.spending, has.schedules
         self.memory, self.knowledge, self.agent = has.memory, has.knowledge, has.agent
 
     @property

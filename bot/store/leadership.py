@@ -167,6 +167,8 @@ class Lead:
             try:
                 return await self._attempt()
             except errors.LockNotAvailable as error:  # a process that froze between its check and its commit
+                if await self._rows(sql.END_FROZEN):
+                    log.warning("a process that froze while it wrote held the lead's row: its connection is ended")
                 await self._unlock()
                 raise StoreBusy(self.leader) from error
         except psycopg.Error as error:

@@ -200,11 +200,7 @@ def clear_message(tx: Connection, reply_key: str, part: int, idem_key: str | Non
     """Its platform message was deleted: the part is to be sent again, with another key where one is given (a platform
     that knows the old key would answer with the deleted message)."""
     shown = case((outbox.c.sent_rev == RETIRED, RETIRED), else_=0)
-    changes: dict[str, Any] = {
-        "message_id": None,
-        "sent_rev": shown,
-        "epoch": EPOCH,
-    }
+    changes: dict[str, Any] = {"message_id": None, "sent_rev": shown, "epoch": EPOCH}
     if idem_key is not None:
         changes["idem_key"] = idem_key
     tx.execute(update(outbox).where(outbox.c.reply_key == reply_key, outbox.c.part == part).values(changes))

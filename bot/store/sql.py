@@ -223,6 +223,17 @@ SESSION_LIMITS = """
 """The server ends the transaction of a process that froze (stopped, a paused machine) before its lease runs out: else
 its lock on the instance row would keep the next process waiting. What the URL or the role says otherwise holds. Set by
 a statement, since PgBouncer refuses a connection that begins with such options."""
+END_FROZEN = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity AS session
+    WHERE datname = current_database() AND state = 'active' AND wait_event = 'ClientRead'
+      AND state_change < clock_timestamp() - interval '20 s'
+      AND EXISTS (
+        SELECT FROM pg_locks AS held WHERE held.pid = session.pid
+          AND relation IN (to_regclass('instance'), to_regclass('procrastinate_workers'))
+      )
+"""
+"""Ends what that limit does not: a transaction in the middle of a pipeline, which counts as active while the server
+waits for its rest (PostgreSQL docs, libpq pipeline mode). Those of checkpoints are such."""
 
 
 def parse(url: str) -> URL:

@@ -25,7 +25,7 @@ from sqlalchemy import BigInteger, Column, Index, Integer, PrimaryKeyConstraint,
 from bot.store.errors import Fenced, StoreUnavailable
 from bot.store.rows import RunState
 from bot.store.runs import OPEN_STATES
-from bot.store.sql import SafeText, insert_new
+from bot.store.sql import END_FROZEN, SafeText, insert_new
 from bot.store.tables import metadata, runs
 
 if TYPE_CHECKING:
@@ -427,6 +427,7 @@ def notify(tx: Connection, payload: str) -> None:
 
 def recover(tx: Connection) -> int:
     """Take workers without a sign of life for dead and give their jobs to others; returns how many jobs."""
+    tx.exec_driver_sql(END_FROZEN)  # whose lock on its own registration the next statement would wait for
     tx.execute(PRUNE, {"seconds": STALLED_SECONDS})
     left = tx.execute(LEFT_BEHIND, {"queues": list(QUEUES)}).all()
     for row in left:

@@ -70,10 +70,7 @@ REMEMBER: Method[tuple[Memory, tuple[Exchange, ...]], Updated | None] = Method(
     lambda harness, given: harness.remember(*given),
 )
 COMPACT: Method[tuple[str, str], Usage | None] = Method(
-    "compact",
-    TypeAdapter(tuple[str, str]),
-    TypeAdapter(Usage | None),
-    lambda harness, given: harness.compact(*given),
+    "compact", TypeAdapter(tuple[str, str]), TypeAdapter(Usage | None), lambda harness, given: harness.compact(*given)
 )
 METHODS: dict[str, Method[Any, Any]] = {method.name: method for method in (TITLE, REMEMBER, COMPACT)}
 

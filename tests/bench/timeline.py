@@ -92,12 +92,19 @@ def requests(records: Iterable[Record]) -> list[Asked]:
 
 
 def calls(records: Iterable[RecordedCall]) -> list[Call]:
-    """What became visible in a chat."""
+    """What became visible in a chat, without messages that are gone: a notice gives way to the answer that rings."""
+    records = list(records)
+    gone = {
+        (record.chat_id, int(str(record.params["message_id"])))
+        for record in records
+        if record.method.lower() == "deletemessage" and record.applied
+    }
     return [
         Call(record.finished, record.chat_id, record.message_id, record.text.strip())
         for record in records
         if record.method.lower() in VISIBLE
         and record.applied
+        and (record.chat_id, record.message_id) not in gone
         and record.chat_id is not None
         and record.message_id is not None
         and record.finished is not None

@@ -7,17 +7,18 @@ import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, LiteralString, Self
 
 import psycopg
 
 from tests.parts import missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from types import TracebackType
 
 SYSTEM_USER = "postgres"
@@ -122,6 +123,23 @@ def postgres_server() -> Iterator[PostgresServer]:
         missing(str(error))
     with server:
         yield server
+
+
+@asynccontextmanager
+async def frozen_in_a_pipeline(url: str, statement: LiteralString, *parameters: object) -> AsyncIterator[None]:
+    """A session that says nothing more in the middle of its transaction, after that statement. It is to be ended within
+    the block; the server's own limit on idle transactions does not count there."""
+    connection = await psycopg.AsyncConnection.connect(url, autocommit=True)
+    await connection.execute("SET idle_in_transaction_session_timeout = '200ms'")
+    try:
+        async with connection.pipeline(), connection.transaction():
+            asked = await connection.execute(statement, parameters)
+            assert await asked.fetchone() is not None
+            yield
+    except psycopg.OperationalError:
+        pass
+    assert connection.closed
+    await connection.close()
 
 
 def pgvector_server() -> Iterator[PostgresServer]:

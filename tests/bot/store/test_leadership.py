@@ -17,6 +17,7 @@ from bot.store.errors import Fenced, SessionsNotKept, StoreBusy
 from bot.store.leadership import Lead
 from bot.store.store import UNDO_SECONDS
 from tests.simulators.pgbouncer import pgbouncer, set_pool_mode
+from tests.simulators.postgres import frozen_in_a_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -277,6 +278,20 @@ async def test_a_server_that_restarts_is_no_end_of_the_lead(postgres: PostgresSe
     await until(store.lease_valid)
     assert not store.fenced
     await store.close()
+
+
+async def test_who_froze_in_the_middle_of_a_pipeline_does_not_hold_the_lead(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "END_FROZEN", sql.END_FROZEN.replace("20 s", "200 ms"))
+    url = postgres.database()
+    store = await Store.open(url, clock=SystemClock())
+    await store.close()
+    async with frozen_in_a_pipeline(sql.libpq_url(url), writer.CHECK_POSTGRES):
+        with pytest.raises(StoreBusy):
+            await Lead.take(sql.parse(url))
+        lead = await Lead.take(sql.parse(url))
+        await lead.close()
 
 
 async def test_pgbouncer_in_session_mode_keeps_the_lead(postgres: PostgresServer) -> None:

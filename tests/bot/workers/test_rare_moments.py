@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from bot.store import Fenced, worker_runs
 from bot.store.retrying import RetryingStore
-from bot.store.sql import libpq_url
+from bot.store.sql import END_FROZEN, libpq_url
 from bot.store.worker_runs import OrderState
 from bot.workers import queue
 from bot.workers.dispatch import TIDY_SECONDS, DeadWorkers, Staff
@@ -23,6 +23,7 @@ from harness.events import Finished, TextDelta
 from harness.threads.checkpoints import open_checkpoints
 from tests.bot.workers.sides import SAID, Gateway, all_of, until, working
 from tests.clock import VirtualClock
+from tests.simulators.postgres import frozen_in_a_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.postgres
 
 REGISTER = text("SELECT * FROM procrastinate_register_worker_v1()")
+SILENT = text("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '40 s'")
+WORKERS = text("SELECT count(*) FROM procrastinate_workers")
 FETCH = text("SELECT procrastinate_fetch_job_v2(ARRAY['antler'], :worker)")
 
 
@@ -138,22 +141,33 @@ async def test_a_frozen_gateway_holds_no_lock_of_a_history(gateway: Gateway) -> 
         await checkpoints.close()
 
 
+async def test_a_worker_that_froze_in_the_middle_of_a_pipeline_is_taken_for_dead(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lock on its own registration is not in the way."""
+    monkeypatch.setattr(worker_runs, "END_FROZEN", END_FROZEN.replace("20 s", "0 s"))
+    worker = await gateway.store.write(lambda tx: tx.scalar(REGISTER))
+    await gateway.store.write(lambda tx: tx.execute(SILENT))
+    async with frozen_in_a_pipeline(libpq_url(gateway.url), worker_runs.CHECK_WORKER, worker):
+        await gateway.store.write(worker_runs.recover)
+        assert await gateway.store.read(lambda tx: tx.scalar(WORKERS)) == 0
+
+
 async def test_who_was_frozen_takes_nobody_for_dead_before_the_others_could_tell(gateway: Gateway) -> None:
     """The server's silence, or the sleep of a whole machine, has kept the others from it as well."""
     clock = VirtualClock()
     store = Held(gateway.store, clock)
-    dead, silent = DeadWorkers(store), text("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '40 s'")
-    there = text("SELECT count(*) FROM procrastinate_workers")
+    dead = DeadWorkers(store)
     await gateway.store.write(lambda tx: tx.scalar(REGISTER))
 
     async def looks(times: int) -> int:
         for _ in range(times):
             await clock.advance(TIDY_SECONDS)
             await dead.look()
-        return int(await gateway.store.read(lambda tx: tx.scalar(there)) or 0)
+        return int(await gateway.store.read(lambda tx: tx.scalar(WORKERS)) or 0)
 
     assert await looks(4) == 1
-    await gateway.store.write(lambda tx: tx.execute(silent))
+    await gateway.store.write(lambda tx: tx.execute(SILENT))
     await clock.advance(40)
     assert await looks(1) == 1, "it did not look itself"
     assert await looks(3) == 1
