@@ -43,7 +43,6 @@ PARTS: dict[str, tuple[str, ...]] = {
         "langchain_openai/",
         "tiktoken/",
         "harness/models/chat_openai.py",
-        "harness/models/chat_openai.py",
         "harness/models/transport.py",
     ),
     CHECKPOINTS: ("langgraph/checkpoint/", "harness/threads/checkpoints", "harness/threads/sqlite_saver"),
@@ -53,7 +52,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 """Files by part, relative to the source tree or to site-packages; the first part with a fitting beginning has them."""
 
-SHELL = frozenset({"bot/__main__.py", "bot/process/app.py"})
+SHELL = frozenset({"bot/__main__.py", "bot/process/app.py", "bot/process/loop.py"})
 """These only start the event loop: they are on every stack of the main thread and decide nothing."""
 
 TRANSPORTS = {"httpx/": PLATFORM, "httpcore/": PLATFORM, "httpx2/": MODEL, "httpcore2/": MODEL}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import subprocess
 import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -189,8 +190,14 @@ async def now(world: World, browser: Browser) -> None:
         await context.close()
 
 
+def without_chinese() -> str:
+    """What to install where no font has the signs, so that the browser would draw boxes; "" where one has."""
+    known = subprocess.run(["fc-list", ":lang=zh"], capture_output=True, check=True).stdout
+    return "" if known else "there is no Chinese font: apt install fonts-noto-cjk"
+
+
 async def main() -> None:
-    if reason := missing():
+    if reason := missing() or without_chinese():
         raise SystemExit(reason)
     with tempfile.TemporaryDirectory() as folder:
         async with started(Path(folder), sandbox="bubblewrap") as site:
