@@ -12,6 +12,7 @@ from sqlalchemy import Column, MetaData, PrimaryKeyConstraint, String, Table, in
 
 from bot.store import knowledge_tables, memory_tables, migrations, worker_runs, workers
 from bot.store.errors import StoreNewer, StoreTooOld, StoreUnavailable
+from bot.store.sql import END_FROZEN
 from bot.store.tables import instance, metadata
 from bot.store.writer import refuse_while_leased
 
@@ -72,6 +73,7 @@ def prepare(tx: Connection, steps: Steps = STEPS, *, leads: bool = False) -> Non
         if "procrastinate_workers" in tables:
             # Nothing that they are at comes in between, and none writes into tables that it does not know.
             tx.execute(PATIENCE)
+            tx.exec_driver_sql(END_FROZEN)
             tx.execute(HOLD_WORKERS if expands else worker_runs.END_WORKERS)
         _upgrade(tx, steps)
         tx.execute(update(instance).values(works_with=works_with))
