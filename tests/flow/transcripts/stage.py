@@ -96,13 +96,11 @@ class Stage:
 
     async def open(self) -> None:
         """Start everything and wait for the curtain."""
-        self.loop.held = True  # what connects to databases and imports is not counted
         self._server = ModelServer()
         model = await self.serve(self._server.app())
         self.model = await self.stack.enter_async_context(ModelSimulator(model.port))
         await self.eye.open(self)
         await self.start()
-        self.loop.held = False
         await self.eye.connected()
         await asyncio.sleep(CURTAIN - self.loop.time())
         random.seed(SEED)

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -51,6 +52,8 @@ def test_no_time_passes_while_bytes_travel_or_a_thread_works() -> None:
         writer.write(b"x" * MUCH)
         assert len(await reader.readexactly(MUCH)) == MUCH
         await asyncio.to_thread(threading.Event().wait, 0.05)
+        with ThreadPoolExecutor(1) as pool:
+            await asyncio.wrap_future(pool.submit(threading.Event().wait, 0.05))
         hasty.cancel()
         writer.close()
         await loop.settle()

@@ -16,6 +16,7 @@ import socket
 import struct
 import threading
 import time
+from asyncio import wrap_future
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -59,13 +60,11 @@ class _Jumping(selectors.DefaultSelector):
                 return events
             if time.perf_counter() - began > STUCK_SECONDS:
                 raise Stuck("bytes stay in a socket")
-        if self.loop.held or (timeout is None and not self.loop.settling):
-            # Nothing is due: a thread that is not counted, such as one that opens a database, may still call.
-            if events := super().select(0.01 if self.loop.held else STUCK_SECONDS):
+        if timeout is None and not self.loop.settling:
+            # Nothing is due: a thread that is not counted may still call.
+            if events := super().select(STUCK_SECONDS):
                 return events
-            if not self.loop.held:
-                raise Stuck("everything waits for something that time does not bring")
-            return events
+            raise Stuck("everything waits for something that time does not bring")
         self.loop.jump()
         return events
 
@@ -92,14 +91,10 @@ def _unconfirmed(number: int) -> int:
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """held: time stands still, for work outside the loop that nobody counts.
-
-    A side that is in `dead` reaches nothing any more, neither a socket nor a thread, as after kill -9.
-    """
+    """A side that is in `dead` reaches nothing any more, neither a socket nor a thread, as after kill -9."""
 
     def __init__(self) -> None:
         self._now = START
-        self.held = False
         self.dead: set[int] = set()
         self._settling: list[asyncio.Future[None]] = []
         self._at_work = 0
@@ -143,10 +138,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             executor = self._default_executor = self._default_executor or ThreadPoolExecutor(  # type: ignore[has-type]
                 4, thread_name_prefix="asyncio"
             )
-        working: Future[Any] = executor.submit(func, *args)
+        return self.wait_for(executor.submit(func, *args))
+
+    def wait_for(self, working: Future[Any], *, loop: object = None) -> asyncio.Future[Any]:
+        """asyncio.wrap_future, which is how the loop hears of any thread's work: it is counted."""
         with self._resting:
             self._at_work += 1
-        given = asyncio.wrap_future(working, loop=self)
+        given = wrap_future(working, loop=self)
         working.add_done_callback(self._done)  # behind that of wrap_future, so that the loop has the result
         return given
 
@@ -208,11 +206,14 @@ class LoopClock(SystemClock):
 
 @contextmanager
 def virtual_time(loop: VirtualLoop) -> Iterator[None]:
-    """The module `time` tells the loop's time meanwhile: the simulators stamp by it what they see."""
+    """The module `time` tells the loop's time meanwhile: the simulators stamp by it what they see. And what is given to
+    a pool past the loop is counted too, as the opening of a database is, and the work on files."""
     real = time.time, time.monotonic
     begin = EPOCH.timestamp() - START
     time.time, time.monotonic = lambda: begin + loop.time(), loop.time
+    asyncio.wrap_future = loop.wait_for  # type: ignore[assignment]  # nobody here wraps a future of the loop
     try:
         yield
     finally:
         time.time, time.monotonic = real
+        asyncio.wrap_future = wrap_future
