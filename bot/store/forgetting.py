@@ -241,7 +241,7 @@ def working(tx: Connection, thread_ids: Collection[str], whose: Whose | None, un
 
 
 def untouched(tx: Connection, before: datetime, limit: int = 100) -> list[tuple[str, str]]:
-    """(thread, conversation) of threads in which the agent was asked nothing since then, and that wait for nothing."""
+    """(thread, conversation) of threads that were not used since then, and that wait for nothing."""
     query = select(threads.c.thread_id, threads.c.conversation).where(_untouched(before))
     found = tx.execute(query.order_by(LAST_TOUCHED).limit(limit))
     return [(thread_id, conversation) for thread_id, conversation in found]
@@ -254,14 +254,14 @@ def is_untouched(tx: Connection, thread_id: str, before: datetime) -> bool:
 
 
 def idle(tx: Connection, before: datetime, after: datetime | None) -> Sequence[Row[*tuple[Any, ...]]]:
-    """The first 100 of these that the agent was asked something in after a time, and that are not condensed."""
+    """The first 100 of these that were used after a time, and that are not condensed."""
     query = select(threads).where(AT_REST, threads.c.condensed_at.is_(None), threads.c.touched_at < before)
     query = query if after is None else query.where(threads.c.touched_at > after)
     return tx.execute(query.order_by(threads.c.touched_at).limit(100)).all()
 
 
 def condensed(tx: Connection, thread_id: str, before: datetime, now: datetime) -> None:
-    """Unless the agent was asked something in it since then."""
+    """Unless it was used since then."""
     still = update(threads).where(threads.c.thread_id == thread_id, threads.c.touched_at < before)
     tx.execute(still.values(condensed_at=now))
 

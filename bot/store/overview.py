@@ -61,8 +61,8 @@ class ThreadCounts(NamedTuple):
 
 
 def threads_of(tx: Connection, person: str | None, limit: int, skip: int = 0) -> list[ThreadFacts]:
-    """Threads in which something was asked, who was asked last first: a person's own whole, and of those of groups
-    their part. person: None for everybody's, all whole."""
+    """Threads that were used, the one that was used last first: a person's own whole, and of those of groups their
+    part. person: None for everybody's, all whole."""
     query, last = _threads().where(threads.c.touched_at.is_not(None)), threads.c.touched_at.desc()
     if person is not None:
         own = threads.c.owner == person

@@ -4,13 +4,13 @@ message that one of them sent."""
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, or_, select, update
 
 from bot.store.rows import InboxState, value_of
-from bot.store.runs import OPEN_STATES
+from bot.store.runs import OPEN_STATES, TOUCH
 from bot.store.sql import insert
 from bot.store.tables import conversations, inbox, program_threads, runs, threads
 from channels.message import INBOUND_EVENT, Message
@@ -40,15 +40,7 @@ class ProgramThread:
 
 def create(tx: Connection, row: ProgramThread) -> bool:
     """Record a thread; False where there is one with that key."""
-    values = {
-        "key": row.key,
-        "person": row.person,
-        "name": row.name,
-        "metadata": json.dumps(dict(row.metadata)),
-        "temporary": row.temporary,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
+    values = {**asdict(row), "metadata": json.dumps(dict(row.metadata))}
     return tx.execute(insert(tx, program_threads).on_conflict_do_nothing(index_elements=["key"]), values).rowcount > 0
 
 
@@ -68,8 +60,10 @@ def change(tx: Connection, key: str, metadata: Mapping[str, Any], now: datetime)
 
 
 def touch(tx: Connection, key: str, now: datetime) -> None:
-    """Something is asked in it."""
-    tx.execute(update(program_threads).where(program_threads.c.key == key).values(updated_at=now))
+    """Something is asked in it, or written into it. Where it is not there any more nothing is left to be used."""
+    if tx.execute(update(program_threads).where(program_threads.c.key == key).values(updated_at=now)).rowcount:
+        current = select(conversations.c.thread_id).where(conversations.c.key == key)
+        tx.execute(TOUCH, {"thread": tx.scalar(current), "now": now})
 
 
 def of_person(tx: Connection, person: str) -> list[ProgramThread]:

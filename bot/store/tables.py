@@ -125,7 +125,7 @@ threads = Table(
     _text("owner", "whose it is; never changes"),
     _text("title", "from /new or made of its first exchange, else empty"),
     _time("created_at", "when it was begun"),
-    _time("touched_at", "when the agent was asked something in it last; null until then", null=True),
+    _time("touched_at", "when something was asked in it, or a program wrote into it, last; null until then", null=True),
     _time("condensed_at", "when its steps of before were dropped; null: they are there", null=True),
     UniqueConstraint("thread_id", "owner"),
     Index("ix_threads_whole", "touched_at", sqlite_where=UNCONDENSED, postgresql_where=UNCONDENSED),

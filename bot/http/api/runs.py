@@ -166,9 +166,9 @@ class Runs:
         await self._use(thread, agent)
         if before:
             await self._seed(thread, before)
-        attachments = [await self._kept(caller, file) for file in last.files]
         now, chat = self._parts.clock.now(), thread.key.partition(":")[2]
         await self._store.write(lambda tx: programs.touch(tx, thread.key, now))
+        attachments = [await self._kept(caller, file) for file in last.files]
         note = json.dumps({"metadata": dict(metadata or {}), "strategy": strategy})
         turn = TurnOptions(busy=BUSY[strategy], note=note)  # type: ignore[arg-type]  # one of its words
         posted = await self._parts.api.post(

@@ -199,6 +199,7 @@ class Threads:
         async def copy() -> ProgramThread:
             made, _ = await self.create(caller, metadata=thread.metadata)
             await harness.fork((await self.record(thread)).thread_id, (await self.record(made)).thread_id)
+            await self._store.write(lambda tx: programs.touch(tx, made.key, made.created_at))
             return made
 
         return await self._at_rest(thread, copy)

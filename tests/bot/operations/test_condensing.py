@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.operations import upkeep
-from bot.store import conversations, runs
+from bot.store import conversations, forgetting, runs
 from harness.errors import ThreadTooLarge
 from tests.bot.core import ANN, BOB, Core, core
+from tests.bot.http.served import PERSON, served
 from tests.bot.store.samples import pruned
 
 if TYPE_CHECKING:
@@ -128,3 +129,24 @@ async def test_one_that_cannot_be_condensed_keeps_no_other_from_it(
         assert "it cannot be read" in caplog.text
         monkeypatch.undo()
         assert await condense(c) == [((), False), ((), True)], "the other one, in the next hour"
+
+
+async def test_what_programs_write_is_condensed_as_well_and_grows_as_old_as_what_is_asked(tmp_path: Path) -> None:
+    async with served(tmp_path) as c:
+        program, path = await c.program(PERSON), "/api/langgraph/threads"
+        note = {"values": {"messages": [{"role": "user", "content": "Noted."}]}}
+        empty, written = [f"{path}/{(await program.post(path, json={})).json()['thread_id']}" for _ in range(2)]
+        for _ in range(2):
+            assert (await program.post(f"{written}/state", json=note)).status_code == 200
+            assert await condense(c) == []
+            await c.clock.advance(DAY + 10)
+            assert await condense(c) == [((), False), ((), True)]
+            assert await condense(c) == []
+        assert (await program.post(f"{written}/copy")).status_code == 200
+        await c.clock.advance(DAY + 10)
+        assert await condense(c) == [((), False), ((), True)]
+        later = c.clock.now() + timedelta(days=1)
+        assert len(await c.store.read(lambda tx: forgetting.untouched(tx, later))) == 2
+        assert (await program.delete(written)).status_code == (await program.delete(empty)).status_code == 204
+        await c.answered()
+        assert len(await c.store.read(lambda tx: forgetting.untouched(tx, later))) == 1, "its copy"
