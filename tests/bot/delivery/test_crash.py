@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.delivery.sender import Sender
 from bot.store import outbox, runs
 from bot.texts.markdown import plain
 from channels.capabilities import Rate
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bot.delivery import Reply
+    from bot.delivery.plan import Step
 
 SMALL = 30
 PARTS = (
@@ -339,6 +341,35 @@ async def test_a_zombie_without_its_lease_sends_nothing(tmp_path: Path) -> None:
         await w.say("Dead")
         await w.clock.advance(120)
         assert w.texts == ["Hel"]
+
+
+async def test_a_final_is_no_draft_where_the_lease_ran_out_before_the_draft_was_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by the next process, it stays the message that it was."""
+    may_call = Sender._may_call
+    async with world(tmp_path, small(FULL, notifies=True, idempotent=False)) as w:
+
+        def runs_out(sender: Sender, reply: Reply, step: Step) -> bool:
+            may = may_call(sender, reply, step)
+            w.leased = False  # between the first look and the last one before the call
+            return may
+
+        reply = await w.delivery.open("r1", dm(), None)
+        await intended_early(w, reply)
+        with monkeypatch.context() as patched:
+            patched.setattr(Sender, "_may_call", runs_out)
+            reply.show(OutboundMessage(status="working"))
+            await w.clock.advance(5)
+        assert (w.leased, w.calls("send")) == (False, [])
+        w.leased = True
+        w.channel.fail("send", OutcomeUnknown("read timed out"), applied=True)
+        await w.say("Hello")
+        await w.clock.settle()
+        assert w.texts == ["Hello"]
+        await w.restart()
+        await w.drained()
+        assert (w.texts, len(w.calls("send")), w.calls("delete")) == (["Hello"], 1, [])
 
 
 async def test_finals_of_an_earlier_process_come_before_new_ones_in_their_order(tmp_path: Path) -> None:
