@@ -8,6 +8,8 @@ from bisect import bisect_left
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from channels.supervision import until_first
+
 if TYPE_CHECKING:
     from channels.base import Clock
 
@@ -51,16 +53,7 @@ class Alarm:
             elif (left := (at - self._clock.now()).total_seconds()) <= 0:
                 return
             else:
-                await self._doze(min(left, LONGEST_SLEEP))
-
-    async def _doze(self, seconds: float) -> None:
-        rung = asyncio.create_task(self._rung.wait())
-        slept = asyncio.create_task(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait({rung, slept}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            rung.cancel()
-            slept.cancel()
+                await until_first(self._rung.wait(), self._clock.sleep(min(left, LONGEST_SLEEP)))
 
 
 class Durations:

@@ -5,10 +5,11 @@ Used by the adapters around everything that their receiving side asks of a platf
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from channels.base import ConnectionState
@@ -16,7 +17,7 @@ from channels.errors import ChannelError, Fatal, RateLimited
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Coroutine
 
     from channels.base import Clock, Health
 
@@ -133,3 +134,16 @@ class Supervisor:
     async def _wait(self, detail: str, seconds: float) -> None:
         self.lost(detail)
         await self._clock.sleep(seconds)
+
+
+async def until_first(*parts: Coroutine[Any, Any, object]) -> None:
+    """Run all parts until one ends or raises, then cancel the others. Raises what the first one raised."""
+    tasks = [asyncio.ensure_future(part) for part in parts]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -22,6 +22,7 @@ from bot.knowledge.searching import FOLDER, PAGE, Searcher, SpendingBill, named
 from bot.knowledge.vectors import Vectors
 from bot.store import knowledge
 from bot.store.knowledge import EVERYBODYS, DocumentRow, Scope
+from channels.supervision import until_first
 from harness.files.slots import FairSlots
 from harness.knowledge.passages import passages_of
 from harness.knowledge.words import words_of
@@ -281,17 +282,7 @@ class Knowledge:
                 except Exception:
                     # Any error, of a service of somebody's own too: what is there can still be searched.
                     log.exception("the knowledge was not brought up to date")
-            await self._rest(wake)
-
-    async def _rest(self, wake: asyncio.Event) -> None:
-        """Until there is something to do, or it is time to look again."""
-        woken = asyncio.create_task(wake.wait())
-        due = asyncio.create_task(self._clock.sleep(self.settings.scan_minutes * 60))
-        try:
-            await asyncio.wait({woken, due}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            woken.cancel()
-            due.cancel()
+            await until_first(wake.wait(), self._clock.sleep(self.settings.scan_minutes * 60))
 
     async def _follow_asked(self) -> None:
         anew, self._anew = self._anew, False

@@ -16,6 +16,7 @@ from bot.settings.load import agents_of
 from bot.settings.model import COMMON_KEYS
 from bot.settings.problems import ConfigError
 from channels.registry import OWN
+from channels.supervision import until_first
 from sandbox.providers import REMOTE
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ class Reloader:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
         known, seen = self.source.seen, await self._signature()
         while True:
-            await self._pause(asked)
+            await until_first(self._clock.sleep(LOOK_SECONDS), asked.wait())
             now = await self._signature()
             if (hangup := asked.is_set()) or (now != known and now == seen):
                 asked.clear()
@@ -283,12 +284,3 @@ class Reloader:
 
     async def _signature(self) -> Signature:
         return await asyncio.to_thread(self.source.signature, self._current().agents_dir)
-
-    async def _pause(self, asked: asyncio.Event) -> None:
-        sleeping = asyncio.ensure_future(self._clock.sleep(LOOK_SECONDS))
-        waiting = asyncio.ensure_future(asked.wait())
-        try:
-            await asyncio.wait({sleeping, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleeping.cancel()
-            waiting.cancel()

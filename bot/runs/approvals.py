@@ -7,9 +7,7 @@ After a crash the run asks the same again, which is known, and a decision that c
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -18,6 +16,7 @@ from bot.runs import approval_cards
 from bot.runs.reasons import reads_as_reason
 from bot.store import outbox, prompts, runs
 from bot.store.prompts import ApprovalRow, Decided
+from channels.supervision import until_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -108,18 +107,7 @@ class ApprovalService:
                 await self._expire(active.row)
             else:
                 active.rests = not active.decided.is_set()
-                await self._decided_within(active, left)
-
-    async def _decided_within(self, active: ActiveRun, seconds: float) -> None:
-        decided = asyncio.create_task(active.decided.wait())
-        late = asyncio.create_task(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait({decided, late}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (decided, late):
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+                await until_first(active.decided.wait(), self._clock.sleep(left))
 
     async def _expire(self, run: RunRow) -> None:
         now = self._clock.now()

@@ -14,6 +14,7 @@ from bot.store.identity import person_id, thread_folder
 from bot.texts import texts_for
 from bot.texts.command_line import parse
 from channels.message import OutboundMessage
+from channels.supervision import until_first
 from harness.context import InputFile
 
 if TYPE_CHECKING:
@@ -147,15 +148,9 @@ class Turn:
         ends = clock.monotonic() + WINDOWS * self.rules.debounce
         while (pause := self._pause(ends - clock.monotonic())) > 0:
             self.touched.clear()
-            touched = asyncio.create_task(self.touched.wait())
-            quiet = asyncio.create_task(clock.sleep(pause))
-            try:
-                await asyncio.wait({touched, quiet}, return_when=asyncio.FIRST_COMPLETED)
-                if not touched.done():
-                    break
-            finally:
-                touched.cancel()
-                quiet.cancel()
+            await until_first(self.touched.wait(), clock.sleep(pause))
+            if not self.touched.is_set():
+                break
         self.sealed = True
 
     def _pause(self, left: float) -> float:
