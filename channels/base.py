@@ -80,12 +80,13 @@ class ChatLink:
 class About:
     """What a bot says of itself. description: in the empty chat, up to 500 characters; summary: on its profile and in
     links to it, up to 120. greeting, offer: the same as the title (26) and the text (112) of a card; buttons: below it,
-    each with what it says and the command that it stands for."""
+    each with what it says and the command that it stands for. outside: what a command does where the {bot} is not."""
 
     description: str
     summary: str
     greeting: str = ""
     offer: str = ""
+    outside: str = ""
     buttons: tuple[tuple[str, str], ...] = ()
 
 

@@ -18,7 +18,7 @@ from bot.texts.commands import unmarked
 from channels.base import About, ChannelPorts, ConnectionState, Health, Newest
 from channels.errors import ChannelError, Fatal, TakenOver
 from channels.registry import OWN, channel_class
-from channels.supervision import Backoff
+from channels.supervision import Backoff, until_first
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -220,13 +220,7 @@ class Connections:
         if isinstance(failed, TakenOver | Unloadable):
             return False
         self._asked[account].clear()
-        sleeping = asyncio.ensure_future(self._clock.sleep(self._pauses[account].next()))
-        asked = asyncio.ensure_future(self._asked[account].wait())
-        try:
-            await asyncio.wait({sleeping, asked}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleeping.cancel()
-            asked.cancel()
+        await until_first(self._clock.sleep(self._pauses[account].next()), self._asked[account].wait())
         return True
 
     def expect(self, account: str) -> None:
@@ -282,6 +276,7 @@ class Connections:
                 summary=say["summary"],
                 greeting=say["greeting"],
                 offer=say["offer"],
+                outside=say["outside"],
                 buttons=((say["button_start"], "/start"), (say["button_help"], "/help")),
             )
             about |= {None: told} if fixed == language else {locale: told} if fixed not in LANGUAGES else {}

@@ -362,6 +362,7 @@ EN = Texts(
         "summary": "An assistant on its operator's own machine. Write to it as you would to a colleague.",
         "greeting": "👋 Hello! I can help you.",
         "offer": "I answer questions and work on files. Just write what you need. I answer only people who were let in.",
+        "outside": "I am not in this conversation, so I did nothing. Invite me with `/invite @{bot}`, or write to me directly.",
         "button_start": "What can you do?",
         "button_help": "Commands",
     },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
@@ -30,12 +29,12 @@ from channels.slack.files import MAX_UPLOAD, Uploads, fetch, is_file
 from channels.slack.inbound import Reader, person_id
 from channels.slack.receiving import CatchUp, Intake
 from channels.slack.schema import is_timestamp
-from channels.supervision import Supervisor
+from channels.supervision import Supervisor, until_first
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Iterable, Mapping
 
-    from channels.base import ChannelPorts, Hello, LiveReply, Part, Probe, Sink
+    from channels.base import About, ChannelPorts, Hello, LiveReply, Part, Probe, Sink
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
     from channels.slack.config import SlackConfig
     from channels.slack.inbound import Found
@@ -68,6 +67,7 @@ class SlackChannel(Adapter):
         self._api = SlackApi(account, config, ports.route, ports.log)
         self._sightings = Sightings()
         self._uploads = Uploads(self._api)
+        self._about: Mapping[str | None, About] = {}
         self._no_stream_before = 0.0
         self._at_work: set[tuple[str, str]] = set()
         """Threads that show the working status."""
@@ -120,7 +120,7 @@ class SlackChannel(Adapter):
             self._identity = identity
             reader = Reader(self._account, me, self._config.thread_follow)
             directory = Directory(self._api, me.user, self._ports.log, self._missing)
-            intake = Intake(reader, directory, self._ports, self._health, self._committed)
+            intake = Intake(reader, directory, self._ports, self._health, self._committed, self._refusal)
             catch_up = CatchUp(self._api, reader, directory, intake, self._ports, self._missing)
             connection = Connection(
                 self._api,
@@ -138,17 +138,25 @@ class SlackChannel(Adapter):
                     # What comes before the greeting waits, unacknowledged: so both tokens are known to be good by then.
                     await connection.opened.wait()
                     await hello(identity)
-                    await _together(intake.run(), catch_up.run())
+                    await until_first(intake.run(), catch_up.run())
                 finally:
                     intake.close()  # the connection, which ends at the same time, waits for what is in it
 
-            await _together(connection.run(), receive())
+            await until_first(connection.run(), receive())
         finally:
             self._health.state = ConnectionState.STOPPED
 
     def _committed(self, event: Found) -> None:
         if isinstance(event, Message):
             self._sightings.note(event)
+
+    async def describe(self, about: Mapping[str | None, About]) -> None:
+        self._about = about
+
+    def _refusal(self, locale: str | None) -> str:
+        """What a slash command that is given where the bot is not comes to."""
+        about = self._about.get((locale or "")[:2], self._about.get(None))
+        return about.outside.format(bot=self._identity.username) if about is not None and self._identity else ""
 
     async def close(self) -> None:
         await self._api.close()
@@ -380,16 +388,3 @@ def _timestamp(answer: dict[str, Any]) -> str:
         case {"ts": str(ts)}:
             return ts
     raise OutcomeUnknown("the answer to a send names no message")
-
-
-async def _together(*parts: Coroutine[Any, Any, None]) -> None:
-    """Run all parts until one ends or raises, then cancel the others. Raises what the first one raised."""
-    tasks = [asyncio.ensure_future(part) for part in parts]
-    try:
-        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in ended:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -9,6 +9,7 @@ from channels.errors import ChannelError, Fatal, Rejected, Temporary
 from channels.slack.config import SCOPES
 from channels.slack.inbound import Me
 from channels.slack.socket import Dispatcher, Socket
+from channels.supervision import until_first
 
 if TYPE_CHECKING:
     import logging
@@ -136,16 +137,9 @@ class Connection:
         """Wait for the socket's end. Raises Fatal when Slack has told that the tokens are dead, and they are."""
         while True:
             self._doubt.clear()
-            over = asyncio.ensure_future(socket.ended())
-            doubt = asyncio.ensure_future(self._doubt.wait())
-            try:
-                await asyncio.wait({over, doubt}, return_when=asyncio.FIRST_COMPLETED)
-                if over.done():
-                    return over.result()
-            finally:
-                over.cancel()
-                doubt.cancel()
-                await asyncio.gather(over, doubt, return_exceptions=True)
+            await until_first(socket.ended(), self._doubt.wait())
+            if not self._doubt.is_set():
+                return
             await self._supervisor.keep(lambda: self._api.call("auth.test", {}))
 
     async def _open(self) -> Socket:
@@ -170,7 +164,7 @@ class Connection:
         except ChannelError:
             return None  # tried again, and told, when the old one is gone
 
-    async def _received(self, kind: Kind, payload: Mapping[str, Any]) -> bool:
+    async def _received(self, kind: Kind, payload: Mapping[str, Any]) -> bool | str:
         event = payload.get("event")
         if isinstance(event, dict) and event.get("type") in _ENDS_OF_TOKENS:
             self._doubt.set()

@@ -7,11 +7,12 @@ for long.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from channels.errors import ChannelError, NotAllowed, Permanent
+from channels.errors import ChannelError, ChatGone, NotAllowed, Permanent
 from channels.slack.inbound import Known, is_dm
 from channels.slack.reading import Person, mentioned
 from channels.slack.schema import RawContent, is_timestamp, order
@@ -51,23 +52,39 @@ class Directory:
     def known(self) -> Known:
         return Known(self._people, self._titles)
 
-    async def learn(self, payloads: Iterable[Mapping[str, Any]]) -> None:
-        """Look up who and what is named in these payloads, as far as time allows. Never raises."""
+    async def learn(self, payloads: Iterable[Mapping[str, Any]], typed_in: Iterable[str] = ()) -> set[str]:
+        """Look up who and what is named in these payloads, as far as time allows. Never raises.
+
+        typed_in: chats in which slash commands were given; returns those that are closed to the bot.
+        """
+        closed: set[str] = set()
         users: set[str] = set()
         channels: set[str] = set()
         for payload in payloads:
             _collect(payload, users, channels)
         users.discard(self._me)
         lookups: list[tuple[Callable[[str], Coroutine[Any, Any, None]], str]] = []
+        lookups += [(partial(self._look_in, closed), chat) for chat in typed_in]
         lookups += [(self._person, user) for user in sorted(users - self._people.keys())]
         lookups += [(self._title, channel) for channel in sorted(channels - self._titles.keys())]
         if not lookups:
-            return
+            return closed
         tasks = [asyncio.ensure_future(look_up(key)) for look_up, key in lookups[:_LOOKUPS]]
         _, late = await asyncio.wait(tasks, timeout=LEARN_SECONDS)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
+        return closed
+
+    async def _look_in(self, closed: set[str], chat: str) -> None:
+        # conversations.info needs rights that nothing else does; one more is enough to write where the bot is not.
+        if "chat:write.public" not in (self._api.scopes or ()):
+            try:
+                await self._api.call("conversations.history", {"channel": chat, "limit": "1"})
+            except ChatGone:
+                closed.add(chat)
+            except ChannelError as error:
+                self._log.debug("it is not known whether %s is open: %s", chat, error)
 
     async def _person(self, user: str) -> None:
         answer = await self._ask("the name of people", "users.info", {"user": user, "include_locale": "true"})
@@ -146,7 +163,7 @@ def _collect(payload: Mapping[str, Any], users: set[str], channels: set[str]) ->
         return
     for message in (event, event.get("message")):
         if isinstance(message, dict) and "bot_id" not in message:
-            users |= {user for user in (message.get("user"), message.get("inviter")) if isinstance(user, str)}
+            users |= {user for user in map(message.get, ("user", "inviter", "user_id")) if isinstance(user, str)}
             users |= _mentioned(message)
     channel = event.get("channel")
     if isinstance(channel, str) and channel and not is_dm(channel):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from channels.adapter import commit
 from channels.errors import ChannelError, NotAllowed, NotCommitted, RateLimited
+from channels.message import Message
 from channels.slack.api import TooMuch
 from channels.slack.inbound import is_dm
 from channels.slack.schema import is_timestamp, order
@@ -44,7 +45,7 @@ _NOT_READ = "what was missed is not read everywhere"
 class _Waiting:
     kind: Kind
     payload: Mapping[str, Any]
-    committed: asyncio.Future[bool]
+    committed: asyncio.Future[bool | str]
 
     @property
     def chat(self) -> str:
@@ -59,8 +60,9 @@ class Intake:
     """Queue of one account's envelopes, committed in batches in the order in which they came.
 
     The SDK handles envelopes at the same time, each in its own task: without this queue messages could change places.
-    see: called with everything that was committed. unread: says whether something of a chat is still to be fetched that
-    is older than what comes now; that waits until then.
+    see: called with everything that was committed. refusal: what is read, by locale, by who gives a slash command where
+    the bot is not, and nothing else comes of it; "" for nothing, then it is committed. unread: says whether something
+    of a chat is still to be fetched that is older than what comes now; that waits until then.
     """
 
     def __init__(
@@ -70,12 +72,14 @@ class Intake:
         ports: ChannelPorts,
         health: Health,
         see: Callable[[Found], None],
+        refusal: Callable[[str | None], str],
     ) -> None:
         self._reader = reader
         self._directory = directory
         self._ports = ports
         self._health = health
         self._see = see
+        self._refusal = refusal
         self._waiting: deque[_Waiting] = deque()
         self._more = asyncio.Event()
         self._closed = False
@@ -90,8 +94,8 @@ class Intake:
         """Something may be committed that had to wait."""
         self._more.set()
 
-    async def take(self, kind: Kind, payload: Mapping[str, Any]) -> bool:
-        """Return whether the envelope is committed (or of no interest); else it has to come again."""
+    async def take(self, kind: Kind, payload: Mapping[str, Any]) -> bool | str:
+        """Return whether the envelope is committed (or of no interest), see `Take`."""
         if self._closed:
             return False
         if len(self._waiting) >= MOST_WAITING:
@@ -142,9 +146,17 @@ class Intake:
         return True
 
     async def _commit(self, batch: Sequence[_Waiting]) -> bool:
-        await self._directory.learn([waiting.payload for waiting in batch])
+        typed_in = {waiting.chat for waiting in batch if waiting.kind == "slash_commands"}
+        closed = await self._directory.learn([waiting.payload for waiting in batch], typed_in)
         known, now = self._directory.known, self._ports.clock.now()
-        read = [self._reader.read(waiting.kind, waiting.payload, known, now) for waiting in batch]
+        read = []
+        for waiting in batch:
+            event = self._reader.read(waiting.kind, waiting.payload, known, now)
+            command = waiting.kind == "slash_commands" and waiting.chat in closed
+            if command and isinstance(event, Message) and (refusal := self._refusal(event.sender.locale)):
+                _answer([waiting], refusal)
+            else:
+                read.append(event)
         return await self.publish([event for event in read if event is not None])
 
 
@@ -261,7 +273,7 @@ class CatchUp:
         return f"{(self._ports.clock.now() - LONGEST_ABSENCE).timestamp():.6f}"
 
 
-def _answer(batch: Iterable[_Waiting], committed: bool) -> None:
+def _answer(batch: Iterable[_Waiting], committed: bool | str) -> None:
     for waiting in batch:
         if not waiting.committed.done():
             waiting.committed.set_result(committed)

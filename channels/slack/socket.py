@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import aiohttp
 from slack_bolt.adapter.socket_mode.async_base_handler import AsyncBaseSocketModeHandler
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from channels.slack.inbound import Me
 
-Take = Callable[[Kind, Mapping[str, Any]], Awaitable[bool]]
-"""Commits an envelope's payload; False when it has to come again."""
+Take = Callable[[Kind, Mapping[str, Any]], Awaitable[bool | str]]
+"""Commits an envelope's payload; False when it has to come again, words for only who gave a command to see."""
 
 OPEN_SECONDS = 15.0
 CLOSE_SECONDS = 2.0
@@ -45,11 +45,7 @@ CLOSE_SECONDS = 2.0
 ACK_SECONDS = 3.0
 """Slack sends an envelope again that was not acknowledged by then."""
 WATCH_SECONDS = 0.5
-_KINDS: dict[str, Kind] = {
-    "events_api": "events_api",
-    "interactive": "interactive",
-    "slash_commands": "slash_commands",
-}
+_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 _KIND = "antler.kind"
 """Key in bolt's context: bolt's request does not say what type of envelope it came in."""
 # What reading JSON of another shape than the expected one raises.
@@ -59,8 +55,8 @@ _NOT_UNDERSTOOD = (TypeError, AttributeError, LookupError, ValueError, Recursion
 class _Committed(BoltResponse):
     """The answer to an envelope that was handed to `Take`: bolt acknowledges a 200 and nothing else."""
 
-    def __init__(self, committed: bool) -> None:
-        super().__init__(status=200 if committed else 503)
+    def __init__(self, committed: bool | str) -> None:
+        super().__init__(status=200 if committed else 503, body=committed if isinstance(committed, str) else "")
 
 
 class _Commit(AsyncMiddleware):

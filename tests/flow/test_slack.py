@@ -10,7 +10,7 @@ from tests.flow.slack_world import SlackWorld, slack_app
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.slack import client as slack_client
 from tests.simulators.slack import faults
-from tests.simulators.slack.seen import ALICE, BOB, TEAM, FileSpec
+from tests.simulators.slack.seen import ALICE, BOB, SECRET, TEAM, FileSpec, Person, Room
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.flow.gateway import World
 
 FIRST_HALF = "The first half of the answer"
+CAROL = Person("U0CAROL", "Carol", locale="zh-CN")
 WHOLE = "The first half of the answer, and the second half."
 
 
@@ -97,6 +98,35 @@ async def test_a_slash_command_is_answered_where_it_was_typed(slack_world: Slack
         assert told.thread is None
         await slack.channel_says("@antler /frobnicate")
         await slack.wait_for_text(TEAM, "`@antler /help` lists them all.".replace("`", ""))
+
+
+@pytest.mark.parametrize(
+    ("room", "person", "said"),
+    [
+        (Room("C0ELSE", name="else"), ALICE, "Invite me with `/invite @antler`, or write to me directly."),
+        (SECRET, CAROL, "请用 `/invite @antler` 邀请我"),
+        (Room("D0OTHERS", "mpim"), ALICE, "I am not in this conversation, so I did nothing."),
+    ],
+    ids=["channel", "private channel in Chinese", "DM of two people"],
+)
+async def test_a_command_where_the_bot_is_not_says_so_and_does_nothing(
+    slack_world: SlackWorld, room: Room, person: Person, said: str
+) -> None:
+    slack = slack_world.slack
+    slack_world.settings = {"access": {"admins": [slack_world.person(person)]}}
+    await slack.configure(commands=["/access", "/allow", "/whoami"])
+    await slack.add_person(person)
+    await slack.add_chat(room, member=False, people=[person])
+    async with slack_world:
+        for command in ("/whoami", "/allow"):
+            sent = await slack.command(command, chat=room.id, user=person)
+            await slack.wait_acked(sent.envelope_id)
+        told = await slack.messages(room.id)
+        assert [said in message.text and message.ephemeral_to == person.id for message in told] == [True, True]
+        await slack.command("/access", user=person)
+        access = await slack.wait_for_text(person, person.id)
+        assert room.id not in access.shown, "nobody has let it in"
+        assert not [call for call in await slack.records("chat.postMessage") if call.error]
 
 
 async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(slack_world: SlackWorld) -> None:
