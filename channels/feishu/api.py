@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 import aiohttp
 
-from channels.errors import AttachmentFailed, ChannelError, NotAllowed, OutcomeUnknown, Permanent, Temporary
-from channels.feishu.failures import Refusal, StaleToken, bad_credential, read_refusal, sorted_out
+from channels.errors import ChannelError, OutcomeUnknown, Permanent, Temporary
+from channels.feishu.failures import Refusal, StaleToken, bad_credential, read_refusal, refused_download, sorted_out
 from channels.feishu.sdk import JSON, BaseRequest, HttpMethod, build, const
 from channels.network import CONNECT_SECONDS, NOT_SENT, download, http_session, pour, tls_context, usable_proxy
 
@@ -303,10 +303,7 @@ class FeishuApi:
         refusal = read_refusal(response.status, payload, headers) or Refusal(
             response.status, response.status, "", headers
         )
-        error = sorted_out("download", self._clean(refusal), True, self._account)
-        if isinstance(error, Permanent) and not isinstance(error, NotAllowed):
-            raise AttachmentFailed(str(error), "gone")
-        raise error
+        raise refused_download(self._clean(refusal), self._account)
 
     async def _fetch_token(self) -> tuple[str, float]:
         body = {"app_id": self._config.app_id, "app_secret": self._config.app_secret.get_secret_value()}

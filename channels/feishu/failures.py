@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from channels.errors import (
+    AttachmentFailed,
     ChannelError,
     ChatGone,
     EditRefused,
@@ -18,6 +19,7 @@ from channels.errors import (
     MessageGone,
     NotAllowed,
     OutcomeUnknown,
+    Permanent,
     RateLimited,
     Rejected,
     Temporary,
@@ -42,6 +44,9 @@ _IP_DENIED = 99991401
 _CHAT_GONE = frozenset({230002, 230013, 232009, 232010})
 _TOPIC_CLOSED = frozenset({230027, 230035})
 """No right to write here: the chat is muted for all but some, or open to its own organisation only."""
+_NO_RIGHT = frozenset({230027, 99991679})
+"""No right to read a file; these answers do not always name the scopes, which are _READING then."""
+_READING = ("im:resource", "im:message:readonly")
 _MESSAGE_GONE = frozenset({230011, 230110, 231003})
 _EDIT_REFUSED = frozenset({230031, 230054, 230071, 230072, 230075, 200740, 200750, 300311})
 """Too old, edited too often, or sent by somebody else; the last three are card entities that have expired."""
@@ -126,6 +131,16 @@ def sorted_out(what: str, refusal: Refusal, repeatable: bool, account: str) -> C
     if refusal.status == code and 200 <= refusal.status < 300:
         return Temporary(text) if repeatable else OutcomeUnknown(text)
     return Refused(text, _inner(refusal))
+
+
+def refused_download(refusal: Refusal, account: str) -> ChannelError:
+    """The error to raise for a file: what is refused for good is gone, but for want of a right."""
+    error = sorted_out("download", refusal, True, account)
+    if refusal.code in _NO_RIGHT:
+        return MissingScope(str(error), _scopes(refusal.message) or _READING, account)
+    if isinstance(error, Permanent) and not isinstance(error, NotAllowed):
+        return AttachmentFailed(str(error), "gone")
+    return error
 
 
 def asked_to_wait(error: ChannelError) -> tuple[str, float] | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.flow.feishu_world import FeishuWorld, feishu_app
+from tests.simulators.feishu import faults
 from tests.simulators.feishu.client import MODULE
 from tests.simulators.feishu.seen import ALICE, BOB, TEAM, FileSpec
 from tests.simulators.model.client import ModelSimulator
@@ -73,6 +74,29 @@ async def test_a_file_is_fetched_and_a_post_keeps_its_links(here: FeishuWorld) -
         assert "[the page](https://example.org/x)" in request.last_user_text
         uploads = list(here.data_dir.glob("threads/*/user-data/uploads/*"))
         assert [path.read_bytes() for path in uploads] == [b"figures"]
+
+
+NAMED = "Unauthorized. Required one of these privileges under the user identity: [im:message.history:readonly]"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "scopes"),
+    [
+        (faults.error(230027, "Lack of necessary permissions."), "im:resource, im:message:readonly"),
+        (faults.error(99991679, NAMED), "im:message.history:readonly"),
+    ],
+    ids=["230027", "99991679"],
+)
+async def test_a_file_that_may_not_be_read_is_not_called_gone(
+    here: FeishuWorld, refusal: faults.Fault, scopes: str
+) -> None:
+    await here.feishu.fail("im.resource.get", refusal, times=2)
+    async with here:
+        for name in ("one.txt", "two.txt"):
+            await here.feishu.sends(FileSpec(name, "text/plain", b"figures"))
+            await here.feishu.wait_for_text(ALICE, f"{name} could not be downloaded: I have no right to read files")
+        (told,) = [line for line in here.log.splitlines() if "no files are fetched" in line]
+        assert f"({refusal.code}); add one of the scopes {scopes} to the app of account" in told
 
 
 async def test_a_button_answers_with_a_toast(here: FeishuWorld) -> None:
