@@ -266,7 +266,10 @@ class Judge:
             worked = [(run, at) for run in own if (at := self._worked_at(run, asked_at))]
             for (before, earlier), (after, later) in pairwise(worked):
                 if min(later) < max(earlier):
-                    what = f"{before.run_id} until {max(earlier):.1f}, {after.run_id} from {min(later):.1f}"
+                    what = ", ".join(
+                        f"{run.run_id} of {run.inbox_ids} ({run.detail or run.state}) at {[round(t, 1) for t in at]}"
+                        for run, at in ((before, earlier), (after, later))
+                    )
                     self._report.blame("order_violations", f"{conversation}: two runs worked at once: {what}")
 
     def _worked_at(self, run: Row[Any], asked_at: Mapping[str, list[float]]) -> list[float]:
