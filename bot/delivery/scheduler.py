@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from bot.delivery.budget import AccountBudget, ChatBudget, Priority
 from bot.tasks import Tasks
+from channels.supervision import until_first
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -109,10 +110,7 @@ class Scheduler:
         """Begin no more calls; those under way have `grace` seconds before they are cancelled."""
         await self._tasks.cancel()
         if grace and self._calls:
-            ending = self._tasks.spawn("last calls", self._calls.drain())
-            over = self._tasks.spawn("grace", self._clock.sleep(grace))
-            await asyncio.wait({ending, over}, return_when=asyncio.FIRST_COMPLETED)
-            await self._tasks.cancel()
+            await until_first(self._calls.drain(), self._clock.sleep(grace))
         await self._calls.cancel()
 
     def want(self, reply: Reply, priority: Priority, since: float, due: float) -> None:

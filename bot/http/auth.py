@@ -24,6 +24,7 @@ from bot.access.signin import PREFIX, csrf_of
 from bot.http.errors import HttpProblem
 from bot.http.sse import HEARTBEAT_SECONDS, stream
 from bot.store.identity import native_on
+from channels.supervision import until_first
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
@@ -94,7 +95,7 @@ class Gatekeeper:
     def begin(self, tasks: Tasks) -> None:
         """The listener is open: its upkeep begins."""
         for name, work in self.upkeep.items():
-            tasks.spawn(name, self._while_open(work()))
+            tasks.spawn(name, until_first(work(), self.closing.wait()))
 
     async def caller(self, request: Request) -> Caller | None:
         """None where nobody is signed in. Raises HttpProblem for a token that is good for nothing, for a request of
@@ -123,18 +124,6 @@ class Gatekeeper:
         finally:
             self._streams[caller.key] -= 1
             self._streams += Counter()  # drops what is 0
-
-    async def _while_open(self, work: Coroutine[Any, Any, None]) -> None:
-        working = asyncio.create_task(work, name="of the listener")
-        over = asyncio.create_task(self.closing.wait(), name="listener over")
-        try:
-            await asyncio.wait({working, over}, return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                working.result()
-        finally:
-            for task in (working, over):
-                task.cancel()
-            await asyncio.wait({working, over})
 
     @asynccontextmanager
     async def searching(self, caller: Caller) -> AsyncIterator[None]:

@@ -14,6 +14,7 @@ from bot.runs import endings
 from bot.store import outbox, run_events, runs
 from bot.store.errors import StoreError
 from bot.usage.budgets import payer_of
+from channels.supervision import until_first
 from harness.events import ApprovalRequested, Finished, StepsEnded, TextReset
 
 if TYPE_CHECKING:
@@ -260,12 +261,7 @@ class Driver:
         reply = active.reply
         if reply is None or reply.visible or not active.view.visible_text.strip():
             return
-        waits = [asyncio.create_task(work) for work in (reply.hurry(), self._clock.sleep(FIRST_SECONDS))]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        await until_first(reply.hurry(), self._clock.sleep(FIRST_SECONDS))
 
     async def _start(self, active: ActiveRun, head: Head) -> int:
         """Mark the run as running; returns the number of its next event. What begins asks the model first: that call is

@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from bot.store import schema, sql, writer
 from bot.store.errors import Fenced, StoreClosed, StoreUnavailable, UnfitDatabase, unavailable
 from bot.store.writer import UNIT, WriteQueue, Writer
+from channels.supervision import until_first
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -223,13 +224,8 @@ class Store:
         the lease has run out, and soon after another process has taken over."""
         while self.lease_valid():
             left = self._lease_until - self.clock.monotonic() if self._lead is not None else FENCE_SECONDS
-            waiting = asyncio.ensure_future(self.clock.sleep(max(SHORTEST_LOOK, min(left, FENCE_SECONDS))))
-            gone = [] if self._lead is None else [asyncio.ensure_future(self._lead.lost())]
-            try:
-                await asyncio.wait({waiting, *gone}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for task in (waiting, *gone):
-                    task.cancel()
+            gone = [] if self._lead is None else [self._lead.lost()]
+            await until_first(self.clock.sleep(max(SHORTEST_LOOK, min(left, FENCE_SECONDS))), *gone)
 
     async def recorded(self, recording: Coroutine[Any, Any, None]) -> bool:
         """Wait for `recording`, which writes down what was done outside. False when the lead was lost before and there
