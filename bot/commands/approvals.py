@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bot.commands.group import ButtonKind, log_act, said_by
 from bot.control.actions import Action
 from bot.delivery.buttons import CLARIFY, chosen, label, question
-from bot.runs.approval_cards import APPROVAL, CHAT, DENY, ONCE, OPTIONS, STOP, WHY
+from bot.runs.approval_cards import APPROVAL, CHAT, DENY, HASH_SHOWN, ONCE, OPTIONS, STOP, WHY, asked
 from bot.store import prompts
 from bot.store.prompts import EVERYBODY, Decided
 from bot.store.rows import StopReason
@@ -92,12 +92,17 @@ class ApprovalCommands:
         return row is not None and row.decision is None and _may_decide(row, press)
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """The request's own message shows what was decided, wherever the button was."""
-        row, answers = await conversation.approvals.find(prompt.id), press.texts.approval_answers
         option = OPTIONS[press.option] if press.option < len(OPTIONS) else ""
+        if option == WHY and not press.at_home:
+            option = DENY  # what they write next is heard in a conversation of their own
+        return await self._choose(conversation, prompt.id, option, press)
+
+    async def _choose(self, conversation: Conversation, prompt_id: str, option: str, press: Press | Call) -> str:
+        """The request's own message shows what was decided, wherever that was."""
+        row, answers = await conversation.approvals.find(prompt_id), press.texts.approval_answers
         if row is None or row.decision is not None or not option:
             await self._answers.nothing(press.event_id, "button too late")
-            return await self._over(conversation, prompt, press)
+            return await self._over(conversation, prompt_id, press)
         if not _may_decide(row, press):
             await self._answers.nothing(press.event_id, "button refused")
             return answers["not_yours"]
@@ -110,19 +115,17 @@ class ApprovalCommands:
             await self._answers.nothing(press.event_id, "button stop", stop if stopped else None)
             if stopped:
                 log_act(Action.STOP, press, conversation, of=row.requester, run=row.run_id)
-            return answers["stop"] if stopped else await self._over(conversation, prompt, press)
-        if option == WHY and not press.at_home:
-            option = DENY  # what they write next is heard in a conversation of their own
+            return answers["stop"] if stopped else await self._over(conversation, prompt_id, press)
         if option == CHAT and row.is_exact:
             option = ONCE  # it has no such button
         done = await self._decide(conversation, row, option, press)
-        return answers[option] if done else await self._over(conversation, prompt, press)
+        return answers[option] if done else await self._over(conversation, prompt_id, press)
 
-    async def _over(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+    async def _over(self, conversation: Conversation, prompt_id: str, press: Press | Call) -> str:
         """What there is to say where nothing can be decided any more."""
-        return await conversation.approvals.over(prompt.id, press.person, press.texts) or press.texts.pressed["over"]
+        return await conversation.approvals.over(prompt_id, press.person, press.texts) or press.texts.pressed["over"]
 
-    async def _decide(self, conversation: Conversation, row: ApprovalRow, option: str, press: Press) -> bool:
+    async def _decide(self, conversation: Conversation, row: ApprovalRow, option: str, press: Press | Call) -> bool:
         approvals, settled = conversation.approvals, self._answers.settled(press.event_id, f"button {option}")
         if option == WHY:
             return await approvals.await_reason(row.prompt_id, press.person, also=settled)
@@ -130,9 +133,21 @@ class ApprovalCommands:
             row.prompt_id, DECISIONS[option], press.person, for_all=press.is_admin, also=settled
         )
 
+    async def _in_words(self, conversation: Conversation, call: Call, row: ApprovalRow, shown: str) -> None:
+        """Show the open request without buttons, with which the platform may have refused it, or decide it by a word:
+        with the hash of the call, so that nobody allows another one than they have read."""
+        word, _, code = call.line.arguments.lower().partition(" ")
+        if word in (ONCE, DENY) and code == row.args_hash[:HASH_SHOWN]:
+            return await self._answers.progress(call, await self._choose(conversation, row.prompt_id, word, call))
+        text = f"{shown}\n\n{call.texts.approval_in_words.format(hash=row.args_hash[:HASH_SHOWN])}"
+        await self._answers.say(call, text, "/approvals")
+
     # What is allowed for a chat.
 
     async def _approvals(self, conversation: Conversation, call: Call) -> None:
+        run, request = conversation.active, conversation.approvals.blocking(conversation.active)
+        if run is not None and request is not None and call.line.arguments.lower() != "clear":
+            return await self._in_words(conversation, call, request, asked(request, run).text)
         grants = await conversation.approvals.grants(conversation.key)
         if call.line.arguments.lower() == "clear":
             theirs = [grant for grant in grants if _is_theirs(grant, call.person, is_admin=call.is_admin)]
@@ -186,7 +201,7 @@ def _is_asked(prompt: PromptRow, press: Press) -> bool:
     return press.is_admin or prompt.who in (None, press.person)
 
 
-def _may_decide(row: ApprovalRow, press: Press) -> bool:
+def _may_decide(row: ApprovalRow, press: Press | Call) -> bool:
     return press.is_admin or press.person == row.requester
 
 

@@ -177,6 +177,8 @@ class WaitingLine:
         """The notice that the decision comes first, for this one and so many more messages."""
         texts, buttons = texts_for(waiting.context.locale), self._has_buttons(waiting)
         shown = first(blocking, texts, more, buttons=buttons)
+        if buttons and self._streams(waiting):  # it shows none of them, and the request may have been refused
+            shown = replace(shown, status=shown.status + texts.see_approvals)
         return self._without_end(
             waiting, shown if buttons else replace(shown, buttons=waiting_buttons(waiting.row, texts))
         )

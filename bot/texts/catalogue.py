@@ -87,6 +87,8 @@ class Texts:
     waiting_for_decision: str
     queued_behind_approval: str  # {tool} {about}
     queued_behind_too: str  # {count}
+    see_approvals: str
+    approval_in_words: str  # {hash}
     approvals_head: str
     approvals_none: str
     approvals_line: str  # {number} {tool} {covered} {whose}

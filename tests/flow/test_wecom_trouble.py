@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from bot.texts.en import EN
 from tests.bot.http.test_http import free_port
+from tests.flow.letters import Letters
 from tests.flow.wecom_world import ASKED, BEGUN, WHOLE, WecomWorld
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.wecom import client as wecom_client
+from tests.simulators.wecom import faults
 from tests.simulators.wecom.seen import ALICE, BOB
 
 if TYPE_CHECKING:
@@ -44,6 +47,33 @@ async def test_strangers_are_not_answered_and_everybody_may_be_welcomed(wecom_wo
         await wecom.wait_for_text(BOB, "wecom:bob")
         assert await wecom_world.model.completions() == []
         await wecom_world.wait_for_log("bot.files.sandboxes")  # which it had not looked at yet
+
+
+async def test_a_request_that_may_not_be_pushed_is_shown_and_decided_in_answers(wecom_world: WecomWorld) -> None:
+    wecom, letters = wecom_world.wecom, Letters(wecom_world.folder)
+    wecom_world.settings = {
+        "sandbox": {"use": "off"},
+        "tools": [{"use": "tests.flow.letters:send_letter"}],
+        "guardrails": {"rules": [{"tool": "send_letter", "decision": "ask"}]},
+    }
+    wecom_world.environment |= letters.environment
+    await wecom.fail("aibot_send_msg", faults.error(40058), times=999)
+    async with wecom_world:
+        await wecom.says('!tool send_letter {"to": "Ann"}')
+        await wecom_world.wait_for_log("given up")
+        await wecom.says("are you there?")
+        await wecom.wait_for_text(ALICE, "send_letter to: Ann · /approvals shows it again")
+        await wecom.says("/approvals")
+        shown = await wecom.wait_for_text(ALICE, "Without buttons:")
+        assert "I need a decision" in shown.text
+        (once,) = re.findall(r"/approvals once \w+", shown.text)
+        await wecom.says("/approvals once 000000000000")
+        await wecom.wait_for_message(ALICE, lambda seen: "Without buttons:" in seen.text and seen != shown)
+        assert letters.sent == []
+        await wecom.says(once)
+        await wecom.wait_for_text(ALICE, "Allowed once.")
+        await wecom.wait_finished(ALICE, "You said: are you there?")
+        assert letters.sent == ["Ann"]
 
 
 async def test_where_the_reconnect_has_made_the_question_stale_the_answer_is_pushed(wecom_world: WecomWorld) -> None:
