@@ -1,6 +1,7 @@
 """Keeps a connection going: repeats what fails, waits sensibly in between, and says truthfully how things stand.
 
-Used by the adapters around everything that their receiving side asks of a platform.
+Used by the adapters around everything that their receiving side asks of a platform. `until_first` is everybody's who
+waits for one of several things.
 """
 
 from __future__ import annotations

@@ -180,6 +180,10 @@ async def test_a_fault_with_times_spares_the_retry_of_its_conversation_only(clie
         with pytest.raises(openai.InternalServerError):
             await stream(client, user(text))
         assert told(await stream(client, user(text))) == f"You said: {text}"
+    dated = "!status 500 times=1\n\n<antler-context>\ndate: 2026-11-29 00:{} UTC (Sunday)\n</antler-context>"
+    with pytest.raises(openai.InternalServerError):
+        await stream(client, user(dated.format("04")))
+    assert told(await stream(client, user(dated.format("05")))), "its retry came in the next minute"
 
 
 async def test_endings_that_are_not_stop(client: openai.AsyncOpenAI) -> None:

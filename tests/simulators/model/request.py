@@ -5,10 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from PIL import Image, UnidentifiedImageError
+
+_DATE = re.compile(r"^date: .*$", re.MULTILINE)
+"""What the gateway adds to a message, to the minute: a retry may come in the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class ImageSeen:
 class Asked:
     """The part of a request that decides the answer.
 
-    conversation: a digest of all user texts, equal for the retries and the tool rounds of one turn.
+    conversation: a digest of all user texts without their times, equal for the retries and the tool rounds of one turn.
     round: how many rounds of tool calls this turn had before. results: those rounds' tool results.
     """
 
@@ -43,7 +47,8 @@ def asked(body: dict[str, Any]) -> Asked:
     messages: list[dict[str, Any]] = body["messages"]
     users = [index for index, message in enumerate(messages) if message["role"] == "user"]
     turn = messages[users[-1] + 1 :] if users else messages
-    digest = hashlib.sha1("\0".join(text_of(messages[i]) for i in users).encode("utf-8", "surrogatepass"))
+    said = "\0".join(_DATE.sub("", text_of(messages[i])) for i in users)
+    digest = hashlib.sha1(said.encode("utf-8", "surrogatepass"))
     return Asked(
         last_user_text=text_of(messages[users[-1]]) if users else "",
         conversation=digest.hexdigest(),
