@@ -68,6 +68,8 @@ async def test_what_was_heard_is_not_paid_for_again_after_a_crash(
     await start(world, service)
     await world.telegram.user_says(file=spoken("!say one half\n!pause half\n!say the other half"))
     await world.model.wait_for_pause("half")
+    await world.telegram.wait_for_text(ALICE, "one half")
+    await world.telegram.wait_idle(ALICE)  # that it was sent is recorded too
     await world.kill()
     await world.model.release("half")
     await world.start()
