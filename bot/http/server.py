@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-import uvicorn
 from fastapi import FastAPI
+from uvicorn.config import Config
+from uvicorn.server import Server
 
 from bot.http.connections import connection_class
 from bot.http.errors import ANY_ERROR, tell_errors
@@ -31,7 +32,7 @@ REPLACED_SECONDS = 30.0
 """What is being answered when another listener takes over has so long."""
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals stay the gateway's."""
@@ -79,7 +80,7 @@ class HttpServer:
         gatekeeper: Gatekeeper | None = None,
         most_upload: int = 0,
     ) -> None:
-        config = uvicorn.Config(
+        config = Config(
             make_app(settings, routers, gatekeeper, most_upload),
             log_config=None,
             access_log=False,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 GATHERING = frozenset(
     {
+        "fastapi.security",
         "charset_normalizer",  # guesses an answer's encoding for requests
         "langchain.agents.middleware",
         "langchain_openai",  # embeddings, Azure
@@ -51,6 +52,8 @@ DISPENSABLE = {
 }
 """Module -> those that try to import it and work without: there it is not found."""
 UNUSED = {
+    "fastapi.openapi.models": ("Example", "OpenAPI", "SecurityBase"),  # it describes the API when somebody asks
+    "fastapi.security.oauth2": ("SecurityScopes",),
     "filetype": (),  # LangChain guesses with it what a picture is that came without its type
     "jsonpatch": (),
     # harness/__init__ switches it off; LangChain imports it for its types.
@@ -58,6 +61,7 @@ UNUSED = {
     "sqlalchemy.dialects.postgresql.asyncpg": (),  # drivers that Antler does not use
     "sqlalchemy.dialects.postgresql.pg8000": (),
     "sqlalchemy.dialects.postgresql.psycopg2cffi": (),
+    "uvicorn.main": ("Server", "main", "run"),  # its command line, with click
 }
 """Module -> names that others take from it when they are imported. It is loaded when one of them is called, or when
 another is asked for."""
