@@ -68,7 +68,7 @@ class Node(TortureWorld):
 
     @property
     def variables(self) -> dict[str, str]:
-        return super().variables | self.cluster.secrets
+        return super().variables | self.cluster.secrets | {"MODEL_KEY": f"key-of-{self.name}"}
 
     async def _launch(self, environment: dict[str, str]) -> asyncio.subprocess.Process:
         log = self.folder / "log.txt"
@@ -141,6 +141,7 @@ class ClusterWorld(TortureWorld):
                     control_folder=self.control,
                     lease=lease,
                     quiet=self.quiet,
+                    woken=self.woken,
                     cluster=self,
                     name=name,
                     network=network,

@@ -55,7 +55,8 @@ class Facts:
     the bot that are still there.
 
     known_ids: what the outbox knows; recorded: what was ever written into it. wall_ahead: seconds that the wall clock
-    is ahead of the monotonic one, in which everything else here is told.
+    is ahead of the monotonic one, in which everything else here is told. woken: the key for the model of a process that
+    was frozen, and when that was over.
     """
 
     account: str
@@ -72,6 +73,7 @@ class Facts:
     known_ids: frozenset[Where] = field(repr=False)
     recorded: frozenset[Where] = field(repr=False)
     wall_ahead: float
+    woken: tuple[tuple[str, float], ...] = ()
 
     def stored_at(self, row: Row[Any]) -> float:
         """When a row of the inbox was received, in monotonic seconds."""
@@ -119,6 +121,7 @@ async def gather(world: TortureWorld, load: Load, ledger: Ledger) -> list[Facts]
                 recorded=frozenset((a, chat, platform.native(stored)) for a, chat, stored in written if a == account),
                 known_ids=frozenset(part.where for part in own if part.where[2]),
                 wall_ahead=time.time() - time.monotonic(),
+                woken=tuple(world.woken),
             )
         )
     return found

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Row
 
+    from tests.simulators.model.records import Record
     from tests.torture.facts import Chat, Facts, Reply
     from tests.torture.load import Asked
     from tests.torture.platform import Bubble
@@ -33,6 +34,9 @@ RECORDING_SECONDS = 5.0
 STORING_SECONDS = 2.0
 """The longest that a process may take to store what it has read, where nobody would send that again. Only the time in
 which it reached its database counts: until then it can but keep it, and a kill loses that."""
+
+WAKING_SECONDS = 1.0
+"""Within which a process that wakes up sends what it was about to send."""
 
 
 class Judge:
@@ -248,9 +252,9 @@ class Judge:
     # Order and time.
 
     def _order(self) -> None:
-        asked_at: dict[str, list[float]] = {}
+        asked: dict[str, list[Record]] = {}
         for record in self._facts.completions:
-            asked_at.setdefault(marker_of(record.last_user_text), []).append(record.started)
+            asked.setdefault(marker_of(record.last_user_text), []).append(record)
         by_conversation: dict[str, list[Row[Any]]] = {}
         for run in sorted(self._facts.runs, key=lambda run: min(run.inbox_ids, default=0)):
             by_conversation.setdefault(run.conversation, []).append(run)
@@ -263,20 +267,29 @@ class Judge:
                 if second.messages[0].order < first.messages[0].order:
                     what = f"{second.text[:40]!r} stands above {first.text[:40]!r}"
                     self._report.blame("order_violations", f"{conversation}: {what}")
-            worked = [(run, at) for run in own if (at := self._worked_at(run, asked_at))]
+            worked = [(run, calls) for run in own if (calls := self._calls_of(run, asked))]
             for (before, earlier), (after, later) in pairwise(worked):
-                if min(later) < max(earlier):
+                began = min(call.started for call in later)
+                over = [call for call in earlier if call.started > began]
+                late = [call for call in over if self._is_late(call)]
+                self._report.late_calls += len(late)
+                if len(over) > len(late):
                     what = ", ".join(
-                        f"{run.run_id} of {run.inbox_ids} ({run.detail or run.state}) at {[round(t, 1) for t in at]}"
-                        for run, at in ((before, earlier), (after, later))
+                        f"{run.run_id} of {run.inbox_ids} ({run.detail or run.state}) by "
+                        f"{[(_key_of(call), round(call.started, 1)) for call in calls]}"
+                        for run, calls in ((before, earlier), (after, later))
                     )
                     self._report.blame("order_violations", f"{conversation}: two runs worked at once: {what}")
 
-    def _worked_at(self, run: Row[Any], asked_at: Mapping[str, list[float]]) -> list[float]:
-        """When the model was asked for a run, also in the words that it was told while it worked."""
+    def _calls_of(self, run: Row[Any], asked: Mapping[str, list[Record]]) -> list[Record]:
+        """The model's calls for a run, also with the words that it was told while it worked."""
         own = next((self._by_id[i].marker for i in run.inbox_ids if i in self._by_id), "")
         told = [marker_of(each.text) for each in run.input.steered]
-        return [at for marker in (own, *told) for at in asked_at.get(marker, ())]
+        return [call for marker in (own, *told) for call in asked.get(marker, ())]
+
+    def _is_late(self, call: Record) -> bool:
+        """Whether its process was frozen between its last look whether it may act and the call (docs/scaling.md)."""
+        return any(_key_of(call) == key and 0 <= call.started - at < WAKING_SECONDS for key, at in self._facts.woken)
 
     def _recovery(self) -> None:
         """Start of a process until it first shows something, where something waited for it."""
@@ -303,6 +316,10 @@ def _rounds(messages: list[dict[str, Any]]) -> int:
     """Results of tools since the person spoke. Earlier turns do not count: a summary may have replaced some of them."""
     roles = [message["role"] for message in messages]
     return roles[::-1].index("user") if "user" in roles else 0
+
+
+def _key_of(call: Record) -> str:
+    return call.headers.get("authorization", "").removeprefix("Bearer ")
 
 
 def _is_notice(reply: Reply) -> bool:

@@ -21,7 +21,16 @@ ZERO = (
     *("untold_tools", "left_running", "left_behind"),
 )
 """The counts that must be zero."""
-COUNTED = ("messages", "notices", "passed_on", "stale_bubbles", "unacked", "said_twice", "repeated_model_calls")
+COUNTED = (
+    "messages",
+    "notices",
+    "passed_on",
+    "stale_bubbles",
+    "unacked",
+    "said_twice",
+    "repeated_model_calls",
+    "late_calls",
+)
 """Other counts that add up over platforms."""
 
 
@@ -37,8 +46,9 @@ class Report:
     said_twice: whole answers that stand there again, since such a platform tells nobody what it has taken.
     broken_rules: what a platform never allows. untold_tools: commands that did not run, of which the model was told
     nothing; left_running: processes of commands that outlived theirs; left_behind: files that nothing needs any more.
-    repeated_model_calls: whole answers
-    that were asked for again; lost_steps: those whose checkpoint existed. unsettled: times that work stood still.
+    repeated_model_calls: whole answers that were asked for again; lost_steps: those whose checkpoint existed.
+    late_calls: requests that a process sent to the model when it woke up, as it was frozen right before. unsettled:
+    times that work stood still.
     recovery: seconds, one entry per process that found work. disturbances: of a cluster, by kind; takeovers: seconds
     from one of them until another process did what the disturbed one had done. adopted: `adopt_placeholders` was on.
     platforms: of a mode with several, what was found on each; the counts here are then their sums.
@@ -70,6 +80,7 @@ class Report:
     failures: int = 0
     ignored_stops: int = 0
     repeated_model_calls: int = 0
+    late_calls: int = 0
     lost_steps: int = 0
     open_inbox: int = 0
     unsettled: int = 0

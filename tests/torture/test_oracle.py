@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness.context import RunInput
+from tests.simulators.model.records import Record
 from tests.torture.facts import Facts, Reply
 from tests.torture.load import Asked
 from tests.torture.on_wecom import told_apart
@@ -196,3 +197,73 @@ def test_recovery_is_measured_where_a_process_found_work() -> None:
 
 def test_of_equal_ids_only_the_last_is_known() -> None:
     assert told_apart(["a", "b", "a", "a"]) == ["a#2", "b", "a#1", "a"]
+
+
+@pytest.mark.parametrize(
+    ("at", "key", "count"),
+    [
+        (14.0, "w3", "none"),
+        (30.4, "w3", "late"),
+        (30.4, "w1", "blamed"),
+        (32.0, "w3", "blamed"),
+        (29.9, "w3", "blamed"),
+    ],
+)
+def test_a_call_for_what_is_over_is_late_only_from_a_process_that_just_woke_up(at: float, key: str, count: str) -> None:
+    second = replace(asked(11.0), marker="m00002", text=TEXT.replace("m00001", "m00002"), message_id="m2|r2")
+    spoken = [asked(), second]
+    received = datetime.fromtimestamp(10.0, UTC)
+    rows: Any = [
+        SimpleNamespace(id=i, chat=each.chat, platform_message_id=each.message_id, state="done", received_at=received)
+        for i, each in enumerate(spoken)
+    ]
+    runs: Any = [
+        SimpleNamespace(
+            seq=i,
+            run_id=each.marker,
+            reply_key=each.marker,
+            inbox_ids=[i],
+            conversation="wecom:person0",
+            detail=None,
+            state="completed",
+            input=RunInput(message_id=each.message_id, text=each.text),
+        )
+        for i, each in enumerate(spoken)
+    ]
+    shown = [
+        bubble(ANSWER.replace("m00001", each.marker), each.marker, at=20.0 + i, order=i)
+        for i, each in enumerate(spoken)
+    ]
+    report = Report("wecom", 1)
+    facts = Facts(
+        account="wecom",
+        promises=WECOM,
+        asked=tuple(spoken),
+        lives=(KILLED, AFTER),
+        rows=rows,
+        runs=runs,
+        replies={part.message_id: Reply(part.message_id, "wecom", (part,), True) for part in shown},
+        chats={("wecom", "person0"): shown},
+        calls=[],
+        completions=[
+            called("m00001", 12.0, "w3"),
+            called("m00001", at, key),
+            called("m00001", 13.5, "w1"),
+            called("m00002", 20.0, "w1"),
+        ],
+        effects=[],
+        known_ids=frozenset(("wecom", "person0", part.message_id) for part in shown),
+        recorded=frozenset(),
+        wall_ahead=0.0,
+        woken=(("w3", 30.0),),
+    )
+    Judge(facts, report).judge()
+    assert (report.late_calls, report.order_violations) == {"none": (0, 0), "late": (1, 0), "blamed": (0, 1)}[count]
+    assert len(report.problems()) == report.order_violations
+
+
+def called(marker: str, at: float, key: str) -> Record:
+    headers = {"authorization": f"Bearer {key}"}
+    text = TEXT.replace("m00001", marker)
+    body = {"messages": [{"role": "user", "content": text}]}
+    return Record(id=0, method="POST", path="/", headers=headers, started=at, last_user_text=text, body=body)

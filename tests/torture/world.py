@@ -88,7 +88,8 @@ class TortureWorld(World):
     """sabotage: names of protections to take away. lease: seconds of the database's lease, quiet: that a process has to
     live before it tries what was at work at two deaths; 0 for the real ones.
 
-    lives: of all processes on the same work. control_folder: of another world, whose lives are these too.
+    lives: of all processes on the same work. woken: the model key of each process that was frozen, and when it woke up.
+    control_folder: of another world, whose lives are these too.
     """
 
     sabotage: str = ""
@@ -97,6 +98,7 @@ class TortureWorld(World):
     control_folder: Path | None = None
     _life: Life | None = None
     lives: list[Life] = field(default_factory=list)
+    woken: list[tuple[str, float]] = field(default_factory=list)
 
     @property
     def control(self) -> Path:
@@ -230,6 +232,7 @@ class TortureWorld(World):
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
+        self.woken.append((self.variables["MODEL_KEY"], time.monotonic()))
 
     def _signal(self, number: signal.Signals) -> None:
         if self.alive:
