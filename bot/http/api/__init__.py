@@ -1,5 +1,5 @@
-"""The API for programs: threads and runs as LangGraph's SDK speaks of them, and OpenAI's chats and responses.
+"""The API for programs: threads and runs in the terms of LangGraph's SDK, and OpenAI's chats and responses.
 
-Both are made of the same runs as any chat's: `runs.py` begins and ends them in the threads of `threads.py`, `stream.py`
-tells what they do. What clients send is read by `content.py`.
+Both are built on the same runs as any chat: `runs.py` begins and ends them in the threads of `threads.py`, `stream.py`
+streams their events. What clients send is read by `content.py`.
 """

@@ -1,4 +1,4 @@
-"""A run as one answer, for OpenAI's protocol: its text as it grows, how it ended, what it took, what went wrong."""
+"""A run as one answer, for OpenAI's protocol: its text as it grows, how it ended, its usage, its errors."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ HTTP_STATUS = {
     "bad_request": 400,
     "timeout": 504,
 }
-"""Of failures, by their kinds; 502 for the others: the model's server is at fault."""
+"""Statuses of failures, by their kinds; 502 for the others: the model's server is at fault."""
 
 
 @dataclass(slots=True)
 class Answer:
-    """What became of a run. texts: of its messages, by id. waits: for what a person has to decide."""
+    """The outcome of a run. texts: of its messages, by id. waits: for decisions of a person."""
 
     row: RunRow
     thread: ProgramThread
@@ -50,7 +50,7 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """What a chat shows: all messages, each a paragraph, and what is waited for."""
+        """The text as shown in a chat: all messages, each a paragraph, and what is waited for."""
         said = [text.strip("\n") for text in self.texts.values() if text.strip()]
         return "\n\n".join([*said, *(asks(each) for each in self.waits)])
 
@@ -59,7 +59,7 @@ class Answer:
         return self.row.state is RunState.LIMITED
 
     def error(self) -> HttpProblem | None:
-        """Why there is no answer."""
+        """Why there is no answer, None where there is one."""
         if self.problem is not None:
             status = HTTP_STATUS.get(self.problem.code, 502)
             kind = "server_error" if status >= 500 else "invalid_request_error"
@@ -73,7 +73,7 @@ class Answer:
 
 
 def asks(interrupt: dict[str, Any]) -> str:
-    """What is waited for, in words; the next message of the thread answers it."""
+    """A pending request in words; the next message of the thread answers it."""
     value = interrupt["value"]
     options = ", ".join(value["options"])
     about = f" because {value['reason']}" if value["reason"] else ""
@@ -83,7 +83,7 @@ def asks(interrupt: dict[str, Any]) -> str:
 
 
 class Answers:
-    """Runs for clients that send messages and want text."""
+    """Runs for clients that send messages and expect text."""
 
     def __init__(self, parts: HttpParts, threads: Threads, runs: Runs) -> None:
         self.parts = parts
@@ -101,8 +101,8 @@ class Answers:
     async def begin(
         self, caller: Caller, thread: ProgramThread | None, said: Sequence[Said], agent: str, **options: Any
     ) -> Reading:
-        """Have the last of these messages answered: in this thread, which has its own history, or in one for this
-        answer alone, which begins with the others."""
+        """Have the last of these messages answered: in this thread, which has its own history, or in one created for
+        this answer alone, which begins with the other messages."""
         if thread is None:
             thread, _ = await self.threads.create(caller, temporary=True)
         elif await self.threads.newest_run(thread.key) is not None:
@@ -113,7 +113,7 @@ class Answers:
         return Reading(self, thread, row)
 
     async def _answered(self, caller: Caller, thread: ProgramThread, said: Sequence[Said]) -> RunRow | None:
-        """The run that waited for a decision, where the message is one. Raises HttpProblem where it is none."""
+        """Resume the run that waits, by the message; None if none waits. Raises HttpProblem if it decides nothing."""
         last = await self.threads.newest_run(thread.key)
         open_ = [] if last is None else await self.runs.waits(last)
         if not open_ or not said:
@@ -137,7 +137,7 @@ class Answers:
 
 
 class Reading:
-    """One client's reading of one run, which is stopped with it: nobody else waits for that answer."""
+    """One client's reading of one run, which is stopped with it: no other client waits for that answer."""
 
     def __init__(self, answers: Answers, thread: ProgramThread, row: RunRow, *, resumed: bool = False) -> None:
         self._answers = answers
@@ -145,9 +145,9 @@ class Reading:
         self.answer = Answer(row, thread)
 
     async def pieces(self, *, stops: bool = True) -> AsyncGenerator[str, None]:
-        """The text as it grows, until the run has ended or waits; `answer` is complete then. What was told cannot be
-        taken back: where a message is begun once more its new text is a paragraph of its own. stops: the run ends where
-        this is left early."""
+        """The text as it grows, until the run has ended or waits; `answer` is complete then. Text that was sent cannot
+        be taken back: where a message starts over, its new text is a separate paragraph. stops: stop the run where this
+        is left early."""
         through, answer, runs = False, self.answer, self._answers.runs
         try:
             reader = RunReader(
@@ -204,4 +204,4 @@ class Reading:
         if not answer.row.state.ended:
             answer.waits = await self._answers.threads.approvals(answer.row)
             if answer.thread.temporary and answer.waits:
-                runs.cancel_soon(answer.row)  # nobody could answer there
+                runs.cancel_soon(answer.row)  # no one could answer there

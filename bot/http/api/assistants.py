@@ -1,4 +1,4 @@
-"""Assistants of LangGraph's protocol: the agents of this gateway, which are made in its folder and not over HTTP."""
+"""Assistants of LangGraph's protocol: the agents of this gateway, which are defined in its folder and not over HTTP."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ EDGES = (("__start__", "model"), ("model", "tools"), ("tools", "model"), ("model
 
 
 class Assistants:
-    """The agents as LangGraph's assistants. since: when this process began, for there is no other time of theirs."""
+    """The agents as LangGraph's assistants. since: the start of this process, as agents have no other time."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._agents = parts.agents
         self._since = parts.clock.now().isoformat()
 
     def told(self, name: str) -> dict[str, Any]:
-        """One of them. Raises HttpProblem."""
+        """An assistant. Raises HttpProblem."""
         if name not in self._agents.definitions:
             raise not_found("there is no such assistant")
         return {
@@ -50,7 +50,7 @@ class Assistants:
         }
 
     def found(self, body: AssistantSearch) -> list[dict[str, Any]]:
-        """Those that are searched for."""
+        """The assistants that match a search."""
         every = [self.told(name) for name in self._agents.definitions]
         every = [each for each in every if body.graph_id in (None, each["graph_id"])]
         every = [each for each in every if body.name is None or body.name.lower() in each["name"].lower()]
@@ -58,7 +58,7 @@ class Assistants:
 
 
 def assistants_router(parts: HttpParts) -> APIRouter:
-    """/assistants, and what the SDK asks of the server itself."""
+    """The routes of /assistants, and those by which the SDK queries the server itself."""
     router, assistants = APIRouter(), Assistants(parts)
 
     @router.get("/ok")
@@ -98,13 +98,13 @@ def assistants_router(parts: HttpParts) -> APIRouter:
     @router.get("/assistants/{assistant_id}/subgraphs", dependencies=[READ])
     @router.get("/assistants/{assistant_id}/subgraphs/{namespace}", dependencies=[READ], include_in_schema=False)
     async def subgraphs(caller: SignedIn, assistant_id: str) -> dict[str, Any]:
-        """There are none: subagents are tools of the agent."""
+        """Always empty: subagents are tools of the agent."""
         assistants.told(assistant_id)
         return {}
 
     @router.post("/assistants/{assistant_id}/versions", dependencies=[READ], response_model=list[AssistantTold])
     async def versions(caller: SignedIn, assistant_id: str) -> JSONResponse:
-        """The one of now."""
+        """The current version, which is the only one."""
         return JSONResponse([assistants.told(assistant_id)])
 
     return router

@@ -1,4 +1,4 @@
-"""What clients send as messages, in LangChain's and OpenAI's forms: who said it, the words, the files."""
+"""Messages as clients send them, in LangChain's and OpenAI's forms: their roles, words and files."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ MOST_MESSAGES = 1_000
 MOST_FILES = 20
 LONGEST_ID = 200
 REMOVE_ALL = "__remove_all__"
-"""The id with which LangGraph's `remove` means every message."""
+"""The id by which LangGraph's `remove` refers to every message."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file of a message. upload_id: of one that was uploaded before, "" where its bytes came inside the message."""
+    """A file of a message. upload_id: of an earlier upload, "" where the bytes came with the message."""
 
     name: str
     mime_type: str
@@ -46,7 +46,7 @@ class SentFile:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One message. id: the client's own, "" where it gave none."""
+    """One message. id: the client's own, "" where it sent none."""
 
     role: Role
     text: str
@@ -55,13 +55,12 @@ class Said:
 
 
 def invalid(text: str, place: str) -> HttpProblem:
-    """What is wrong with a request, and where."""
+    """The problem of an invalid request, with the place of the fault."""
     return HttpProblem(422, "invalid", f"{place}: {text}", param=place, type="invalid_request_error")
 
 
 def read_messages(raw: Any, place: str = "messages") -> list[Said]:
-    """Messages in the order in which they were said; a single one, or its text alone, is a list of one. Raises
-    HttpProblem."""
+    """Messages in chronological order; a single message, or just its text, gives a list of one. Raises HttpProblem."""
     found = raw if isinstance(raw, list) else [raw]
     if len(found) > MOST_MESSAGES:
         raise invalid(f"there are more than {MOST_MESSAGES} messages", place)
@@ -69,7 +68,7 @@ def read_messages(raw: Any, place: str = "messages") -> list[Said]:
 
 
 def read_changes(raw: Any, place: str) -> list[HistoryEntry | Removal]:
-    """Messages that are put into a thread, or taken out of it where their type is `remove`. Raises HttpProblem."""
+    """Messages to put into a thread, or to remove from it where their type is `remove`. Raises HttpProblem."""
     found = raw if isinstance(raw, list) else [raw]
     if len(found) > MOST_MESSAGES:
         raise invalid(f"there are more than {MOST_MESSAGES} messages", place)
@@ -100,8 +99,8 @@ def _change(raw: Any, place: str) -> HistoryEntry | Removal:
 def entry_of(said: Said) -> HistoryEntry | None:
     """A message as a thread holds it, under its own id or a new one; None for an empty one.
 
-    What the client calls system is told as words of the person's: the agent has instructions of its own, and a client
-    is nobody who could change them.
+    A system message of the client is passed on as the person's words: the agent has its own instructions, and a client
+    has no authority to change them.
     """
     if not said.text.strip():
         return None
@@ -170,7 +169,7 @@ def _file(kind: str, part: Mapping[str, Any], place: str) -> SentFile:
 
 
 def _inline(kind: str, part: Mapping[str, Any], place: str) -> SentFile:
-    """A file whose bytes stand in the part, in one of the forms in which that is said."""
+    """A file whose bytes are in the part, in one of several forms."""
     inner = part.get(kind, part.get(kind.removeprefix("input_")))
     about = {**part, **inner} if isinstance(inner, Mapping) else dict(part)
     if isinstance(source := about.get("source"), Mapping):  # Anthropic's

@@ -73,7 +73,7 @@ UNSUPPORTED = (
     ("POST", "/store/items/search", STORE),
     ("POST", "/store/namespaces", STORE),
 )
-"""What clients can ask for and is not there, and why."""
+"""Routes of the protocol that are not supported, and why."""
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID")]
 Once = Annotated[str | None, Header(alias="Idempotency-Key")]
 READ, THREADS, RUNS = requires("read"), requires("threads"), requires("runs")
@@ -116,8 +116,8 @@ class Protocol:
     async def begin(
         self, caller: Caller, thread_id: str | None, body: RunCreate, client_id: str | None
     ) -> tuple[ProgramThread, RunRow, bool]:
-        """The run that a request asks for, its thread, and whether it goes on after an answer. client_id: the client's
-        own id of this request in its thread; once more it is the same run. Raises HttpProblem."""
+        """The run that a request asks for, its thread, and whether it continues after an answer. client_id: the
+        client's own id for this request in its thread; the same id again returns the same run. Raises HttpProblem."""
         agent = self.agent(body.assistant_id)
         if body.at is not None and (thread_id is None or body.command is not None):
             raise HttpProblem(422, "invalid", "checkpoint: goes with the input of a run in a thread")
@@ -134,7 +134,7 @@ class Protocol:
             raise HttpProblem(422, "invalid", "input.messages is missing")
         said = read_messages(body.input["messages"], "input.messages")
         if body.at is not None and not (client_id and await self.runs.was_sent(thread, client_id)):
-            message_of_program(said, frozenset())  # what is wrong with it is told before anything is changed
+            message_of_program(said, frozenset())  # faults are reported before anything is changed
             await self.threads.write(thread, (), body.at)
         known: frozenset[str] = frozenset()
         if len(said) > 1:
@@ -164,7 +164,7 @@ class Protocol:
     def stream(
         self, caller: Caller, reader: RunReader, thread: ProgramThread, row: RunRow, *, cancels: bool
     ) -> StreamingResponse:
-        """A run's events. cancels: the run ends with its stream."""
+        """A stream of a run's events. cancels: the run ends with its stream."""
         answer = self.parts.gatekeeper.stream(caller, self._events(reader, row, cancels=cancels))
         answer.headers.update(_places(thread, row, "stream"))
         return answer
@@ -181,13 +181,13 @@ class Protocol:
                 self._cut_off(row)
 
     def _cut_off(self, row: RunRow) -> None:
-        """The client is gone; where it is this process that goes, the run goes on in the next one."""
+        """Cancel the run of a client that is gone; where this process is stopping, the run continues in the next."""
         if not self.parts.runs.suspending:
             self.runs.cancel_soon(row)
 
     def wait(self, caller: Caller, thread: ProgramThread, row: RunRow, *, cancels: bool = False) -> StreamingResponse:
         """The values that a run leaves, once it has ended or waits for a person. Like a stream it counts, and ends with
-        the caller's session or token. Raises HttpProblem for too many at once."""
+        the caller's session or token. Raises HttpProblem for too many streams."""
         self.parts.gatekeeper.check_streams(caller)
         return StreamingResponse(
             self.parts.gatekeeper.counted(caller, self._awaited(caller, thread, row, cancels=cancels)),
@@ -203,7 +203,7 @@ class Protocol:
             silent = HEARTBEAT_SECONDS
             while not settled.done():
                 if silent >= HEARTBEAT_SECONDS:
-                    yield "\n"  # means nothing in JSON, keeps proxies from giving up, and finds out who is gone
+                    yield "\n"  # no content in JSON; prevents timeouts of proxies, and detects clients that are gone
                     silent = 0.0
                 await asyncio.wait({settled}, timeout=HOLDS_SECONDS)
                 silent += HOLDS_SECONDS
@@ -220,14 +220,14 @@ class Protocol:
                     self._cut_off(row)
 
     def told(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-        """JSON without secrets."""
+        """A JSON response with secrets redacted."""
         text = self.parts.redact(json.dumps(value, ensure_ascii=False))
         return Response(text, status, headers, "application/json")
 
 
 def _places(thread: ProgramThread, row: RunRow, what: str) -> dict[str, str]:
-    """Where a client finds the run again: relative to the address of the API that it was made with, as the SDK reads
-    it."""
+    """The headers by which a client finds the run again: relative to the base address of the API, as the SDK reads
+    them."""
     run = f"/threads/{thread.name}/runs/{run_name(row)}"
     return {"Location": f"{run}/{what}", "Content-Location": run}
 
@@ -238,7 +238,7 @@ def run_name(row: RunRow) -> str:
 
 
 def langgraph_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
-    """Everything below PREFIX."""
+    """The routes below PREFIX."""
     router, protocol = APIRouter(prefix=PREFIX, tags=["langgraph"]), Protocol(parts, threads, runs)
     router.include_router(assistants_router(parts))
     _threads(router, protocol)
@@ -287,7 +287,7 @@ def _threads(router: APIRouter, the: Protocol) -> None:
     async def prune(caller: SignedIn, body: ThreadPrune) -> dict[str, int]:
         pruned = 0
         for thread_id in dict.fromkeys(body.thread_ids):
-            with suppress(HttpProblem):  # there is none, or it is another's
+            with suppress(HttpProblem):  # it does not exist, or belongs to someone else
                 await threads.delete(await threads.find(caller, thread_id), caller.person)
                 pruned += 1
         return {"pruned_count": pruned}
@@ -314,7 +314,7 @@ def _threads(router: APIRouter, the: Protocol) -> None:
 
 
 async def _matching(the: Protocol, caller: Caller, body: ThreadSearch) -> list[ProgramThread]:
-    """The caller's threads by all that is searched for but their status, in their order."""
+    """The caller's threads that match the search in all but their status, in order."""
     if body.values:
         raise HttpProblem(422, "invalid", "values: threads cannot be searched by what is in them")
     every = [each for each in await the.threads.all(caller) if body.ids is None or each.name in body.ids]
@@ -325,7 +325,7 @@ async def _matching(the: Protocol, caller: Caller, body: ThreadSearch) -> list[P
 
 
 async def _found(the: Protocol, caller: Caller, body: ThreadSearch) -> list[dict[str, Any]]:
-    """What is told of the threads that are searched for."""
+    """The answer to a search for threads."""
     every = await _matching(the, caller, body)
     if body.status is not None:
         every = [each for each in every if (await the.threads.status(each))[0] == body.status]
@@ -338,7 +338,7 @@ async def _found(the: Protocol, caller: Caller, body: ThreadSearch) -> list[dict
 
 
 def _runs(router: APIRouter, the: Protocol) -> None:
-    """Runs that are asked for, in a thread or without one."""
+    """The routes that start runs, in a thread or without one."""
     runs = the.runs
 
     async def created(caller: Caller, thread_id: str | None, body: RunCreate, once: str | None = None) -> Response:
@@ -385,7 +385,7 @@ def _runs(router: APIRouter, the: Protocol) -> None:
 
 
 def _running(router: APIRouter, the: Protocol) -> None:
-    """Runs that there are."""
+    """The routes of existing runs."""
     runs, find = the.runs, the.run
 
     @router.get("/threads/{thread_id}/runs", dependencies=[READ], response_model=list[dict[str, Any]])
@@ -416,13 +416,13 @@ def _running(router: APIRouter, the: Protocol) -> None:
 
     @router.get(f"{RUN}/files", dependencies=[READ])
     async def files(caller: SignedIn, thread_id: str, run_id: str) -> Response:
-        """The files of its answer, in their order, also while it works."""
+        """List the files of the run's answer in order, also while it is running."""
         _, row = await find(caller, thread_id, run_id)
         return the.told([file_json(each) for each in await runs.files(row)])
 
     @router.get(f"{RUN}/file", dependencies=[READ])
     async def file(caller: SignedIn, thread_id: str, run_id: str, path: str = "") -> FileResponse:
-        """One of them. path: as the list has it."""
+        """One of these files. path: as in the list."""
         _, row = await find(caller, thread_id, run_id)
         found = next((each for each in await runs.files(row) if each.path == path), None)
         if found is None:
@@ -447,7 +447,7 @@ def _running(router: APIRouter, the: Protocol) -> None:
 
 
 def _ending(router: APIRouter, the: Protocol) -> None:
-    """The ends of runs."""
+    """The routes that end runs."""
     runs, find = the.runs, the.run
 
     @router.post(

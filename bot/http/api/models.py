@@ -1,5 +1,5 @@
-"""The bodies of requests and answers in LangGraph's protocol. What cannot be done here is refused by name, never passed
-over; the answers only describe what is sent."""
+"""The bodies of requests and answers in LangGraph's protocol. Unsupported options are rejected by name, never ignored;
+the models of answers only describe what is sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Strategy = Literal["reject", "enqueue", "interrupt", "rollback"]
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
 RunStatus = Literal["pending", "running", "error", "success", "timeout", "interrupted"]
 MOST_METADATA = 16_000
-"""Bytes of metadata, as JSON."""
+"""Limit on the metadata, in bytes of JSON."""
 
 
 def _as_list(value: Any) -> Any:
@@ -23,12 +23,12 @@ def _as_list(value: Any) -> Any:
 
 
 def _said_modes(value: Any) -> Any:
-    """LangGraph's client sends an empty mode where it is told none."""
+    """Drop the empty mode that LangGraph's client sends where it is given none."""
     return value if value is None else [each for each in value if each != ""] or None
 
 
 def _is_small(value: dict[str, Any]) -> dict[str, Any]:
-    # Python reads NaN and halves of characters, which nobody else could read again: these are errors here.
+    # Python reads NaN and lone surrogates, which other readers could not: these are errors here.
     if len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode()) > MOST_METADATA:
         raise ValueError(f"is too large: at most {MOST_METADATA} bytes")
     return value
@@ -49,7 +49,7 @@ ModesAsked = Annotated[list[StreamMode] | None, BeforeValidator(_said_modes)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_is_small)]
 ThreadId = Annotated[str, AfterValidator(_as_uuid)]
 Refused = Annotated[Any, AfterValidator(_not_here)]
-"""What clients can ask for and is not there."""
+"""An option that clients can send and that is not supported."""
 
 
 class Body(BaseModel):
@@ -57,14 +57,14 @@ class Body(BaseModel):
 
 
 class Checkpoint(Body):
-    """A state of a thread, as it is told of each. There are no subgraphs, whose states had a checkpoint_ns."""
+    """A state of a thread, as reported with each. There are no subgraphs, whose states would have a checkpoint_ns."""
 
     checkpoint_id: str | None = Field(default=None, max_length=100)
     checkpoint_ns: Refused = None
 
 
 class AtCheckpoint(Body):
-    """What happens in the state that a thread had at a checkpoint, not in its newest one."""
+    """A request that applies to the state of a thread at a checkpoint, not to its newest one."""
 
     checkpoint: Checkpoint | None = None
     checkpoint_id: str | None = Field(default=None, max_length=100)
@@ -75,7 +75,7 @@ class AtCheckpoint(Body):
 
 
 class Config(Body):
-    """A run's configuration, which is passed over: agents are set up by their operator."""
+    """A run's configuration, which is ignored: agents are configured by their operator."""
 
     configurable: dict[str, Any] = {}
     tags: list[str] = []
@@ -83,7 +83,7 @@ class Config(Body):
 
 
 class Command(Body):
-    """resume: answers what the thread waits for."""
+    """A command to a run. resume: answers what the thread waits for."""
 
     resume: Any = None
     update: Any = None
@@ -92,16 +92,16 @@ class Command(Body):
     @field_validator("update", "goto")
     @classmethod
     def _not_here(cls, value: Any) -> Any:
-        if value:  # LangGraph's RemoteGraph sends empty ones along
+        if value:  # LangGraph's RemoteGraph sends empty ones
             raise ValueError("cannot be done here; resume can")
         return None
 
 
 class RunCreate(AtCheckpoint):
-    """A run that is asked for.
+    """A request for a run.
 
-    on_disconnect: what becomes of it when its stream is cut off.
-    on_completion: what becomes of a thread that was made for this run alone, a while after its end.
+    on_disconnect: what happens to it when its stream is cut off. on_completion: what happens to a thread created for
+    this run alone, some time after its end.
     """
 
     assistant_id: str = Field(max_length=200)
@@ -138,15 +138,15 @@ class ThreadUpdate(Body):
 
 
 class ThreadPrune(Body):
-    """strategy: what is not needed any more of a thread's older states goes by itself."""
+    """Threads to delete. strategy: older states that are no longer needed are removed automatically."""
 
     thread_ids: list[str] = Field(max_length=100)
     strategy: Literal["delete"] = "delete"
 
 
 class StateUpdate(AtCheckpoint):
-    """values: its messages are added, take the place of those with their ids, or take them out (type `remove`). None:
-    the thread is again as it was at the checkpoint. as_node: between runs nothing is next, as after these."""
+    """A change of a thread. values: messages are added, replace those with their ids, or remove them (type `remove`).
+    None: the thread returns to the checkpoint. as_node: after these nodes nothing is next, as between runs."""
 
     values: dict[str, Any] | None = None
     as_node: Literal["model", "__end__"] | None = None
@@ -161,7 +161,7 @@ class StateUpdate(AtCheckpoint):
 
     @property
     def messages(self) -> Any:
-        """What is to be written, as it was sent; None for nothing."""
+        """The messages to write, as they were sent; None for nothing."""
         return (self.values or {}).get("messages") or None
 
 
@@ -227,7 +227,7 @@ class CheckpointTold(BaseModel):
 
 
 class TaskTold(BaseModel):
-    """What is next in a thread. id: of the run."""
+    """The next step in a thread. id: of the run."""
 
     id: str
     name: str
@@ -239,7 +239,7 @@ class TaskTold(BaseModel):
 
 
 class StateTold(BaseModel):
-    """LangGraph's ThreadState; of one that was asked for in parts only these."""
+    """LangGraph's ThreadState; with `select`, only the selected members."""
 
     values: dict[str, Any] = {}
     next: list[str] = []

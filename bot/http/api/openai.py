@@ -1,4 +1,4 @@
-"""OpenAI's chat completions and models: any client of them talks to an agent. docs/api.md says what is heeded."""
+"""OpenAI's chat completions and models, for any client of theirs to talk to an agent; docs/api.md lists the options."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StreamOptions(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """What is not named here (temperature, max_tokens and the like) is the agent's own affair and passed over."""
+    """A request for a completion; other options (temperature, max_tokens and the like) are left to the agent."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -81,14 +81,14 @@ class ChatRequest(BaseModel):
 
 
 def thread_name(text: str) -> str:
-    """The id of a thread as it is kept. Raises HttpProblem."""
+    """The id of a thread in its stored form. Raises HttpProblem."""
     with suppress(ValueError):
         return str(uuid.UUID(text))
     raise HttpProblem(422, "invalid", "thread_id has to be a UUID", type="invalid_request_error", param="thread_id")
 
 
 async def named_thread(threads: Threads, caller: Caller, name: str | None) -> ProgramThread | None:
-    """The thread that a client continues, or begins, with this id of its own."""
+    """The thread that a client continues, or begins, under an id of its own."""
     if not name:
         return None
     thread, _ = await threads.create(caller, thread_name(name))
@@ -96,7 +96,7 @@ async def named_thread(threads: Threads, caller: Caller, name: str | None) -> Pr
 
 
 def error_json(problem: HttpProblem) -> dict[str, Any]:
-    """OpenAI's form."""
+    """The problem in OpenAI's form."""
     more = {"type": problem.more.get("type", problem.code), "param": problem.more.get("param")}
     return {"error": {"message": str(problem), "code": problem.code, **more}}
 
@@ -104,7 +104,7 @@ def error_json(problem: HttpProblem) -> dict[str, Any]:
 async def while_connected(
     parts: HttpParts, caller: Caller, request: Request, work: Callable[[], Awaitable[Response]]
 ) -> Response:
-    """What `work` returns; it is cancelled when the client is gone, or may not have the answer any more. Raises
+    """The result of `work`, which is cancelled when the client is gone, or may not have the answer any more. Raises
     HttpProblem."""
     working = asyncio.ensure_future(work())
     try:
@@ -120,11 +120,11 @@ async def while_connected(
             working.cancel()
             await asyncio.wait({working})
         elif not working.cancelled():
-            working.exception()  # also where nobody is told of it
+            working.exception()  # retrieved, even if it is reported to no one
 
 
 def openai_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
-    """/v1/models and /v1/chat/completions."""
+    """The routes of /v1/models and /v1/chat/completions."""
     router, answers = APIRouter(prefix="/v1", tags=["openai"]), Answers(parts, threads, runs)
     since = int(parts.clock.now().timestamp())
 
@@ -227,5 +227,5 @@ async def _chunks(parts: HttpParts, reading: Reading, model: str, *, with_usage:
 
 
 def data_line(parts: HttpParts, value: Any) -> str:
-    """A server-sent event without a name, without secrets."""
+    """A server-sent event without a name, its secrets redacted."""
     return f"data: {parts.redact(json.dumps(value, ensure_ascii=False))}\n\n"

@@ -1,4 +1,4 @@
-"""OpenAI's responses: a response is a run, and continues the one that it names."""
+"""OpenAI's responses: each is a run, and continues the response that it names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONVERSATION = "conv_"
 
 
 class ResponseRequest(BaseModel):
-    """What is not named here is the agent's own affair and passed over. store: false deletes the thread afterwards."""
+    """A request for a response; other options are left to the agent. store: false deletes the thread afterwards."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
@@ -64,20 +64,20 @@ class ResponseRequest(BaseModel):
 
 
 class Responses:
-    """Where responses are: each is a run, in a thread of its person's."""
+    """Access to responses: each is a run, in a thread of its person."""
 
     def __init__(self, parts: HttpParts, threads: Threads, runs: Runs) -> None:
         self.answers = Answers(parts, threads, runs)
         self._threads = threads
 
     async def find(self, caller: Caller, response_id: str) -> tuple[ProgramThread, RunRow]:
-        """A response of the caller's, with its thread. Raises HttpProblem."""
+        """One of the caller's responses, with its thread. Raises HttpProblem."""
         if not response_id.startswith(ID):
             raise not_found("there is no such response")
         return await self.answers.by_run(caller, response_id.removeprefix(ID))
 
     async def thread(self, caller: Caller, body: ResponseRequest) -> ProgramThread | None:
-        """The thread that a request continues or begins; None: one for this response alone. Raises HttpProblem."""
+        """The thread that a request continues or begins; None for one for this response alone. Raises HttpProblem."""
         if body.previous_response_id is not None:
             thread, row = await self.find(caller, body.previous_response_id)
             newest = await self._threads.newest_run(thread.key)
@@ -95,7 +95,7 @@ class Responses:
 
 
 def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRouter:
-    """/v1/responses."""
+    """The routes of /v1/responses."""
     router, responses = APIRouter(prefix="/v1", tags=["openai"]), Responses(parts, threads, runs)
     answers = responses.answers
 
@@ -144,7 +144,7 @@ def responses_router(parts: HttpParts, threads: Threads, runs: Runs) -> APIRoute
 
 
 def _is_reasoning(item: Any) -> bool:
-    """What a client sends back of an earlier response and means nothing here."""
+    """Whether an item is one that a client returns from an earlier response, and that has no meaning here."""
     return isinstance(item, dict) and item.get("type") in ("reasoning", "function_call", "function_call_output")
 
 
@@ -159,7 +159,7 @@ def _status(answer: Answer) -> str:
 
 
 def response_json(answer: Answer, model: str, *, begun: bool = False) -> dict[str, Any]:
-    """OpenAI's Response. begun: without anything of its answer."""
+    """OpenAI's Response. begun: without any of its answer."""
     row, error = answer.row, None if begun else answer.problem
     status = "in_progress" if begun else _status(answer)
     output = [] if begun or not answer.text else [_item(answer, answer.text, "completed")]

@@ -1,4 +1,4 @@
-"""The routers of the API for programs, on common threads and runs, and the description of all that is served."""
+"""The routers of the API for programs, with shared threads and runs, and the description of all routes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _docs() -> APIRouter:
 
     @router.get("/api/docs", include_in_schema=False)
     async def docs(caller: SignedIn, request: Request) -> dict[str, Any]:
-        """OpenAPI's description as JSON; a page that shows it would need scripts from elsewhere."""
+        """OpenAPI's description as JSON; a page to display it would need scripts from other servers."""
         described: dict[str, Any] = request.app.openapi()
         return described
 

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from harness.events import ReadyFile
 
 LOOK_AGAIN_SECONDS = 10.0
-"""Between two looks at the store while a run is awaited; what changes is told of, so that only a defect needs one."""
+"""Seconds between two reads of the store while a run is awaited; changes are announced, so only a defect needs one."""
 CHUNK = 256 * 1024
 MOST_BEFORE = 400_000
-"""Characters of all messages with which a thread begins."""
+"""Limit on the characters of all messages with which a thread begins."""
 BUSY = {"reject": "reject", "enqueue": "queue", "interrupt": "interrupt", "rollback": "rollback"}
 STATUS = {
     RunState.PENDING: "pending",
@@ -88,14 +88,14 @@ ALLOWING: Mapping[Any, Decided] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a run has no answer. code: the kind of failure, or the state's own name."""
+    """Why a run has no answer. code: the kind of failure, or a name of the state."""
 
     code: str
     message: str
 
 
 def problem_of(row: RunRow, detail: str | None) -> Problem | None:
-    """None for a run that has an answer, or was only ended by somebody."""
+    """The problem of a run; None for one that has an answer, or was only stopped."""
     texts = texts_for(DEFAULT)
     match row.state:
         case RunState.ERROR:
@@ -111,7 +111,7 @@ def problem_of(row: RunRow, detail: str | None) -> Problem | None:
 
 
 def message_of_program(said: Sequence[Said], known: frozenset[str]) -> tuple[Said, list[Said]]:
-    """The person's newest message, and what was said before it. known: ids of what the thread holds already. Raises
+    """The person's newest message, and those before it. known: ids of messages that the thread holds already. Raises
     HttpProblem."""
     fresh = [each for each in said if not each.id or each.id not in known]
     if not fresh or fresh[-1].role != "user":
@@ -126,7 +126,7 @@ def message_of_program(said: Sequence[Said], known: frozenset[str]) -> tuple[Sai
 
 
 def said_before(said: Sequence[Said]) -> list[HistoryEntry]:
-    """What was said before, as a thread begins with it."""
+    """The earlier messages, as a thread begins with them."""
     entries = (entry_of(replace(each, id="")) for each in said if each.role != "tool")
     return [entry for entry in entries if entry is not None]
 
@@ -139,11 +139,11 @@ class Runs:
         self.following = parts.runs.following
         self.following.accounts |= {ACCOUNT}
         self.spool = parts.settings().data_dir / SPOOL
-        """Where the files of answers are."""
+        """The folder of the files of answers."""
 
     @property
     def epoch(self) -> int:
-        """The number of this process; grows from one to the next."""
+        """The number of this process; increases from one process to the next."""
         return self._store.epoch
 
     # Beginning.
@@ -160,8 +160,8 @@ class Runs:
         client_id: str = "",
         known: frozenset[str] = frozenset(),
     ) -> RunRow:
-        """Say the last of these messages in a thread, and return its run once that is decided on. What stands before it
-        begins the thread, where that is new. Raises HttpProblem."""
+        """Post the last of these messages to a thread, and return its run once that is decided on. The messages before
+        it begin the thread, where that is new. Raises HttpProblem."""
         last, before = message_of_program(said, known)
         await self._use(thread, agent)
         if before:
@@ -177,7 +177,7 @@ class Runs:
         return await self._opened(thread.key, chat, posted.message_id)
 
     async def was_sent(self, thread: ProgramThread, client_id: str) -> bool:
-        """Whether the client's request of that id has put its message into the thread already."""
+        """Whether the client's request with that id has put its message into the thread already."""
         chat = thread.key.partition(":")[2]
         message_id = posted_id(chat, client_id)
         return await self._store.read(lambda tx: programs.sent(tx, ACCOUNT, chat, message_id)) is not None
@@ -193,7 +193,7 @@ class Runs:
         return await self._parts.api.upload(caller, file.name, file.mime_type, chunks())
 
     async def _use(self, thread: ProgramThread, agent: str | None) -> None:
-        """Have this agent answer in the thread from now on, where another one does."""
+        """Have this agent answer in the thread from now on, if another one does."""
         if agent is None or self._parts.agents.agent_of(await self._threads.record(thread)) == agent:
             return
 
@@ -211,7 +211,7 @@ class Runs:
             await harness.seed(record.thread_id, said_before(before))
 
     async def _opened(self, key: str, chat: str, message_id: str) -> RunRow:
-        """The run that answers a message, as soon as there is one. Raises HttpProblem where there will be none."""
+        """The run that answers a message, as soon as it exists. Raises HttpProblem where there will be none."""
         with self.following.watch(key) as changed:
             while True:
                 changed.clear()
@@ -224,7 +224,7 @@ class Runs:
                     raise _refused(found)
                 await within(changed, LOOK_SECONDS)
 
-    # Looking.
+    # Reading.
 
     async def load(self, run_id: str) -> RunRow:
         row = await self._store.read(lambda tx: runs.load(tx, run_id))
@@ -245,7 +245,7 @@ class Runs:
         return [await self.load(run_id) for run_id in ids]
 
     async def detail(self, row: RunRow) -> str | None:
-        """What is known of its end."""
+        """The stored detail of how it ended."""
         return await self._store.read(lambda tx: runs.detail_of(tx, row.run_id))
 
     async def problem(self, row: RunRow) -> Problem | None:
@@ -256,15 +256,15 @@ class Runs:
         return spent.totals
 
     async def events(self, row: RunRow) -> list[run_events.Event]:
-        """What is stored of what it told."""
+        """The stored events of a run."""
         return await self._store.read(lambda tx: run_events.read(tx, row.run_id))
 
     async def files(self, row: RunRow) -> tuple[ReadyFile, ...]:
-        """What it has presented so far."""
+        """The files presented so far."""
         return await Spool(SpoolSettings(folder=self.spool)).files(row.run_id)
 
     async def as_json(self, thread: ProgramThread, rows: Sequence[RunRow]) -> list[dict[str, Any]]:
-        """LangGraph's Run."""
+        """The runs as LangGraph's Run."""
         first = [row.inbox_ids[0] for row in rows if row.inbox_ids]
         noted = await self._store.read(lambda tx: programs.notes(tx, first))
         found = []
@@ -302,13 +302,13 @@ class Runs:
                 await within(changed, LOOK_AGAIN_SECONDS)
 
     async def waits(self, row: RunRow) -> list[ApprovalRow]:
-        """What it waits for a person to decide."""
+        """The approvals for which it waits."""
         if row.state is not RunState.WAITING:
             return []
         return await self._store.read(lambda tx: prompts.open_approvals(tx, row.run_id))
 
     async def values(self, thread: ProgramThread, row: RunRow) -> dict[str, Any]:
-        """What a settled run leaves: the thread's state, with what it waits for, or why there is no answer."""
+        """The result of a settled run: the thread's state, with what it waits for, or why there is no answer."""
         values = await self._threads.values(thread)
         interrupts = await self._threads.approvals(row) if not row.state.ended else await self._threads.question(row)
         if interrupts:
@@ -320,7 +320,7 @@ class Runs:
     # Ending.
 
     async def cancel(self, row: RunRow, *, rewinds: bool = False) -> None:
-        """End a run, wherever it is; nothing for one that has ended."""
+        """End a run in any state; no-op for one that has ended."""
         reason = StopReason.ROLLBACK if rewinds else StopReason.STOPPED
 
         async def stop(actor: Conversation) -> None:
@@ -334,7 +334,7 @@ class Runs:
         await self._parts.manager.in_order(row.conversation, stop)
 
     def cancel_soon(self, row: RunRow) -> None:
-        """cancel, for who is gone by then."""
+        """Begin `cancel` without waiting for it, for a caller that is gone by then."""
         self._parts.tasks.spawn(f"cancel:{row.run_id}", self.cancel(row))
 
     # Answering what a thread waits for.
@@ -342,8 +342,8 @@ class Runs:
     async def resume(
         self, caller: Caller, thread: ProgramThread, answer: Any, *, agent: str | None = None
     ) -> tuple[RunRow, bool]:
-        """Answer what the thread waits for: decisions for its run, which goes on, or words for a question, which begin
-        the next one. Returns the run, and whether it goes on. Raises HttpProblem."""
+        """Answer what the thread waits for: decisions for its run, which continues, or words for a question, which
+        begin the next run. Returns the run, and whether it continues. Raises HttpProblem."""
         last = await self._threads.newest_run(thread.key)
         working = await self._store.read(lambda tx: runs.active(tx, thread.key))
         if working is not None and (open_ := await self.waits(working)):
@@ -368,7 +368,7 @@ class Runs:
 
 
 def decisions_of(answer: Any, open_: Sequence[ApprovalRow]) -> list[tuple[ApprovalRow, Decided, str]]:
-    """Which of these an answer decides, and how: by id, in the order of `decisions`, or the only one. Raises
+    """The requests that an answer decides, and how: by id, in the order of `decisions`, or the only one. Raises
     HttpProblem."""
     by_id = {row.prompt_id: row for row in open_}
     if isinstance(answer, Mapping) and answer and set(map(str, answer)) <= by_id.keys():
@@ -414,7 +414,7 @@ def _plain(run_id: str) -> str:
 
 
 def file_json(file: ReadyFile) -> dict[str, Any]:
-    """A file of an answer, without the place of its copy on this machine."""
+    """A file of an answer, without the path of its copy on this machine."""
     told = asdict(file)
     del told["spooled"]
     return told

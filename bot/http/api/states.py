@@ -1,4 +1,4 @@
-"""What is in a thread, in LangGraph's protocol: its state now and at checkpoints, read and written."""
+"""The content of threads in LangGraph's protocol: their state now and at checkpoints, read and written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Selected = Annotated[list[str] | None, Query()]
 
 
 def states_router(the: Protocol) -> APIRouter:
-    """Everything below /threads/{thread_id} that is about its state."""
+    """The routes below /threads/{thread_id} that concern its state."""
     router, threads = APIRouter(prefix="/threads/{thread_id}"), the.threads
 
     async def at(caller: Caller, thread_id: str, checkpoint_id: str | None, select: Sequence[str] | None) -> Response:
@@ -44,7 +44,7 @@ def states_router(the: Protocol) -> APIRouter:
 
     @router.post("/state", dependencies=[THREADS], response_model=UpdatedTold)
     async def update_state(caller: SignedIn, thread_id: str, body: StateUpdate) -> Response:
-        """Put messages into the thread, change them, take them out; while no run of it works or waits."""
+        """Add, change or remove messages of the thread, while none of its runs works or waits."""
         thread = await threads.find(caller, thread_id)
         changes = [] if body.messages is None else read_changes(body.messages, "values.messages")
         if sum(len(each.text) for each in changes if isinstance(each, HistoryEntry)) > MOST_BEFORE:
@@ -61,7 +61,7 @@ def states_router(the: Protocol) -> APIRouter:
 
     @router.post("/state/checkpoint", dependencies=[READ], response_model=StateTold)
     async def state_of(caller: SignedIn, thread_id: str, body: CheckpointRequest) -> Response:
-        if body.checkpoint.checkpoint_id is None:  # LangGraph's RemoteGraph asks so for the newest one
+        if body.checkpoint.checkpoint_id is None:  # LangGraph's RemoteGraph means the newest one
             return await state(caller, thread_id, body.select)
         return await at(caller, thread_id, body.checkpoint.checkpoint_id, body.select)
 
@@ -79,7 +79,7 @@ def states_router(the: Protocol) -> APIRouter:
 
 
 def _selected(state: dict[str, Any], select: Sequence[str] | None) -> dict[str, Any]:
-    """The members of a state that are asked for, such as `next` or `values.messages`; None: all."""
+    """The selected members of a state, such as `next` or `values.messages`; None: all."""
     if not select:
         return state
     found = {name: state[name] for name in select if name in state}

@@ -1,8 +1,8 @@
-"""What a run tells, as a stream of server-sent events in LangGraph's modes.
+"""A run's events as a stream of server-sent events in LangGraph's modes.
 
 An event's id is `<process>-<number>-<place>`: the epoch of the process, the number of the run's own event, and the
-place among what is told of that. So a client that comes back gets what it missed, as far as that is kept; where it is
-not, an event `gap` says so and holds what the run's messages are now.
+place among the frames made from that. So a client that reconnects gets what it missed, as far as that is kept;
+otherwise an event `gap` reports the loss and holds the run's current messages.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
     from harness.events import AnyRunEvent
 
 KEPT, UPDATES, VALUES, MESSAGES, CUSTOM, INTERRUPT, ERROR, END = range(1, 9)
-"""Places of what is told of one event, in their order. KEPT: messages that are whole; MESSAGES: what grows."""
+"""Places of the frames made from one event, in order. KEPT: messages that are complete; MESSAGES: those that grow."""
 BEGINNING = "-1"
-"""The Last-Event-ID that asks for all that is kept."""
+"""The Last-Event-ID that requests all that is kept."""
 Node = Literal["model", "tools"]
 _ID = re.compile(r"(\d{1,18})-(\d{1,18})-(\d)")
 TOLD_OTHERWISE = (TextDelta, TextReset, ReasoningDelta, ApprovalRequested, Failed)
 CHANGES = (ToolEnded, TodosChanged, Usage)
 STATE_CHANGES = (ToolStarted, TextDelta, ReasoningDelta, Finished)
-"""Events before which the thread may have a new state, once there was one of CHANGES: a tool begins after the message
-that calls it was kept, and the model speaks after the results were."""
+"""Events before which the thread may have a new state, once one of CHANGES has occurred: a tool begins after the
+message that calls it was stored, and the model speaks after the results were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,15 @@ class Position:
 
     @classmethod
     def read(cls, text: str | None) -> Position | None:
-        """None for what is none of our ids."""
+        """The position in an id; None where it is none of ours."""
         found = _ID.fullmatch(text or "")
         return None if found is None else cls(*map(int, found.groups()))
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One server-sent event. data: JSON types. more: another one with the same id follows, so that a client which has
-    only this one is told both once more."""
+    """One server-sent event. data: JSON types. more: another one with the same id follows, so that a client that has
+    only this one gets both again."""
 
     event: str
     data: Any
@@ -88,8 +88,8 @@ class Frame:
 class RunReader:
     """Follows one run for one client.
 
-    modes: what is told. after: the Last-Event-ID of a client that comes back. whole: from the run's beginning on, else
-    from now on. resumed: the run goes on after a decision that was just made, so that it does not wait any more.
+    modes: what is sent. after: the Last-Event-ID of a client that reconnects. whole: from the run's beginning, else
+    from now on. resumed: the run continues after a decision that was just made, so that it no longer waits.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class RunReader:
                     yield frame
                 return
             if stream is not None and stream.phase == "ended":
-                return  # it is put aside: the process stops, and the client comes back to the next one
+                return  # it is put aside: the process stops, and the client reconnects to the next one
 
     @property
     def _run_id(self) -> str:
@@ -148,7 +148,7 @@ class RunReader:
         return "-".join((run_id[:8], run_id[8:12], run_id[12:16], run_id[16:20], run_id[20:]))
 
     async def _stream(self) -> RunStream | None:
-        """What the run tells, as soon as it works; None: it does not here, and will not."""
+        """The event stream of the run, as soon as it works; None where it does not work here, and will not."""
         with self._runs.following.watch(self._row.conversation) as changed:
             while True:
                 changed.clear()
@@ -159,7 +159,7 @@ class RunReader:
                     return self._runs.following.of(row.run_id)
                 await within(changed, LOOK_AGAIN_SECONDS)
 
-    # While it works.
+    # While it runs.
 
     async def _live(self, stream: RunStream) -> AsyncGenerator[Frame, None]:
         self._told.begin(stream.before)
@@ -168,7 +168,7 @@ class RunReader:
         while True:
             version, phase = stream.version, stream.phase
             if 0 < self._seq < stream.floor:
-                self._returns = True  # as one that was away: it read too slowly
+                self._returns = True  # like a client that was away: it read too slowly
                 async for frame in self._missed(stream):
                     yield frame
             for event in stream.since(self._seq):
@@ -190,7 +190,7 @@ class RunReader:
         )
 
     async def _started(self, stream: RunStream) -> AsyncGenerator[Frame, None]:
-        """Take up the place from which the client is told, and say what it cannot be told."""
+        """Set the place from which events are sent to the client, and report what cannot be sent."""
         after, kept = self._after, stream.kept()
         newest = kept[-1].seq if kept else stream.floor
         if self._returns and (after is None or after.epoch != self._runs.epoch or after.seq < stream.floor):
@@ -209,7 +209,7 @@ class RunReader:
                 yield frame
 
     async def _pass(self, kept: Collection[AnyRunEvent], seq: int) -> None:
-        """Take notice of the events up to that number without telling them."""
+        """Take account of the events up to that number without sending them."""
         passed = [event for event in kept if event.seq <= seq]
         if self._tells_messages and any(isinstance(event, CALLS) for event in passed):
             self._told.know(await self._view())
@@ -218,7 +218,7 @@ class RunReader:
         self._seq = max(seq, 0)
 
     async def _missed(self, stream: RunStream | None) -> AsyncGenerator[Frame, None]:
-        """Events are not kept any more: what the messages of the turn are now takes their place."""
+        """Replace events that are not kept any more by the current messages of the turn."""
         after, self._after = self._after, None
         kept = () if stream is None else stream.kept()
         if stream is None:
@@ -237,7 +237,7 @@ class RunReader:
             after = Position(self._runs.epoch, self._seq, END)
             self._told.begin(stream.before)
             await self._pass(kept, kept[-1].seq if kept else stream.floor)
-        # Only the last one has an id: a client that has a part of them is told all of them once more.
+        # Only the last one has an id: a client that has a part of them gets all of them again.
         place, held = str(Position(self._runs.epoch, self._seq, CUSTOM)), None
         async for frame in self._instead(after, kept):
             if held is not None:
@@ -247,7 +247,7 @@ class RunReader:
             yield held
 
     async def _instead(self, after: Position | None, kept: tuple[AnyRunEvent, ...]) -> AsyncGenerator[Frame, None]:
-        """What takes the place of events that are not kept: those that are stored, and the turn as it is."""
+        """The replacement for events that are not kept: those that are stored, and the turn as it is."""
         view = await self._view()
         told = [] if view is None else _messages_of(self._row, view)
         if self._returns:
@@ -269,7 +269,7 @@ class RunReader:
         return [RUN_EVENT.validate_json(body) for _, _, body in await self._runs.events(self._row)]
 
     def _so_far(self, seq: int) -> Iterator[Frame]:
-        """The text of the message in the making, for who comes in the middle of it."""
+        """The text of the message in progress, for a client that joins in the middle of it."""
         if not self._tells_messages or (making := self._told.in_the_making()) is None:
             return
         message_id, text = making
@@ -323,7 +323,7 @@ class RunReader:
         return next(iter(await self._threads.views(self._thread)), None)
 
     async def _state(self, seq: int, *, always: bool = False) -> AsyncGenerator[Frame, None]:
-        """What has changed in the thread. always: its values also where nothing has."""
+        """Changes of the thread. always: its values even if nothing has changed."""
         if not self._modes & {"values", "updates"}:
             return
         view = await self._view()
@@ -368,8 +368,8 @@ class RunReader:
 
 
 def _behind(events: list[AnyRunEvent], after: Position | None, epoch: int) -> list[AnyRunEvent]:
-    """The events that a client has not which has all up to `after`. What an earlier process told was not all stored
-    when it died, and the next one began behind that with the same numbers."""
+    """The events missing at a client that has all up to `after`. Not all that an earlier process sent was stored when
+    it died, and the next one continued behind that with the same numbers."""
     last = 0 if after is None else after.seq
     if after is not None and after.epoch != epoch:
         last = min(last, max((event.seq for event in events if isinstance(event, Resumed)), default=last + 1) - 1)
@@ -377,7 +377,7 @@ def _behind(events: list[AnyRunEvent], after: Position | None, epoch: int) -> li
 
 
 def _custom(event: AnyRunEvent) -> dict[str, Any]:
-    """An event of the run, without what is for this machine."""
+    """An event of the run, without data meant for this machine."""
     told: dict[str, Any] = RUN_EVENT.dump_python(event, mode="json")
     if isinstance(event, FileReady):
         told["file"] = file_json(event.file)
@@ -387,7 +387,7 @@ def _custom(event: AnyRunEvent) -> dict[str, Any]:
 
 
 def _messages_of(row: RunRow, view: ThreadView) -> list[dict[str, Any]]:
-    """What a run has added to its thread: not what a later run did, nor what programs wrote there afterwards."""
+    """The messages that a run has added to its thread: none of later runs, none written by programs afterwards."""
     found: list[dict[str, Any]] = []
     calls: set[str] = set()
     goes_on = False
@@ -398,13 +398,13 @@ def _messages_of(row: RunRow, view: ThreadView) -> list[dict[str, Any]]:
             goes_on = True
             calls |= {call["id"] for call in message.get("tool_calls", ())}
             found.append(message)
-        elif message["id"] is None and goes_on:  # what was said of an answer that was cut off
+        elif message["id"] is None and goes_on:  # the note that an answer was cut off
             found.append(message)
     return found
 
 
 def _updates(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[Node, dict[str, Any]]]:
-    """What nodes have added, by node, in order. The plan is a tool's work."""
+    """The additions of nodes, by node, in order. The plan is the work of a tool."""
     known = {message["id"] for message in before["messages"]}
     added: list[tuple[Node, dict[str, Any]]] = []
     for message in now["messages"]:

@@ -1,5 +1,5 @@
-"""The messages of a run as the mode `messages-tuple` tells them: texts as they grow; calls of tools, their results and
-the tokens of a message once the thread holds them."""
+"""The messages of a run as sent in the mode `messages-tuple`: texts as they grow; calls of tools, their results and the
+tokens of a message once the thread holds them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 Growing = TextDelta | TextReset | ReasoningDelta
 CALLS = (ToolStarted, ApprovalRequested)
-"""Events of one call, of which the thread holds the message by then."""
+"""Events of one call, whose message is in the thread by then."""
 SETTLED = (ToolStarted, ApprovalRequested, TextDelta, ReasoningDelta, Finished, Failed)
-"""Events before which the thread holds the results of the calls that ended, as the model was asked since; but for a
+"""Events before which the thread holds the results of the calls that ended, as the model was called since; except for a
 call of the same message."""
 
 
 class ToldText:
-    """The text of one message, as far as a client has it. Nothing is told that may be the beginning of a secret, and a
-    text that is told once more only where it differs.
+    """The text of one message, as far as a client has it. Nothing is sent that may be the beginning of a secret, and a
+    repeated text is only sent where it differs.
 
     redact: replaces secrets. told: what the client has; whole: nothing will be added.
     """
@@ -47,17 +47,17 @@ class ToldText:
         self.whole = False
 
     def feed(self, more: str) -> Iterator[str | None]:
-        """What is to be added to what the client has; None: that is void."""
+        """What to add to what the client has; None: that is void."""
         self._text, self.whole = self._text + more, False
         return self._tell(self._redact(self._redact.without_beginning(self._text)), ended=False)
 
     def end(self) -> Iterator[str | None]:
-        """What is to be added or is void, as from `feed`, once the message is whole."""
+        """What to add, or None for void, as from `feed`, once the message is complete."""
         self.whole = True
         return self._tell(self._redact(self._text), ended=True)
 
     def again(self) -> None:
-        """It is told once more, if there is such a message at all."""
+        """Begin the text again, if the message is repeated at all."""
         self._text, self._again = "", True
 
     def _tell(self, text: str, *, ended: bool) -> Iterator[str | None]:
@@ -73,27 +73,27 @@ class ToldText:
 
 
 class ToldMessages:
-    """What a client has of a run's messages. Which event tells what depends on the events and the thread alone, so that
-    who comes back is told the rest and nothing twice."""
+    """What a client has of a run's messages. What is sent for an event depends on the events and the thread alone, so
+    that a client that reconnects gets the rest and nothing twice."""
 
     def __init__(self, redact: Redactor) -> None:
         self._redact = redact
         self._texts: dict[str, ToldText] = {}
         self._ended: list[str] = []
-        """Calls whose results are not told yet."""
+        """Calls whose results have not been sent yet."""
         self._told: set[tuple[str, str]] = set()
-        """(message, call) of the calls that are."""
+        """(message, call) of the calls that have been sent."""
         self._asking: dict[str, Mapping[str, Any]] = {}
         self._results: dict[str, Mapping[str, Any]] = {}
         self._spoken: dict[str, Mapping[str, Any]] = {}
-        """Messages of the thread by call, call and id."""
+        """Messages of the thread: by their calls, by the call that they answer, and by id."""
 
     def begin(self, texts: Mapping[str, str]) -> None:
-        """The client has these texts by message, or is told of them otherwise."""
+        """Record that the client has these texts, by message, or gets them otherwise."""
         self._texts = {message_id: ToldText(self._redact, text) for message_id, text in texts.items()}
 
     def know(self, view: ThreadView | None) -> None:
-        """The thread as it is now."""
+        """Take over the current state of the thread."""
         for message in view.messages if view is not None else ():
             if message["type"] == "tool":
                 self._results[message["tool_call_id"]] = message
@@ -102,11 +102,11 @@ class ToldMessages:
                 self._asking |= {call["id"]: message for call in message["tool_calls"]}
 
     def needs_thread(self, event: AnyRunEvent) -> bool:
-        """Whether more can be told of an event by who has the thread of that moment."""
+        """Whether more can be sent for an event with the thread as of that moment."""
         return isinstance(event, (*CALLS, Finished)) or (bool(self._ended) and isinstance(event, SETTLED))
 
     def growing(self, event: AnyRunEvent) -> Iterator[dict[str, Any]]:
-        """What an event adds to a message in the making."""
+        """What an event adds to a message in progress."""
         match event:
             case TextDelta():
                 if event.message_id not in self._texts:
@@ -120,7 +120,7 @@ class ToldMessages:
                 pass
 
     def kept(self, event: AnyRunEvent) -> Iterator[dict[str, Any]]:
-        """What is whole once an event comes: results of tools, the ends of texts, a call, tokens."""
+        """What is complete with an event: results of tools, the ends of texts, a call, tokens."""
         yield from self._results_by(event)
         if isinstance(event, (ToolStarted, Finished, Failed)):
             for message_id, text in self._texts.items():
@@ -142,7 +142,7 @@ class ToldMessages:
         ended, self._ended = self._ended, []
         for call_id in ended:
             if own is not None and self._asking.get(call_id) is own:
-                self._ended.append(call_id)  # this round of calls goes on
+                self._ended.append(call_id)  # this round of calls continues
             elif (result := self._results.get(call_id)) is not None:
                 yield dict(result)
 
@@ -159,12 +159,12 @@ class ToldMessages:
         yield {**told, "tool_calls": [call], "tool_call_chunks": [part]}
 
     def take(self, event: AnyRunEvent) -> None:
-        """The client has what this event tells."""
+        """Record that the client has what this event sends."""
         for _ in (*self.kept(event), *self.growing(event)):
             pass
 
     def in_the_making(self) -> tuple[str, str] | None:
-        """The newest message and its text so far, where it is not whole."""
+        """The newest message and its text so far, if that is incomplete."""
         if not self._texts:
             return None
         message_id, text = next(reversed(self._texts.items()))
@@ -177,7 +177,7 @@ def _told(message_id: str, pieces: Iterable[str | None]) -> Iterator[dict[str, A
 
 
 def removed(message_id: str) -> dict[str, Any]:
-    """LangChain's RemoveMessage as JSON: what was told of that message is void."""
+    """LangChain's RemoveMessage as JSON: what was sent of that message is void."""
     return {"type": "remove", "id": message_id, "content": ""}
 
 

@@ -1,6 +1,6 @@
-"""Threads of programs: each is a conversation of its person's on the account `api`, by an id of the program's choosing.
+"""Threads of programs: each is a conversation of its person on the account `api`, by an id of the program's choosing.
 
-What is somebody else's is not found, for its conversation has another key.
+Another person's thread is not found, since its conversation has another key.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 ACCOUNT = "api"
 KEPT = timedelta(minutes=2)
-"""For which a thread that was made for one run stays after its end, for clients that come back for the answer."""
+"""Time that a thread made for one run remains after its end, for clients that come back for the answer."""
 TIDY_SECONDS = 30.0
 WRITES_PER_MINUTE, WRITES_AT_ONCE = 120.0, 60
 COPIES_PER_MINUTE, COPIES_AT_ONCE = 10.0, 10
-"""Of one person's threads: both read and write a whole history."""
+"""Copies of one person's threads: each reads and writes a whole history."""
 
 LOOK_SECONDS = 0.5
-"""Between two looks at the store while a message is decided on: what turns it away is not told of."""
+"""Seconds between two reads of the store while a message is decided on, since a rejection is not announced."""
 NO_CHECKPOINT = "there is no such checkpoint, or not any more"
 
 Interrupts = list[dict[str, Any]]
@@ -66,7 +66,7 @@ class Threads:
         *,
         temporary: bool = False,
     ) -> tuple[ProgramThread, bool]:
-        """The thread of that id (a UUID; None: a new one), and whether this made it."""
+        """Create the thread with that id (a UUID; None: a new one), if it is new. Returns it, and whether it was."""
         thread_id = str(uuid.uuid4()) if name is None else name
         key, now = f"{ACCOUNT}:{chat_of(caller.person, thread_id)}", self._parts.clock.now()
         row = ProgramThread(
@@ -87,7 +87,7 @@ class Threads:
         return await self._store.write(unit)
 
     async def find(self, caller: Caller, thread_id: str) -> ProgramThread:
-        """Raises HttpProblem, the same for what is another's as for what there is not."""
+        """The caller's thread with that id. Raises HttpProblem, the same for another's thread as for a missing one."""
         try:
             name = str(uuid.UUID(thread_id))
         except ValueError:
@@ -103,7 +103,7 @@ class Threads:
         return await self._store.write(lambda tx: programs.change(tx, thread.key, metadata, now)) or thread
 
     async def all(self, caller: Caller) -> list[ProgramThread]:
-        """The caller's, the one that was used last first."""
+        """The caller's threads, most recently used first."""
         return await self._store.read(lambda tx: programs.of_person(tx, caller.person))
 
     async def record(self, thread: ProgramThread) -> ConversationRow:
@@ -123,17 +123,17 @@ class Threads:
         return await (await self._parts.harness()).views(thread_id, at=at, before=before, limit=limit)
 
     async def values(self, thread: ProgramThread) -> dict[str, Any]:
-        """The state of a thread as it is now."""
+        """The current state of a thread."""
         found = await self.views(thread)
         return values_of(found[0]) if found else {"messages": []}
 
     async def newest_run(self, key: str) -> RunRow | None:
-        """The run that was opened last there."""
+        """The newest run of a conversation."""
         found = await self._store.read(lambda tx: runs.recent(tx, key, 1))
         return found[0] if found else None
 
     async def status(self, thread: ProgramThread) -> tuple[str, Interrupts]:
-        """idle, busy, interrupted or error; and what it waits for."""
+        """idle, busy, interrupted or error; and what the thread waits for."""
         working = await self._store.read(lambda tx: runs.active(tx, thread.key))
         if working is not None and working.state is RunState.WAITING:
             waits = await self.approvals(working)
@@ -149,12 +149,12 @@ class Threads:
         return ("error" if last.state in (RunState.ERROR, RunState.TIMEOUT) else "idle"), []
 
     async def approvals(self, run: RunRow) -> Interrupts:
-        """What a run waits for."""
+        """The approvals that a run waits for."""
         open_ = await self._store.read(lambda tx: prompts.open_approvals(tx, run.run_id))
         return [_approval(row) for row in open_]
 
     async def question(self, run: RunRow) -> Interrupts:
-        """What an ended run asked the person."""
+        """The question that an ended run asked the person, while it is open."""
         if run.state is not RunState.SUCCESS:
             return []
         events = await self._store.read(lambda tx: run_events.read(tx, run.run_id))
@@ -167,7 +167,7 @@ class Threads:
     # Writing into it.
 
     async def write(self, thread: ProgramThread, changes: Sequence[HistoryEntry | Removal], at: str | None) -> None:
-        """Change what is in a thread; without changes it is again as it was at that checkpoint. Raises HttpProblem."""
+        """Change a thread's messages; without changes, restore it as of that checkpoint. Raises HttpProblem."""
         harness = await self._parts.harness()
 
         async def write() -> None:
@@ -192,7 +192,7 @@ class Threads:
         await self._store.write(lambda tx: programs.touch(tx, thread.key, now))
 
     async def copy(self, caller: Caller, thread: ProgramThread) -> ProgramThread:
-        """Another thread with the same history and metadata, without the files. Raises HttpProblem."""
+        """Create another thread with the same history and metadata, without the files. Raises HttpProblem."""
         _check(self._copies, caller.person)
         harness = await self._parts.harness()
 
@@ -221,13 +221,13 @@ class Threads:
                     raise HttpProblem(409, "thread_busy", text)
                 if result := await self._parts.manager.in_order(thread.key, attempt, HttpProblem):
                     return result[0]
-                # A message becomes a run in a moment, or a run has ended and its conversation has not heard of it yet.
+                # A message is about to become a run, or a run has ended and its conversation has not been notified yet.
                 await within(changed, LOOK_SECONDS)
 
     # Its end.
 
     async def delete(self, thread: ProgramThread, by: str) -> None:
-        """It is not found any more from now on; what was said in it and its files are deleted at once after that."""
+        """Delete a thread: it is not found from now on, and its messages and files are deleted right after that."""
         record, now = await self.record(thread), self._parts.clock.now()
         row = DeletionRow(
             id=f"api:{record.thread_id}",
@@ -253,7 +253,7 @@ class Threads:
         await self._store.write(lambda tx: programs.clear(tx, key))
 
     async def tidy(self) -> None:
-        """Delete what was made for one run and is over, until cancelled."""
+        """Delete threads made for one run that is over; runs until cancelled."""
 
         async def delete() -> None:
             before = self._parts.clock.now() - KEPT
@@ -267,7 +267,7 @@ class Threads:
 
 
 def _check(gate: FloodGate, person: str) -> None:
-    """Raises HttpProblem."""
+    """Count a write or copy. Raises HttpProblem for too many."""
     if not gate.passes(person):
         text = "too many changes or copies of threads; wait a little"
         raise HttpProblem(429, "too_many_requests", text, {"Retry-After": "10"})
@@ -327,12 +327,12 @@ def state_json(thread_id: str, view: ThreadView | None, interrupts: Interrupts =
 
 
 def _calls(view: ThreadView) -> bool:
-    """Whether the model has called tools whose results are not there yet."""
+    """Whether the model has called tools whose results are still missing."""
     asked = [call["id"] for message in view.messages if message["type"] == "ai" for call in message["tool_calls"]]
     return bool(asked) and asked[-1] not in [each.get("tool_call_id") for each in view.messages]
 
 
 async def within(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, at most so long."""
+    """Wait for an event, at most that many seconds."""
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
