@@ -1,6 +1,6 @@
-"""Files that the agent made, beside the chat: the list of a chat's, and a preview of each.
+"""Files made by the agent, beside the chat: the list of a chat's files, and a preview of each.
 
-Nothing of a file ever runs here: what is no picture or sound is read as text and written as any other text is, web
+Nothing of a file ever runs here: anything but pictures and sounds is read as text and written like any other text, web
 pages and SVG as their source.
 """
 
@@ -45,7 +45,7 @@ MOST_MARKDOWN = 100_000
 """Characters that are shown as Markdown."""
 MOST_ROWS, MOST_COLUMNS, LONGEST_CELL = 200, 40, 300
 MOST_DAMAGED = 0.05
-"""Share of characters that may be none: past it a file is no text."""
+"""Share of undecodable characters above which a file is not text."""
 DELIMITERS = ",;\t|"
 RUNNABLE = frozenset({".html", ".htm", ".xhtml", ".svg"})
 _NUMBER = re.compile(r"[+\-−]?[\d.,\s]*\d\s*[%€$£¥]?")
@@ -55,9 +55,8 @@ Looks = Literal["picture", "sound", "prose", "table", "code", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What is shown of a file. pieces: of Markdown, or the one of a text. rows: of a table, its head first, each cell
-    with whether it is a number. is_cut: there is more of it. is_source: it could be run, and is shown as it is written.
-    """
+    """The preview of a file. pieces: of Markdown, or a single one of plain text. rows: of a table, its head first, each
+    cell with whether it is a number. is_cut: there is more of it. is_source: it could run, and is shown as source."""
 
     looks: Looks
     pieces: Sequence[Markup] = ()
@@ -67,7 +66,7 @@ class Preview:
 
 
 def add_artifacts(router: APIRouter, parts: HttpParts, pages: Pages) -> None:
-    """The pieces of a page that show the files of a chat."""
+    """Add the routes for the pieces of a page that show the files of a chat."""
     talk = parts.web
 
     @router.get("/c/{chat}/files", dependencies=[requires("read")])
@@ -91,7 +90,8 @@ def add_artifacts(router: APIRouter, parts: HttpParts, pages: Pages) -> None:
 
 
 def preview(path: Path, name: str, mime_type: str, t: Words) -> Preview:
-    """What to show of a file; it may block. An unreadable one has no preview."""
+    """The preview of a file; may block. One that is no text has none. Raises HttpProblem where it is not kept any
+    more."""
     if mime_type in INLINE_PICTURES:
         return Preview("picture")
     if mime_type in INLINE_SOUNDS:
@@ -116,7 +116,7 @@ def preview(path: Path, name: str, mime_type: str, t: Words) -> Preview:
 
 
 def _text(content: bytes) -> str | None:
-    """None: it is no text."""
+    """The text of a file, None where it is not text."""
     if b"\0" in content:
         return None
     text = content.decode("utf-8-sig", "replace")
@@ -124,7 +124,7 @@ def _text(content: bytes) -> str | None:
 
 
 def _table(text: str, suffix: str, *, is_cut: bool) -> Preview | None:
-    """None: it cannot be read as one."""
+    """The text as a table, None where it cannot be read as one."""
     first = text.partition("\n")[0]
     delimiter = "\t" if suffix == ".tsv" else max(DELIMITERS, key=first.count)
     found: list[list[str]] = []
@@ -151,7 +151,7 @@ def _cell(text: str) -> tuple[str, bool]:
 
 
 def _told(message_id: str, file: OutboundFile) -> dict[str, str]:
-    """What templates say of a file; it may block. size: "" where it is not kept any more."""
+    """The description of a file for templates; may block. size: "" where the file is not kept any more."""
     try:
         size = told_size(file.path.stat().st_size)
     except OSError:

@@ -1,4 +1,4 @@
-"""A chat that begins with another one up to one of its messages: what of it is taken along."""
+"""Branches: chats that begin with another one up to one of its messages, and what they take over from it."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from channels.message import OutboundFile
 
 MOST_TAKEN = 1000
-"""Messages before the one that was chosen; older ones are not found any more."""
+"""Messages before the chosen one that are searched; older ones are not found."""
 MOST_CHARACTERS = 2_000_000
-"""Of what a branch begins with: it is a copy."""
+"""Size of the copy that a branch begins with."""
 PER_MINUTE, AT_ONCE = 6.0, 6
-"""Branches of one person that are asked for."""
+"""Requests for branches of one person."""
 PORTION = 200
 _COUNTED = " ("
 
@@ -47,8 +47,8 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is taken along. turn: the one before which it ends, or with which, where the agent knows of any. edits: it
-    ends before a person's message, to be written anew."""
+    """What a branch takes over. turn: the one before which it ends, or with which, as far as the agent knows one.
+    edits: it ends before a person's message, which is to be rewritten."""
 
     entries: Sequence[Entry]
     turn: Place | None
@@ -62,7 +62,7 @@ def add_branches(router: APIRouter, parts: HttpParts) -> None:
     async def branch(
         request: Request, caller: SignedIn, chat: str, message: Annotated[str, Form(max_length=64)]
     ) -> JSONResponse:
-        """A chat of its own that begins with this one: up to before a message of the person, or with an answer."""
+        """Create a chat that begins with this one, up to but without a message of the person, or with an answer."""
         made = await making.make(caller, chat, message)
         return JSONResponse({"chat": made, "address": f"{request.scope.get('root_path', '')}/c/{made}"}, 201)
 
@@ -74,7 +74,7 @@ class _Making:
         self._asked = FloodGate(parts.clock, PER_MINUTE, AT_ONCE)
 
     async def make(self, caller: Caller, chat: str, message_id: str) -> str:
-        """The id of the new chat. Raises HttpProblem."""
+        """Create a branch and return the id of the new chat. Raises HttpProblem."""
         if not self._asked.passes(caller.person):
             raise _too_many(Bound.UNMADE)
         talk, store, now = self._talk, self._parts.store, self._parts.clock.now()
@@ -108,7 +108,7 @@ class _Making:
             raise HttpProblem(409, "being_deleted", text) from None
         except TooManyBranches as error:
             raise _too_many(error.bound) from None
-        except Exception as error:  # of the history's database, the disk or a sandbox; it is logged where it arose
+        except Exception as error:  # of the history's database, the disk or a sandbox; it is logged at its origin
             raise HttpProblem(503, "not_branched", "the branch could not be made; try again") from error
         return made
 
@@ -139,7 +139,7 @@ class _Making:
     async def _taken(
         self, caller: Caller, chat: str, thread_id: str, entry: Entry, turns: dict[str, Place]
     ) -> Inherited:
-        """A message as the branch shows it: nothing of it waits for an answer any more."""
+        """A message as the branch shows it: nothing in it waits for an answer any more."""
         message_id = entry["message_id"]
         turn, original = turns.get(message_id), ""
         file: OutboundFile | None = None
@@ -160,8 +160,8 @@ class _Making:
 
 
 def cut_at(entries: Sequence[Entry], turns: dict[str, Place], message_id: str) -> Cut:
-    """What a branch from a message takes along. entries: all of the chat, oldest first. Raises HttpProblem where the
-    answer still grows."""
+    """What a branch from a message takes over. entries: the whole chat, oldest first. Raises HttpProblem while the
+    answer is growing."""
     place = next(place for place, entry in enumerate(entries) if entry["message_id"] == message_id)
 
     def run_of(entry: Entry) -> str:
@@ -171,7 +171,7 @@ def cut_at(entries: Sequence[Entry], turns: dict[str, Place], message_id: str) -
     chosen = entries[place]
     own = turns.get(message_id)
     if chosen["author"] == "person" and own is not None:
-        # What was said in the same turn before it goes with it: the agent heard both at once.
+        # Earlier messages of the same turn are left out too: the agent heard all of them at once.
         while place and run_of(entries[place - 1]) == own.run_id:
             place -= 1
         return Cut(_complete(entries[:place]), own, edits=True)
@@ -201,7 +201,7 @@ def _too_many(bound: Bound) -> HttpProblem:
 
 
 def _title(title: str, number: int) -> str:
-    """Another title than that of the chat that it comes from; one without gets its own in time."""
+    """A title derived from that of the source chat; "" where that has none, as the branch will get its own."""
     stem, mark, count = title.rpartition(_COUNTED)
     if mark and count.removesuffix(")").isdecimal():
         title = stem

@@ -1,6 +1,6 @@
 """Chat in the browser: its page, the list of one's chats, and the events by which open pages stay up to date.
 
-What is written and pressed goes through the API of conversations (`bot.http.chats`); here is what is shown of it.
+What is written and pressed goes through the API of conversations (`bot.http.chats`); this module displays it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from bot.store.shown import Listed
 
 SHOWN = 60
-"""Messages of each side that a page begins with, and that are added when older ones are asked for."""
+"""Messages of each side with which a page begins, and that are added when older ones are requested."""
 LISTED = 200
 LONGEST_TITLE = 100
 
@@ -65,7 +65,7 @@ def chat_router(parts: HttpParts, pages: Pages) -> APIRouter:
 
 
 class ChatPages:
-    """What the paths of the chat answer."""
+    """The handlers of the chat's paths."""
 
     def __init__(self, parts: HttpParts, pages: Pages) -> None:
         self._parts = parts
@@ -80,7 +80,7 @@ class ChatPages:
 
     async def _shown(self, request: Request, caller: Caller, chat: str, *, fresh: bool) -> Response:
         t = words(language_of(request))
-        # Read before the messages: what changes meanwhile is then told by the events once more.
+        # Read before the messages: changes in between are then sent again as events.
         after = self._talk.cursor()
         messages, more = ([], "") if fresh else await self._history(caller, chat, t)
         mine = await self._talk.conversations(caller, limit=LISTED)
@@ -113,12 +113,12 @@ class ChatPages:
         return await self._parts.store.read(lambda tx: branches.relations(tx, self._talk.key(chat)))
 
     def _works(self, chat: str) -> bool:
-        """Whether the agent is at work in a chat."""
+        """Whether the agent is working in a chat."""
         key = self._talk.key(chat)
         return any(active.row.conversation == key for active in self._parts.runs.active.values())
 
     def _days(self, found: Sequence[Listed]) -> list[tuple[str, list[Listed]]]:
-        """Chats below their headings."""
+        """Chats grouped under their headings."""
         today = self._parts.clock.now().date()
 
         def heading(each: Listed) -> str:
@@ -132,7 +132,7 @@ class ChatPages:
     ) -> tuple[list[dict[str, Any]], str]:
         """The messages to show, and the time before which there are more, "" where these are all."""
         entries = await self._talk.history(caller, chat, limit=SHOWN, before=before)
-        # In a thread, as code gets its colours there.
+        # In a thread, since code is highlighted here.
         messages = await asyncio.to_thread(lambda: [seen(entry, t) for entry in entries])
         return messages, entries[0]["at"] if len(entries) >= SHOWN else ""
 
@@ -143,7 +143,7 @@ class ChatPages:
         q: Annotated[str, Query(max_length=100)] = "",
         chat: Annotated[str, Query(max_length=100)] = "",
     ) -> HTMLResponse:
-        """The list of chats. q: words of their titles or of one message. chat: the one that is open."""
+        """The list of chats. q: words of their titles or of one message. chat: the open one."""
         excerpts: dict[str, str] = {}
         if q.strip():
             async with self._parts.gatekeeper.searching(caller):
@@ -176,7 +176,7 @@ class ChatPages:
         return self._pages.done(request)
 
     async def delete(self, request: Request, caller: SignedIn, chat: str) -> Response:
-        """Delete a chat with its history and files; what is being answered in it is stopped."""
+        """Delete a chat with its history and files; a running answer is stopped."""
         if not await delete_chat(self._parts, self._talk, caller, chat):
             raise not_found("this conversation has not begun")
         return self._pages.done(request, toast=words(language_of(request))("chat.deleted"), to="/")
@@ -201,7 +201,7 @@ class ChatPages:
         after: Annotated[str, Query(max_length=64)] = "",
         last_event_id: Annotated[str | None, Header(max_length=64)] = None,
     ) -> StreamingResponse:
-        """Changes as HTML. after: where the page's own messages end; a browser that comes back says where it was."""
+        """The changes as HTML. after: where the page's own messages end; reconnecting browsers send a position."""
         self._talk.require(caller, chat)
         told = self._told(request, caller, chat, last_event_id or after or None)
         return self._parts.gatekeeper.stream(caller, told)
@@ -225,7 +225,7 @@ class ChatPages:
                 yield event(*found, number)
 
     async def uploaded(self, caller: SignedIn, upload_id: str) -> FileResponse:
-        """A file that the caller has attached: pictures are shown, sounds played, anything else only saved."""
+        """A file attached by the caller: pictures are displayed, sounds played, anything else only saved."""
         path, attachment = await self._talk.uploaded(caller, upload_id)
         inline = attachment.mime_type in INLINE_PICTURES | INLINE_SOUNDS
         return FileResponse(

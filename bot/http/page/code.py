@@ -1,4 +1,4 @@
-"""Source text in colours: HTML with a class for each kind of word, which Pygments tells; loaded at the first use."""
+"""Highlighted source text: HTML with a class for each kind of token, by Pygments, which is loaded at the first use."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import PurePath
 
 MOST_CHARACTERS = 20_000
 LONGEST_LINE = 1_000
-"""Characters of a line: past it the text is made by machines, and some patterns take time with the square of it."""
+"""Longest line in characters; a longer one was made by a machine, and some patterns take quadratic time."""
 SECONDS = 0.15
-"""Processor time for one text; what takes longer is left plain."""
+"""Processor time for one text; if that is not enough, the text is left plain."""
 LOOKED_AT = 256
-"""Words between two looks at the clock."""
+"""Tokens between two checks of the clock."""
 
 LANGUAGES = frozenset(
     """apache awk bash batch c c# c++ clojure cmake cpp csharp css dart diff docker dockerfile elixir erlang
@@ -22,9 +22,9 @@ LANGUAGES = frozenset(
     proto protobuf ps1 py py3 pycon python python3 r rb rs ruby rust sass scala scheme scss sh shell sql svelte
     svg swift systemd tcl terraform tex toml ts tsx typescript vb.net vim vue xml yaml yml zig zsh""".split()  # noqa: SIM905  # quotes for each read worse
 )
-"""Names of languages as people write them behind a fence; text in any other is left plain."""
+"""Names of languages as people write them after a fence; text in any other is left plain."""
 SAME = {"jsonc": "json5", "svg": "xml", "py3": "python", "svelte": "html", "proto": "protobuf"}
-"""Names that Pygments has not."""
+"""Names unknown to Pygments, mapped to known ones."""
 SUFFIXES = {
     "bat": "batch",
     "cc": "cpp",
@@ -44,7 +44,7 @@ SUFFIXES = {
     "tf": "terraform",
     "xhtml": "html",
 }
-"""Endings of files that are no language's name."""
+"""File suffixes that are not names of languages."""
 KINDS = {
     "Token.Keyword": "k",
     "Token.Keyword.Constant": "n",
@@ -75,11 +75,11 @@ KINDS = {
     "Token.Generic.Prompt": "c",
     "Token.Generic.Output": "c",
 }
-"""Pygments' kinds of words to the letter of the class, `tok-k` and so on; others have the colour of text."""
+"""Pygments' token types, mapped to the letter of the class, `tok-k` and so on; others have the colour of text."""
 
 
 def coloured(language: str, text: str) -> str:
-    """The HTML of a source text, escaped; without colours where the language is unknown or the text is too long."""
+    """The escaped HTML of a source text; without colours where the language is unknown or the text is too long."""
     name = language.strip().casefold()
     if name not in LANGUAGES or len(text) > MOST_CHARACTERS or max(map(len, text.split("\n"))) > LONGEST_LINE:
         return html.escape(text, quote=False)
@@ -87,7 +87,7 @@ def coloured(language: str, text: str) -> str:
 
 
 def language_of_file(name: str) -> str:
-    """The language that a file's name tells, "" for none that is known."""
+    """The language implied by a file's name, "" for none that is known."""
     path = PurePath(name.casefold())
     suffix = path.suffix.removeprefix(".") or path.name
     suffix = SUFFIXES.get(suffix, suffix)
@@ -96,14 +96,14 @@ def language_of_file(name: str) -> str:
 
 @lru_cache(maxsize=128)
 def _coloured(language: str, text: str) -> str | None:
-    """None: it took too long. Remembered, as an answer that grows asks for the code in it with each of its words."""
-    # Here, not at the top: a gateway whose answers have no code does without it.
+    """The coloured HTML, None where it took too long. Cached, as a growing answer requests its code with each word."""
+    # Imported here: a gateway whose answers have no code does not need it.
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
     try:
         lexer = get_lexer_by_name(SAME.get(language, language))
-    except ClassNotFound:  # a Pygments that does not know it yet
+    except ClassNotFound:  # this version of Pygments does not know it yet
         return None
     until = time.thread_time() + SECONDS
     pieces: list[str] = []
@@ -112,7 +112,7 @@ def _coloured(language: str, text: str) -> str | None:
         if count % LOOKED_AT == LOOKED_AT - 1 and time.thread_time() > until:
             return None
         kind = _kind(token)
-        if kind != open_kind and value.strip():  # blanks go with what stands before them
+        if kind != open_kind and value.strip():  # blanks belong to the preceding token
             pieces.append(_span(open_kind, held))
             open_kind, held = kind, ""
         held += value

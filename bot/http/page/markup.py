@@ -1,6 +1,6 @@
-"""Markdown of an answer as HTML: made from the tree that all platforms are written from, everything escaped.
+"""Markdown of an answer as HTML: made from the tree from which all platforms are written, with everything escaped.
 
-No HTML of an answer passes: tags and attributes are written here, what comes from outside is text or a checked link.
+No HTML of an answer passes: tags and attributes are written here, other content is text or a checked link.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from channels.text.blocks import Block, Inlines, ListItem
 
 _TOP_LEVEL = 3
-"""The heading that an answer's first level becomes: above it stand the page's and the chat's."""
+"""The heading level for an answer's first level: the page's and the chat's are above it."""
 
 
 def pieces(markdown: str, t: Words, *, growing: bool = False) -> list[Markup]:
-    """The HTML of an answer, in pieces of which all but the last stay as they are while it grows.
+    """The HTML of an answer, in pieces of which all but the last stay the same while it grows.
 
     growing: more of it follows, so what is open at its end counts as closed.
     """
@@ -56,8 +56,8 @@ def pieces(markdown: str, t: Words, *, growing: bool = False) -> list[Markup]:
 
 @lru_cache(maxsize=512)
 def _piece(segment: Segment, formulas: tuple[str, ...], t: Words, settled: bool) -> Markup:
-    """Remembered, as the settled pieces of a growing answer are asked for again with each of its words. The block that
-    grows has no colours: all of it would be read again each time."""
+    """One piece. Cached, as the settled pieces of a growing answer are requested with each of its words. The growing
+    block has no colours: all of it would be processed again each time."""
     if settled:
         return Markup(_Writer(t, formulas).blocks(segment.blocks))
     whole = _Writer(t, formulas).blocks(segment.blocks[:-1])
@@ -106,7 +106,7 @@ class _Writer:
         )
 
     def _item(self, item: ListItem) -> str:
-        # A tight item is its words without a paragraph around them.
+        # A tight item is its text without a paragraph around it.
         first, *rest = item.blocks or (Paragraph(()),)
         if isinstance(first, Paragraph):
             inside = self._inlines(first.inlines) + self.blocks(rest)

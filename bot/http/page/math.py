@@ -1,4 +1,4 @@
-"""Formulas in TeX as MathML, which browsers show by themselves: nothing to load, nothing to run."""
+"""TeX formulas as MathML, which browsers display by themselves: nothing to load, nothing to run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 LONGEST = 2000
-"""Characters of a formula; a longer one is shown as it is written."""
+"""Characters of a formula; a longer one is shown as written."""
 FIRST_MARK = 0xE000
 MOST_MARKS = 0xF8FF - FIRST_MARK + 1
-"""Each formula is one character of the private use area while its text is read as Markdown."""
+"""Each formula is replaced by one character of the private use area while its text is read as Markdown."""
 
 _PRIVATE = re.compile(f"[{chr(FIRST_MARK)}-{chr(FIRST_MARK + MOST_MARKS - 1)}]")
 _QUOTED = re.compile(r"%E[EF]%[89AB][0-9A-F]%[89AB][0-9A-F]")
@@ -37,9 +37,9 @@ _VALUE = re.compile(r"[\w .%+-]{1,60}")
 
 
 def take_out(text: str) -> tuple[str, list[str]]:
-    """The text with a mark in each formula's place, and the formulas as they were written, dollars and all.
+    """The text with a mark in place of each formula, and the formulas as written, including their dollars.
 
-    What is code keeps its dollars: `put_back` restores them where a mark stands in code.
+    Code keeps its dollars: `put_back` restores them where a mark is in code.
     """
     text = _PRIVATE.sub("\ufffd", text)
     if "$" not in text and "\\" not in text:
@@ -47,7 +47,7 @@ def take_out(text: str) -> tuple[str, list[str]]:
     pieces: list[str] = []
     found: list[str] = []
     missing: set[str] = set()
-    clear: dict[str, int] = {}  # up to where each sign has no closing, so that nothing is searched again and again
+    clear: dict[str, int] = {}  # up to where each sign has no closing one, to avoid repeated searches
     start = 0
     for opening in _OPENING.finditer(text):
         sign = opening.group()
@@ -70,12 +70,12 @@ def take_out(text: str) -> tuple[str, list[str]]:
 
 
 def put_back(text: str, formulas: Sequence[str]) -> str:
-    """The text with the formulas as they were written, for code."""
+    """The text with the formulas as written, for code."""
     return _PRIVATE.sub(lambda found: _formula(found.group(), formulas), text) if formulas else text
 
 
 def put_back_address(url: str, formulas: Sequence[str]) -> str:
-    """The address of a link as it was written: there the marks are percent-encoded."""
+    """The address of a link as written: there the marks are percent-encoded."""
     return _QUOTED.sub(lambda found: quote(put_back(unquote(found.group()), formulas)), url) if formulas else url
 
 
@@ -98,7 +98,7 @@ def _formula(mark: str, formulas: Sequence[str]) -> str:
 
 @lru_cache(maxsize=512)
 def mathml(source: str) -> str:
-    """The HTML of a formula in its dollars or brackets; its source in a code element where it cannot be read."""
+    """The HTML of a formula with its delimiters; its source in a code element where it cannot be parsed."""
     display = source.startswith(("$$", r"\["))
     tex = source[2:-2] if source.startswith(("$$", "\\")) else source[1:-1]
     try:
@@ -108,7 +108,7 @@ def mathml(source: str) -> str:
 
         element = Converter(display="block" if display else "inline").convert_to_element(tex)
         shown = _written(element)
-    except Exception:  # its parser raises whatever it stumbles over
+    except Exception:  # its parser raises all kinds of errors
         return f'<code class="tex">{html.escape(tex.strip())}</code>'
     if display:
         return f'<span class="formula" role="group" tabindex="0">{shown}</span>'
@@ -116,7 +116,7 @@ def mathml(source: str) -> str:
 
 
 def _written(element: Element) -> str:
-    """MathML of what is known to be harmless; any other element is left out, its content stays."""
+    """MathML of elements known to be harmless; any other element is left out, while its content stays."""
     inside = html.escape(html.unescape(element.text or "")) + "".join(
         _written(child) + html.escape(html.unescape(child.tail or "")) for child in element
     )

@@ -1,4 +1,4 @@
-"""Messages of a chat as the page shows them, and what a reader who follows it is sent of each change."""
+"""Messages of a chat as the page shows them, and the events sent to a reader for each change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bot.texts.page import Words
 
 MOST_STATUS = 60
-"""Lines of a status or of what was done."""
+"""Lines of a status or of completed work."""
 INLINE_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 INLINE_SOUNDS = frozenset({"audio/ogg", "audio/mpeg", "audio/wav", "audio/webm", "audio/mp4"})
 TABLES, MARKDOWN = frozenset({".csv", ".tsv"}), frozenset({".md", ".markdown"})
@@ -29,7 +29,7 @@ _COMMAND = re.compile(r"/\w+(\s.{0,80})?")
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is being done. plan: its steps with their states: open, now or done. doing: lines of their own."""
+    """The agent's current work. plan: its steps with their states: open, now or done. doing: further lines."""
 
     plan: tuple[tuple[str, str], ...] = ()
     doing: tuple[str, ...] = ()
@@ -38,13 +38,13 @@ class Status:
     def of(cls, text: str) -> Status:
         found = [line.strip() for line in text.split("\n") if line.strip()][:MOST_STATUS]
         plan = tuple((line[1:].strip(), _STEPS[line[0]]) for line in found if line[0] in _STEPS)
-        # Beside the steps themselves nobody needs to be told at which one it is.
+        # The steps themselves show which one is current.
         doing = tuple(line for line in found if line[0] not in _STEPS and not (plan and line[0] == _STEP_OF))
         return cls(plan, doing)
 
 
 def seen(entry: Mapping[str, Any], t: Words) -> dict[str, Any]:
-    """What the template `message.html` shows of a message. entry: as `Talk.history` tells it."""
+    """The values of a message for the template `message.html`. entry: as returned by `Talk.history`."""
     text = entry["text"]
     if entry["author"] == "person":
         return {
@@ -106,16 +106,16 @@ def icon_of(name: str, mime_type: str) -> str:
 
 
 def type_of(name: str) -> str:
-    """What people call the type of a file: its ending, "" where it has none."""
+    """The type of a file as people call it: its suffix, "" where it has none."""
     suffix = PurePath(name).suffix.removeprefix(".")
     return suffix.upper() if 0 < len(suffix) <= 8 else ""
 
 
 @dataclass(slots=True)
 class Reader:
-    """One open page: turns a conversation's changes into events, of a growing answer only the pieces that are new.
+    """One open page: turns a conversation's changes into events, with only the new pieces of a growing answer.
 
-    now: the present state of a message of the bot by its id, None where it is gone. html: of `message.html`. status: of
+    now: the current state of a bot message by its id, None where it is gone. html: of `message.html`. status: of
     `status.html`.
     """
 
@@ -124,10 +124,10 @@ class Reader:
     html: Callable[[Mapping[str, Any]], str]
     status: Callable[[Status], str]
     sent: dict[str, list[Markup]] = field(default_factory=dict)
-    """Of each message that grows, the pieces that the page has."""
+    """The pieces that the page has of each growing message."""
 
     def event(self, kind: str, data: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
-        """The event that tells a change, None where the page knows it already. Not for snapshots."""
+        """The event for a change, None where the page knows it already. Not for snapshots."""
         match kind:
             case "posted":
                 return "message", {"id": data["message_id"], "html": self.html(data), "final": True}
@@ -146,7 +146,7 @@ class Reader:
     def _grown(self, message_id: str) -> tuple[str, dict[str, Any]] | None:
         entry = self.now(message_id)
         if entry is None or entry["final"]:
-            return None  # the change that ended it comes next
+            return None  # the change that ended it follows
         before = self.sent.get(message_id)
         after = pieces(entry["text"], self.t, growing=True)
         self.sent[message_id] = after

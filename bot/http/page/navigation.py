@@ -1,4 +1,4 @@
-"""The menu: what is in it, and for whom. A page that a router adds needs a line here and a text `shell.nav_<name>`."""
+"""The menu, and who sees its entries. A page added by a router needs a line here and a text `shell.nav_<name>`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """path: below the base path. icon: a name of templates/icons.html. scope: who sees it (`Caller.may`)."""
+    """A page in the menu. path: below the base path. icon: from templates/icons.html. scope: sees it (`Caller.may`)."""
 
     name: str
     path: str
@@ -21,7 +21,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Entries below a heading, `shell.group_<name>`; "" has none."""
+    """Entries under a heading, `shell.group_<name>`; "" has none."""
 
     name: str
     entries: tuple[Entry, ...]
@@ -56,7 +56,7 @@ GROUPS: Sequence[Group] = (
 
 
 def menu(may: frozenset[str]) -> list[Group]:
-    """The groups with the entries that somebody with these scopes sees, without empty groups."""
+    """The groups with the entries visible with these scopes, without empty groups."""
     found = [
         Group(name=group.name, entries=tuple(entry for entry in group.entries if entry.scope in may))
         for group in GROUPS

@@ -1,4 +1,4 @@
-"""Pages from templates, and the files that they load, named by their content so that browsers keep them."""
+"""Pages from templates, and the files that they load, named by their content so that browsers cache them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LANGUAGE_COOKIE = "antler_language"
 THEME_COOKIE = "antler_theme"
 THEMES = ("light", "dark")
 YEAR = 31_536_000
-"""Seconds for which a browser keeps what is named by its content."""
+"""Seconds for which a browser keeps files that are named by their content."""
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -43,7 +43,7 @@ _LOADED = re.compile(r"""(?<=url\()[\w-]+\.\w+(?=\))|(?<=from "\./)[\w-]+\.js(?=
 
 
 class Viewer(Protocol):
-    """What a page says of the caller (`bot.http.auth.Caller`)."""
+    """What a page needs to know of the caller (`bot.http.auth.Caller`)."""
 
     @property
     def person(self) -> str: ...
@@ -59,7 +59,7 @@ class Viewer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file as it is served. packed: gzip, None where that saves nothing."""
+    """A file as served. packed: gzip, None where that saves nothing."""
 
     name: str
     media_type: str
@@ -68,13 +68,13 @@ class StaticFile:
 
 
 class StaticFiles:
-    """All static files, read at the first use; their names carry a digest of their content."""
+    """All static files, read on first use; their names contain a digest of their content."""
 
     @cached_property
     def _files(self) -> tuple[dict[str, str], dict[str, StaticFile]]:
         named: dict[str, str] = {}
         served: dict[str, StaticFile] = {}
-        # Fonts before the style sheets that name them, scripts that others import before those.
+        # Fonts before the style sheets that name them, imported scripts before their importers.
         paths = sorted(
             (HERE / "static").iterdir(), key=lambda path: (path.suffix in (".css", ".js"), path.name != "page.js")
         )
@@ -101,7 +101,7 @@ class StaticFiles:
 
 
 class Pages:
-    """Renders templates for a request. One for the process: templates are compiled once."""
+    """Renders templates for a request. One per process: templates are compiled once."""
 
     def __init__(self) -> None:
         self.static = StaticFiles()
@@ -117,7 +117,7 @@ class Pages:
         self._environment.globals["ui"] = self._environment.get_template("ui.html").module
 
     def text(self, request: Request, template: str, viewer: Viewer | None = None, /, **values: object) -> str:
-        """The HTML of a template. Each has, beside `values`: t (`Words`), viewer, menu, csrf, theme, url, static."""
+        """The HTML of a template. Besides `values`, each gets: t (`Words`), viewer, menu, csrf, theme, url, static."""
         base = str(request.scope.get("root_path", ""))
         t = words(language_of(request))
         theme = request.cookies.get(THEME_COOKIE, "")
@@ -146,17 +146,17 @@ class Pages:
         headers: Mapping[str, str] | None = None,
         **values: object,
     ) -> HTMLResponse:
-        """A whole page, or a piece of one; never kept by a browser or a proxy, for it is one person's."""
+        """A whole page, or a piece of one; never stored by a browser or a proxy, since it is for one person."""
         kept_out = {"Cache-Control": "no-store", "Vary": "Cookie, Accept-Language"}
         return HTMLResponse(self.text(request, template, viewer, **values), status, kept_out | dict(headers or {}))
 
     def sign_in(self, request: Request) -> Response:
-        """Leads somebody who is not signed in to the page that says how."""
+        """Redirect a caller who is not signed in to the page that explains how."""
         return RedirectResponse(f"{request.scope.get('root_path', '')}/signin", 303)
 
     def done(self, request: Request, *, toast: str = "", to: str = "") -> Response:
-        """The answer to a form without anything to show: scripts tell `toast` and go to the path `to`; without them the
-        browser goes there."""
+        """The answer to a form with nothing to show: scripts display `toast` and go to the path `to`; without scripts
+        the browser goes there."""
         base = str(request.scope.get("root_path", ""))
         if "x-antler-csrf" not in request.headers:
             return RedirectResponse(base + (to or "/"), 303)
@@ -164,24 +164,24 @@ class Pages:
         return Response(status_code=204, headers=headers | ({"X-Antler-Location": base + to} if to else {}))
 
     def problem(self, request: Request, viewer: Viewer | None, status: int) -> HTMLResponse:
-        """The page that says why there is none."""
+        """The page that explains why there is none."""
         kind = {403: "forbidden", 404: "not_found", 429: "too_many"}.get(status, "failed")
         return self.html(request, "problem.html", viewer, status=status, kind=kind)
 
 
 def is_visit(request: Request) -> bool:
-    """Whether a browser opens this as a page of its own; scripts, also ours, ask for other things first."""
+    """Whether a browser opens this as a separate page; scripts, also ours, accept other types first."""
     return request.headers.get("accept", "").startswith("text/html")
 
 
 def is_piece(request: Request) -> bool:
-    """Whether a script of a page asks for a part of it."""
+    """Whether a script of a page requests a part of it."""
     return request.headers.get("accept", "").startswith("application/json")
 
 
 def page_router(pages: Pages) -> APIRouter:
-    """A router whose failures are pages for people who open them, and the usual JSON for scripts; who is not signed in
-    is led to the page that says how."""
+    """A router whose failures are pages for people who open them, and the usual JSON for scripts; callers who are not
+    signed in are led to the page that explains how."""
 
     class PageRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -203,7 +203,7 @@ def page_router(pages: Pages) -> APIRouter:
 
 
 def language_of(request: Request) -> str:
-    """The language that was chosen in this browser, else the first that it asks for."""
+    """The language chosen in this browser, else the first one it accepts."""
     chosen = request.cookies.get(LANGUAGE_COOKIE, "")
     return chosen if chosen in LANGUAGES else accepted(request.headers.get("accept-language", ""))
 
@@ -215,7 +215,7 @@ def local_path(wanted: str) -> str:
 
 
 def frame_router(pages: Pages) -> APIRouter:
-    """Static files, and the choice of language and appearance; open to everybody."""
+    """Static files, and the choice of language and appearance; open to everyone."""
     router = page_router(pages)
 
     @router.api_route("/static/{name}", methods=["GET", "HEAD"])
@@ -248,7 +248,7 @@ def frame_router(pages: Pages) -> APIRouter:
 
 
 def last_router(pages: Pages) -> APIRouter:
-    """What is at no other path: a page for people. It comes behind all others."""
+    """Any other path: a page for people. This router comes after all others."""
     router = page_router(pages)
 
     @router.get("/{path:path}")

@@ -1,4 +1,4 @@
-"""The pages beside the chat: what goes on, threads, people, usage, schedules, skills, memory, servers, configuration.
+"""The pages beside the chat: current activity, threads, people, usage, schedules, skills, memory, servers, the config.
 
-They show what bot/http/resources answers, to the same callers by the same rules.
+They show what bot/http/resources returns, to the same callers by the same rules.
 """

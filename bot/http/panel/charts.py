@@ -1,4 +1,4 @@
-"""Charts as SVG, drawn here so that a page needs no script for them. Colours are the style sheet's."""
+"""Charts as SVG, drawn here so that a page needs no script for them. Colours are in the style sheet."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 880, 260
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 10, 26
-"""Room for the amounts, at the right, above the highest bar, for the days."""
+"""Space for the amounts, at the right, above the highest bar, and for the days."""
 LINES = 4
-"""Of the grid above the axis."""
+"""Grid lines above the axis."""
 SERIES = 6
 """Colours; further names share the last one."""
 MOST_LABELS = 10
 
 
 def bars(usage: Usage, labels: Mapping[str, str], title: str) -> Markup:
-    """Tokens of each day as bars, those of a name upon each other. labels: what each name is called. Empty where
-    nothing was used."""
+    """Tokens of each day as stacked bars, one segment per name. labels: the displayed names. Empty where nothing was
+    used."""
     sums = [sum(each.days[place] for each in usage.series) for place in range(len(usage.days))]
     top = _round_up(max(sums, default=0))
     if top == 0:
@@ -44,7 +44,7 @@ def bars(usage: Usage, labels: Mapping[str, str], title: str) -> Markup:
         if (len(usage.days) - 1 - place) % every == 0:
             middle = left + each_width / 2
             parts.append(f'<text x="{middle:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{label_of(day)}</text>')
-    # Everything that people wrote is escaped above; the rest is numbers.
+    # All text written by people is escaped above; the rest is numbers.
     return Markup(
         f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
         + "".join(parts)
@@ -53,12 +53,12 @@ def bars(usage: Usage, labels: Mapping[str, str], title: str) -> Markup:
 
 
 def series(place: int) -> int:
-    """The number of the colour that a name at this place of the list has."""
+    """The number of the colour for a name at this position in the list."""
     return min(place, SERIES - 1) + 1
 
 
 def _round_up(most: int) -> int:
-    """A round number at the top of the axis: 1, 2, 2.5 or 5 with noughts."""
+    """A round number for the top of the axis: 1, 2, 2.5 or 5 times a power of ten."""
     if most <= 0:
         return 0
     scale: int = 10 ** max(0, math.floor(math.log10(most)))
@@ -80,7 +80,7 @@ def _grid(top: int) -> str:
 
 
 def _column(values: list[int], left: float, width: float, top: int) -> str:
-    """One day's bar, the first name at the bottom."""
+    """One day's bar, with the first name at the bottom."""
     drawn, floor = [], float(HEIGHT - BOTTOM)
     for place, value in enumerate(values):
         if value > 0:
@@ -94,6 +94,6 @@ def _column(values: list[int], left: float, width: float, top: int) -> str:
 
 
 def _hit(left: float, width: float) -> str:
-    """An invisible column, so that a short bar's figures are found too."""
+    """An invisible column, so that the figures of a short bar can be found with the mouse."""
     place = f'x="{left:.1f}" y="{TOP}" width="{width:.1f}" height="{HEIGHT - TOP - BOTTOM}"'
     return f'<rect fill="none" pointer-events="all" {place}/>'

@@ -1,4 +1,4 @@
-"""Pages for those who operate: Now, people, servers of tools, the configuration."""
+"""Pages for operators: Now, people, servers of tools, the configuration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DECISIONS = ("once", "chat", "deny")
 
 
 def now_router(parts: HttpParts, pages: Pages) -> APIRouter:
-    """Now: one look tells whether all is well; what waits for a decision is decided here."""
+    """Now: shows at a glance whether all is well; pending decisions are made here."""
     router, room = APIRouter(include_in_schema=False), Room(pages)
     live, acting = Live(parts), Acting(parts)
 
@@ -61,7 +61,7 @@ def now_router(parts: HttpParts, pages: Pages) -> APIRouter:
 
 
 def people_router(parts: HttpParts, pages: Pages) -> APIRouter:
-    """People and groups: who may use the bot, and who asks to."""
+    """People and groups: who may use the bot, and who asks for access."""
     router, room = APIRouter(include_in_schema=False), Room(pages)
     asking, acting = Requests(parts), Acting(parts)
 

@@ -1,6 +1,5 @@
-"""Pages for everybody: threads, files, usage, agents, memory, schedules, skills. Those who operate see figures of the
-others' too.
-"""
+"""Pages for everyone: threads, files, usage, agents, memory, schedules, skills. Operators also see figures of
+others."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def threads_router(parts: HttpParts, pages: Pages) -> APIRouter:
         else:
             found = await transcripts.list(caller, everybody=everybody, skip=skip)
         shown = {"found": found, "everybody": everybody, "skip": skip, "step": SHOWN_THREADS, "q": q}
-        # While somebody types only the list is asked for.
+        # While someone is typing, only the list is requested.
         return room.show(request, "threads_list" if is_piece(request) else "threads", caller, "threads", **shown)
 
     @router.get("/threads/{thread_id}", dependencies=[room.opens()])
@@ -65,7 +64,7 @@ def threads_router(parts: HttpParts, pages: Pages) -> APIRouter:
     async def why(request: Request, caller: SignedIn, subject: str) -> Response:
         if not caller.may("operate"):
             owner = await parts.store.read(lambda tx: overview.owner_of_run(tx, subject[:200]))
-            if owner != caller.person:  # the same for others' as for what there is not
+            if owner != caller.person:  # the same for another person's as for a missing one
                 return pages.problem(request, caller, 404)
         texts = texts_for(room.language(request))
         told = await parts.why.of(subject[:200], texts, to_admins=caller.may("operate"))
@@ -75,7 +74,7 @@ def threads_router(parts: HttpParts, pages: Pages) -> APIRouter:
 
 
 def files_router(parts: HttpParts, pages: Pages) -> APIRouter:
-    """Files of one's chats on the page."""
+    """Files of the caller's chats on the page."""
     router, room, files = APIRouter(include_in_schema=False), Room(pages), Files(parts)
 
     @router.get("/files", dependencies=[room.opens()])
@@ -135,7 +134,7 @@ def usage_router(parts: HttpParts, pages: Pages) -> APIRouter:
 
 
 def agents_router(parts: HttpParts, pages: Pages) -> APIRouter:
-    """Agents: what each has and may."""
+    """Agents: what each has and may do."""
     router, room, agents = APIRouter(include_in_schema=False), Room(pages), Agents(parts)
 
     @router.get("/agents", dependencies=[room.opens()])
@@ -204,7 +203,7 @@ def own_router(parts: HttpParts, pages: Pages) -> APIRouter:
 
 
 def skills_router(parts: HttpParts, pages: Pages) -> APIRouter:
-    """Skills: what there is, what waits for an administrator."""
+    """Skills: those that exist, and those that wait for an administrator."""
     router, room, skills = APIRouter(include_in_schema=False), Room(pages), Skills(parts)
 
     @router.get("/skills", dependencies=[room.opens()])

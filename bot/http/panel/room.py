@@ -1,4 +1,4 @@
-"""What all pages of the panel share: who may open one, how times and amounts are told, forms that are sent."""
+"""What all pages of the panel share: access to them, the display of times and amounts, submitted forms."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ MOST_FIELDS = 20
 
 
 class Room:
-    """Renders the panel's templates, with what each of them needs."""
+    """Renders the panel's templates, with the values that each of them needs."""
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
 
     def opens(self, scope: str = "read") -> Any:
-        """A dependency of a page: who is not signed in is asked to, and who may not open it is told so."""
+        """A dependency of a page: callers who are not signed in are sent to do so, and those without the scope are
+        refused."""
 
         async def check(request: Request, caller: MaybeSignedIn) -> None:
             if caller is None:
@@ -46,8 +47,8 @@ class Room:
         return Depends(check)
 
     def show(self, request: Request, template: str, caller: Caller | None, active: str = "", **values: Any) -> Response:
-        """A page or a piece of one. Templates have beside the values: span (seconds as people say them), age, short
-        (numbers), price, place (an account or a conversation)."""
+        """A page or a piece of one. Besides the values, templates have: span (seconds in words), age, short (numbers),
+        price, place (an account or a conversation)."""
         texts = texts_for(language_of(request))
         more: dict[str, Any] = {
             "span": partial(span, texts),
@@ -61,9 +62,8 @@ class Room:
     def done(
         self, request: Request, key: str, to: str, *, part: str = "panel", anew: bool = False, **values: object
     ) -> Response:
-        """The answer to a form that was taken. key: of the text that is told, in a part of the texts. to: the page of
-        the form, where browsers without scripts go; anew: others load it again too, for it has no region that brings
-        itself up to date."""
+        """The answer to an accepted form. key: of the text to show, in a part of the texts. to: the page of the form,
+        to which browsers without scripts go; anew: others reload it too, as no region of it updates itself."""
         stays = CSRF_HEADER.lower() in request.headers and not anew
         return self._pages.done(request, toast=self.words(request)(f"{part}.{key}", **values), to="" if stays else to)
 
@@ -76,15 +76,15 @@ class Room:
 
 
 def span(texts: Texts, seconds: float | None) -> str:
-    """A length of time: short ones with a digit behind the point, "–" where none is known."""
+    """A length of time: short ones with one decimal, "–" where it is unknown."""
     if seconds is None:
         return "–"
     return texts.second.format(n=f"{seconds:.1f}") if seconds < 10 else texts.duration(seconds)
 
 
 def place(t: Words, key: str) -> str:
-    """What people call an account, or a conversation by its key: those of the page and the API have no names of their
-    own that say anything."""
+    """The displayed name of an account, or of a conversation by its key: those of the page and the API have no
+    meaningful names of their own."""
     account = key.partition(":")[0]
     return t(f"panel.place_{account}") if account in OWN_ACCOUNTS else key
 

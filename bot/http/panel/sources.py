@@ -1,4 +1,4 @@
-"""Pages with sources: researches with their plans and reports, and the documents that are looked things up in."""
+"""Pages with sources: researches with their plans and reports, and the documents searched for knowledge."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from bot.http.parts import HttpParts
 
 LIVE_SECONDS, REST_SECONDS = 3, 20
-"""After which a research is asked for again: one that works, and any other."""
+"""Seconds after which a research is requested again: one that is working, and any other."""
 SHOWN_DOCUMENTS = 300
-"""Of one's own, and of those for everybody."""
+"""Documents shown of the caller's own, and of those for everyone."""
 _TAG = re.compile(r"(<[^<>]*>)")
 _NUMBER = re.compile(r"\[(\d{1,4})\]")
 _LITERAL = ("code", "pre", "a")
-"""Elements in which a number in brackets is no citation."""
+"""Elements in which a number in brackets is not a citation."""
 
 
 def research_router(parts: HttpParts, pages: Pages) -> APIRouter:
@@ -90,7 +90,7 @@ def research_router(parts: HttpParts, pages: Pages) -> APIRouter:
 
 
 def with_citations(html: Iterable[str], numbers: Collection[int]) -> Markup:
-    """The HTML of a report whose numbers in brackets lead to the sources beside it. html: of `markup.pieces`, whose
+    """The HTML of a report whose numbers in brackets link to the sources beside it. html: of `markup.pieces`, whose
     tags have no angle brackets in their attributes. numbers: of the sources."""
     written: list[str] = []
     literal = 0
@@ -110,7 +110,7 @@ def _citation(found: re.Match[str], numbers: Collection[int]) -> str:
 
 
 def knowledge_router(parts: HttpParts, pages: Pages) -> APIRouter:
-    """Knowledge: one's own documents, those for everybody, and what is found in them."""
+    """Knowledge: the caller's own documents, those for everyone, and what is found in them."""
     router, room, collections = APIRouter(include_in_schema=False), Room(pages), Collections(parts)
 
     @router.get("/knowledge", dependencies=[room.opens()])

@@ -1,4 +1,4 @@
-"""Tokens and money over time, by model, chat or person: of everybody for those who operate, else the caller's own."""
+"""Tokens and money over time, by model, chat or person: of everyone for operators, else the caller's own."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 MOST_DAYS = 90
 MOST_SERIES = 8
-"""Names that are told apart; the others are summed up."""
+"""Names that are listed separately; the others are summed up."""
 OTHERS = ""
 """The name of that sum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One model, chat or person. name: its id, "" for all the others together. label: what people call it. days: tokens
+    """One model, chat or person. name: its id, "" for all the others together. label: its displayed name. days: tokens
     of each day, oldest first."""
 
     name: str
@@ -40,7 +40,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What is used of a budget today. unit: tokens, or a currency; key: of the config."""
+    """The use of a budget today. unit: tokens, or a currency; key: of the config."""
 
     key: str
     share: float
@@ -51,7 +51,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """everybody: not the caller's own alone. days: all that are shown, today the last. today: of that one."""
+    """Usage over some days. everybody: not the caller's own alone. days: those shown, today last. today: its cost."""
 
     by: By
     everybody: bool
@@ -63,14 +63,14 @@ class Usage:
 
 
 class Accounting:
-    """Reads what was recorded; what a run that works has used since its last write comes with the next."""
+    """Reads recorded usage; what a running answer has used since its last write appears with the next one."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
         self._sight = Sight(parts)
 
     async def usage(self, caller: Caller, by: By, days: int, *, everybody: bool) -> Usage:
-        """days: 1 to MOST_DAYS, as the gateway's people count them."""
+        """The usage of some days. days: 1 to MOST_DAYS, in the gateway's time zone."""
         everybody = everybody and self._sight.operates(caller)
         speaker = None if everybody else caller.person
         counted = self._parts.spending.days
@@ -116,7 +116,7 @@ class Accounting:
         return found
 
     def _label(self, name: str, by: By) -> str:
-        """What the access list calls a person or a group, else its id."""
+        """The name of a person or a group in the access list, else its id."""
         if by == "model":
             return name
         book = self._parts.editor.book

@@ -1,6 +1,6 @@
-"""What a caller does to the gateway's live state: stop, run now and drop turns, decide requests, let people in.
+"""A caller's actions on the gateway's live state: stop, run now and drop turns, decide requests, give people access.
 
-Everything goes the way that the chats' buttons go: in the conversation's own order, recorded before it shows.
+Everything takes the same path as the chats' buttons: in the conversation's own order, recorded before it shows.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 IN_ORDER_SECONDS = 10.0
-"""That a request waits until a conversation comes to it."""
+"""Seconds that a request waits for its turn in a conversation."""
 LONGEST_REASON = 300
 Done = Literal["stop", "stopping", "now", "drop", "begun", "over"]
-"""What became of a request to change a turn. stopping: it was about to end already; begun: it works by now, so that it
-can only be stopped; over: it has ended."""
+"""The result of a request to change a turn. stopping: it was about to end already; begun: it has started, so it can
+only be stopped; over: it has ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What is decided of a person or a group. key: of the config that lists it. expires_in: seconds that a request
-    waits yet."""
+    """The decision on a person or a group. key: of the config that lists it. expires_in: seconds that a request still
+    waits."""
 
     kind: SubjectKind
     subject: str
@@ -60,7 +60,7 @@ class Access:
 
 
 class Acting:
-    """Changes what `Live` shows; each method raises HttpProblem, 404 for what is another's too."""
+    """Changes what `Live` shows; each method raises HttpProblem, 404 also for what belongs to others."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
@@ -71,7 +71,7 @@ class Acting:
     # Turns.
 
     async def stop(self, caller: Caller, run_id: str) -> Done:
-        """Stop an answer that works; one that waits is dropped."""
+        """Stop a running answer; a waiting one is dropped."""
         row = await self._run(caller, run_id)
 
         async def do(actor: Conversation) -> Done:
@@ -85,7 +85,7 @@ class Acting:
         return _told(caller, Action.STOP, row, await self._in_order(row.conversation, do))
 
     async def run_now(self, caller: Caller, run_id: str) -> Done:
-        """Stop what works in its conversation, and let this one be the next."""
+        """Stop what runs in its conversation, and let this one be the next."""
         row = await self._run(caller, run_id)
 
         async def do(actor: Conversation) -> Done:
@@ -103,7 +103,7 @@ class Acting:
         return _told(caller, Action.RUN_NEXT, row, await self._in_order(row.conversation, do))
 
     async def drop(self, caller: Caller, run_id: str) -> Done:
-        """End a turn that waits, with a sentence in its chat."""
+        """End a waiting turn, with a sentence in its chat."""
         row = await self._run(caller, run_id)
         done = await self._in_order(row.conversation, lambda actor: self._drop(actor, caller, row))
         return _told(caller, Action.DROP, row, done)
@@ -122,7 +122,7 @@ class Acting:
         return row
 
     async def _in_order(self, key: str, do: Callable[[Conversation], Awaitable[T]]) -> T:
-        """Let a conversation do it in its own order, and return what came of it."""
+        """Have a conversation do it in its own order, and return the result."""
         done = self._parts.manager.in_order(key, do, HttpProblem)
         await asyncio.wait({done}, timeout=IN_ORDER_SECONDS)
         if not done.done():
@@ -136,7 +136,7 @@ class Acting:
     async def decide(
         self, caller: Caller, approval: str, decision: Answer, reason: str = ""
     ) -> Answer | Literal["over"]:
-        """Answer a request, as its buttons do. reason: of a denial, told to the agent."""
+        """Answer a request, as its buttons do. reason: of a denial, passed on to the agent."""
         known = await self._parts.store.read(
             lambda tx: (row, runs.load(tx, row.run_id)) if (row := prompts.load_approval(tx, approval)) else None
         )
@@ -148,7 +148,7 @@ class Acting:
         about = {"account": run.address.account, "conversation": row.conversation, "run": run.run_id, "what": row.tool}
         allowed = self._requests.decisions(caller, row, run)
         if decision == "chat" and row.is_exact:
-            decision = "once"  # it has no such button
+            decision = "once"  # it has no button for that
         if decision not in allowed:
             text = "only an administrator can allow this" if row.admins_only else "you cannot read it, so only deny it"
             raise HttpProblem(403, "not_allowed", text)
@@ -168,7 +168,7 @@ class Acting:
     # Access.
 
     async def answer_request(self, caller: Caller, request: str, *, let_in: bool) -> Access:
-        """Let a person or a group in that asks for it, or refuse it for thirty days; they are told."""
+        """Give access to a person or a group that asks for it, or refuse it for thirty days; they are notified."""
         row = next((row for row in self._requests.requests() if request_id(row) == request), None)
         if row is None:
             raise HttpProblem(404, "not_found", "nobody waits with this request any more: it was decided or ran out")
@@ -178,7 +178,7 @@ class Acting:
         return await self._make(change, caller, Action.ACCESS_ALLOW if let_in else Action.ACCESS_REFUSE)
 
     async def pair(self, caller: Caller, typed: str) -> Access:
-        """Let in who was given a code."""
+        """Give access to the person who received a code."""
         if self._tries.exhausted(caller.person):
             raise HttpProblem(429, "too_many_codes", "too many wrong codes: try again later")
         code = pairing.read(typed)
@@ -189,17 +189,17 @@ class Acting:
         return await self._make(self._parts.editor.approval(applicant, caller.person), caller, Action.ACCESS_ALLOW)
 
     async def allow(self, caller: Caller, subject: str, *, kind: SubjectKind | None, admin: bool) -> Access:
-        """Let a person or a group in by id."""
+        """Give access to a person or a group by id."""
         editor, action = self._parts.editor, Action.ACCESS_ALLOW
         return await self._edit(lambda: editor.allow(subject, caller.person, kind=kind, admin=admin), caller, action)
 
     async def revoke(self, caller: Caller, subject: str, *, kind: SubjectKind | None) -> Access:
-        """Shut a person or a group out; what works for them ends."""
+        """Block a person or a group, and end what runs for them."""
         editor, action = self._parts.editor, Action.ACCESS_REVOKE
         return await self._edit(lambda: editor.revoke(subject, caller.person, kind=kind), caller, action)
 
     def access(self, account: str | None = None) -> list[Access]:
-        """Everybody and every group with a decision or a request, as `antler access list` has them."""
+        """All people and groups with a decision or a request, as `antler access list` shows them."""
         book = self._parts.editor.book
         if account is not None and account not in book.accounts:
             raise unknown("account")
@@ -225,7 +225,7 @@ class Acting:
 
 
 def _told(caller: Caller, action: Action, row: RunRow, done: Done) -> Done:
-    """The same, told to the log where it was about another person's turn."""
+    """Return the result, logged where it concerns another person's turn."""
     about = {"account": row.address.account, "conversation": row.conversation, "run": row.run_id}
     log_act(caller, action, of=row.speaker, state=done, **about)
     return done

@@ -1,4 +1,4 @@
-"""The agents and models that may be chosen, with what each of them has, can and costs."""
+"""The agents and models that can be chosen, with what each of them has, can do and costs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ToolKind = Literal["files", "commands", "web", "planning", "schedules", "memory"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSet:
-    """What an agent can do of one kind. names: of the tools, as the model calls them."""
+    """The abilities of an agent of one kind. names: of the tools, as the model calls them."""
 
     kind: ToolKind
     names: tuple[str, ...]
@@ -30,7 +30,7 @@ class ToolSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolServer:
-    """A server of tools. tools: how many it has now."""
+    """A server of tools. tools: how many it offers now."""
 
     name: str
     tools: int
@@ -38,8 +38,8 @@ class ToolServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subagent:
-    """A type of subagents. model: its own, None: the one of who delegates. tools, skills: names; None: those of who
-    delegates. without: tools that it does not get. model_calls and seconds: the most that one task may take."""
+    """A type of subagent. model: its own, None: that of the delegating agent. tools, skills: names; None: those of the
+    delegating agent. without: tools that it does not get. model_calls and seconds: limits of one task."""
 
     name: str
     description: str
@@ -53,8 +53,8 @@ class Subagent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The most that one answer may take. tokens and money: with its subagents; None: any. subagents: at once, 0 where
-    nothing is delegated."""
+    """The limits of one answer. tokens and money: including its subagents; None: unlimited. subagents: at once, 0
+    without delegation."""
 
     model_calls: int
     seconds: float
@@ -65,8 +65,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """model: its own, None: the chat's. accounts: where it answers unless a chat has chosen another. skills: those that
-    the caller's own chats have with it."""
+    """An agent. model: its own, None: the chat's. accounts: where it answers unless a chat has chosen another. skills:
+    those that the caller's own chats have with it."""
 
     name: str
     description: str
@@ -81,7 +81,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a million tokens cost. cached: of what comes from the provider's cache, None: as read."""
+    """The price of a million tokens. cached: of tokens read from the provider's cache, None: as read."""
 
     read: float
     written: float
@@ -91,8 +91,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """detail: what it is called elsewhere. works: None: it was not asked yet; default: where nothing else is chosen.
-    context_window: tokens. sees: pictures. price: None: not known. fallbacks: models that answer when it cannot."""
+    """A model. detail: its name elsewhere. works: None: not called yet; default: where no other is chosen.
+    context_window: tokens. sees: pictures. price: None: unknown. fallbacks: models that answer when it cannot."""
 
     name: str
     detail: str
@@ -106,13 +106,13 @@ class Model:
 
 
 class Agents:
-    """The agents that may be chosen in a chat."""
+    """The agents that can be chosen in a chat."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
 
     async def list(self, caller: Caller) -> tuple[Agent, ...]:
-        """All of them, the default one first."""
+        """All agents, the default one first."""
         return await asyncio.to_thread(lambda: tuple(self._all(caller.person)))
 
     def _all(self, person: str) -> Iterator[Agent]:
@@ -142,7 +142,7 @@ class Agents:
 
 
 def _tools(settings: Settings, definition: AgentDefinition, *, files: bool, commands: bool) -> Iterator[ToolSet]:
-    # Here, not at the top: with them comes what the agent is made of, which is there by now.
+    # Imported here, since it pulls in what the agent is made of, which is loaded by now.
     from harness.agents.tools import MEMORY_TOOLS
     from harness.scheduling.tool import SCHEDULE
     from harness.subagents.kinds import SANDBOX_TOOLS
@@ -208,7 +208,7 @@ def _limits(settings: Settings, *, delegates: bool) -> Limits:
 
 
 def models_of(parts: HttpParts) -> tuple[Model, ...]:
-    """The models that may be chosen in a chat, the default one first."""
+    """The models that can be chosen in a chat, the default one first."""
     health, known = parts.models.known(), {each.name: each for each in parts.settings().models}
     found = []
     for place, each in enumerate(parts.agents.models):

@@ -1,4 +1,4 @@
-"""What belongs to people: their schedules and their memory. Of others' only figures are told, whoever asks."""
+"""People's schedules and memory. Of those of others, every caller sees only figures."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 SHOWN_SCHEDULES = 500
 KEY = 12
-"""Signs of a hashed key, as `antler memory list` shows it."""
+"""Characters of a hashed key, as `antler memory list` shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """What somebody put off. text: None where the caller may not read it. when: a time in ISO 8601, or a cron
+    """A schedule of a person. text: None where the caller may not read it. when: a time in ISO 8601, or a cron
     expression."""
 
     id: str
@@ -48,20 +48,20 @@ class Schedule:
 
 
 class Schedules:
-    """Active schedules, the next first."""
+    """Active schedules, the next one first."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
         self._sight = Sight(parts)
 
     async def list(self, caller: Caller, *, everybody: bool) -> tuple[Schedule, ...]:
-        """everybody: for those who operate."""
+        """The schedules that a caller may see. everybody: those of everyone, for operators."""
         person = None if everybody and self._sight.operates(caller) else caller.person
         rows = await self._parts.store.read(lambda tx: schedules.active(tx, person, SHOWN_SCHEDULES))
         return tuple(self._told(caller, row) for row in rows)
 
     async def cancel(self, caller: Caller, schedule_id: str) -> Schedule:
-        """End one; who made it sees that with /reminders."""
+        """End a schedule; its owner sees that with /reminders."""
         row = await self._parts.store.read(lambda tx: schedules.load(tx, schedule_id))
         if row is None or row.state is not ScheduleState.ACTIVE or not self._sight.acts(caller, row.person):
             raise unknown("schedule")
@@ -71,7 +71,7 @@ class Schedules:
         return self._told(caller, row)
 
     def _told(self, caller: Caller, row: ScheduleRow) -> Schedule:
-        # Its words are its person's, also where it was made in a group.
+        # The text belongs to its person, even if it was written in a group.
         return Schedule(
             id=row.id,
             account=row.address.account,
@@ -90,8 +90,8 @@ class Schedules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """A fact or a summary. id: of the fact, the summary's name. group: the heading that people read above it. until:
-    the last day on which it holds, "" for none. editable: it is a fact."""
+    """A fact or a summary. id: of the fact, or the summary's name. group: the heading above it. until: the last day on
+    which it holds, "" for none. editable: it is a fact."""
 
     id: str
     group: str
@@ -102,8 +102,8 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnMemory:
-    """enabled: there is a memory on this gateway at all. off: its person turned theirs off. agent: that keeps this one
-    for itself, "" for the one that agents share. agents: that may have one of their own."""
+    """The caller's memory. enabled: this gateway has a memory at all. off: the person turned theirs off. agent: that
+    keeps this one for itself, "" for the one that agents share. agents: that may have one of their own."""
 
     enabled: bool
     off: bool
@@ -114,7 +114,7 @@ class OwnMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFigures:
-    """A memory of somebody else. key: hashed. agent: whose own it is, "" for a shared one. size: bytes."""
+    """Another person's memory. key: hashed. agent: keeps it for itself, "" for a shared one. size: bytes."""
 
     key: str
     agent: str
@@ -123,7 +123,7 @@ class MemoryFigures:
 
 
 class Memories:
-    """What is remembered of the caller, changed as /memory changes it. agent: whose own memory, "" for the one that
+    """The memory of the caller, changed as by /memory. agent: the one that keeps it for itself, "" for the one that
     agents share."""
 
     def __init__(self, parts: HttpParts) -> None:
@@ -132,8 +132,8 @@ class Memories:
         self._sight = Sight(parts)
 
     async def own(self, caller: Caller, language: str = "en", agent: str = "") -> OwnMemory:
-        """language: of the headings. Of an agent that keeps nothing it is empty: the last thing that it kept may just
-        have been forgotten."""
+        """The caller's memory. language: of the headings. It is empty for an agent that keeps nothing: its last item
+        may just have been forgotten."""
         agents = await self._agents(caller)
         try:
             state = await self._keeper.state(caller.person)
@@ -153,7 +153,7 @@ class Memories:
         )
 
     async def add(self, caller: Caller, text: str, agent: str = "") -> None:
-        """Remember what its person wrote."""
+        """Remember a fact that the person wrote."""
         self._require_enabled()
         await self._check(caller, agent)
         try:
@@ -164,7 +164,7 @@ class Memories:
             raise _unavailable() from error
 
     async def edit(self, caller: Caller, fact: str, text: str, agent: str = "") -> None:
-        """Let a fact say something else."""
+        """Change the text of a fact."""
         await self._check(caller, agent)
         try:
             known = await self._keeper.edit(caller.person, fact, text, caller.person, agent)
@@ -185,7 +185,7 @@ class Memories:
             raise _unavailable() from error
 
     async def forget_all(self, caller: Caller, agent: str = "") -> int:
-        """Forget everything in that memory; returns how many facts that were."""
+        """Forget everything in that memory; returns the number of facts."""
         await self._check(caller, agent)
         try:
             return (await self._keeper.forget_all(caller.person, agent)).facts
@@ -193,12 +193,12 @@ class Memories:
             raise _unavailable() from error
 
     async def switch(self, caller: Caller, *, on: bool) -> None:
-        """Turn it on or off; what is remembered stays."""
+        """Turn the memory on or off; what is remembered stays."""
         self._require_enabled()
         await self._keeper.set_enabled(caller.person, on)
 
     async def figures(self, caller: Caller) -> tuple[MemoryFigures, ...]:
-        """Everybody's memories without a word of them, for those who operate."""
+        """The sizes of everyone's memories without their content, for operators."""
         try:
             known = await self._keeper.owners()
         except MemoryUnavailable as error:
@@ -214,7 +214,7 @@ class Memories:
             raise unknown("agent")
 
     async def _agents(self, caller: Caller) -> tuple[str, ...]:
-        """The agents with a memory of their own: those of today, and those that have kept something of the caller."""
+        """The agents with their own memory: the current ones, and those that have kept something about the caller."""
         try:
             kept = await self._keeper.agents_with(caller.person)
         except MemoryUnavailable as error:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from bot.skills.installing import Install
 
 SHOWN_DIGEST = 12
-"""Signs of a digest, as the log has it."""
+"""Characters of a digest, as in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """A skill that can be used. origin: public: shipped; custom: this installation's; mine: the caller's own. place: of
-    its folder among those of its origin. on: it is not off for everybody. in_config: skills.disabled of the config
-    turns it off, so that nothing else turns it on."""
+    """A usable skill. origin: public: shipped; custom: this installation's; mine: the caller's own. place: of its
+    folder among those of its origin. on: it is not off for everyone. in_config: skills.disabled of the config turns it
+    off, so that nothing else can turn it on."""
 
     name: str
     origin: str
@@ -44,7 +44,7 @@ class Skill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingSkill:
-    """A skill that is off until an administrator agrees to its content. whose: "shared", or the beginning of a hashed
+    """A skill that is off until an administrator approves its content. whose: "shared", or the beginning of a hashed
     key."""
 
     name: str
@@ -55,7 +55,7 @@ class WaitingSkill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillList:
-    """problems: of skills that cannot be used; waiting, too: only for those who operate."""
+    """The skills of a caller. problems: of unusable skills; like waiting, only for operators."""
 
     enabled: bool
     skills: tuple[Skill, ...]
@@ -65,7 +65,7 @@ class SkillList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """pending: it waits for an administrator. findings: what the checks say of it. notes: what was not checked."""
+    """An installed skill. pending: waits for an administrator. findings: of the checks. notes: what was not checked."""
 
     name: str
     digest: str
@@ -77,8 +77,8 @@ class Installed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """How far an installation is, or what came of it. source: the archive's name. received: bytes so far. name: the
-    skill's, "" while it is not known. problems: why it is refused."""
+    """The progress or result of an installation. source: the archive's name. received: bytes so far. name: of the
+    skill, "" while it is unknown. problems: why it is refused."""
 
     source: str
     by: str
@@ -92,7 +92,7 @@ class Installation:
 
 
 class Skills:
-    """Skills of all and of the caller."""
+    """The skills of everyone and of the caller."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
@@ -125,7 +125,7 @@ class Skills:
         )
 
     async def agree(self, caller: Caller, name: str, digest: str) -> None:
-        """Turn on a skill that holds exactly this content."""
+        """Turn on a skill that has exactly this content."""
         found = await asyncio.to_thread(lambda: list(waiting_skills(self._parts.settings())))
         each = next((each for each in found if (each.name, each.waiting.digest) == (name, digest)), None)
         if each is None:
@@ -139,7 +139,7 @@ class Skills:
         log_act(caller, Action.SKILL_APPROVE, what=f"{name} {digest[:SHOWN_DIGEST]}")
 
     async def switch(self, caller: Caller, name: str, *, on: bool) -> None:
-        """Turn a skill that everybody has on or off for all of them."""
+        """Turn a shared skill on or off for everyone."""
         skills = self._parts.skills
         if await asyncio.to_thread(lambda: skills.library.of(None).get(name)) is None:
             raise unknown("skill that everybody has")
@@ -152,7 +152,7 @@ class Skills:
         log_act(caller, Action.SKILL_ON if on else Action.SKILL_OFF, what=name)
 
     async def remove(self, caller: Caller, name: str) -> None:
-        """Remove one of this installation's own skills; its former versions are kept."""
+        """Remove one of this installation's own skills; its earlier versions are kept."""
         try:
             if not await asyncio.to_thread(removed, self._parts.settings(), name):
                 raise unknown("skill of this installation")
@@ -161,12 +161,12 @@ class Skills:
         log_act(caller, Action.SKILL_REMOVE, what=name)
 
     async def upload(self, caller: Caller, file_name: str, chunks: AsyncIterable[bytes], *, replace: bool) -> Installed:
-        """Put the skill of an archive among those that everybody has, if no check refuses it."""
+        """Install the skill in an archive for everyone, if no check refuses it."""
         installs = self._parts.installs
         return await self._installed(caller, installs.from_archive(file_name, chunks, replace=replace, by=caller.by))
 
     async def fetch(self, caller: Caller, address: str, *, replace: bool) -> Installed:
-        """The same with an archive that lies at an address."""
+        """Install the skill in an archive at an address, likewise."""
         installs = self._parts.installs
         return await self._installed(caller, installs.from_address(address, replace=replace, by=caller.by))
 
@@ -186,7 +186,7 @@ class Skills:
         )
 
     def installations(self) -> tuple[Installation, ...]:
-        """Those of this process, the newest first."""
+        """The installations of this process, newest first."""
         return tuple(
             Installation(
                 source=each.source,

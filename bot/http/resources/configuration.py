@@ -1,7 +1,7 @@
-"""The config file as administrators see it: masked, checked with a change, and what the change would do.
+"""The config file for administrators: masked, checked with a change, and the effects of that change.
 
-Secrets never leave the process: they are replaced by numbered marks, which stand for them in a text that comes back.
-Writing the file is for who controls this machine alone (a link of `antler web`), since a config names programs to run.
+Secrets never leave the process: they are replaced by numbered marks, which represent them in a text that is sent back.
+Only a person who controls this machine (a link of `antler web`) may write the file, as it names programs to run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MARK = re.compile(r"__masked_(\d{1,4})__")
 SHORTEST_SECRET = 4
 """Shorter values would mask half of the file."""
 SURELY_SECRET = 8
-"""Letters and digits of a value that must not be left anywhere, not even as a part of a key."""
+"""Letters and digits of a value that must not remain anywhere, not even as a part of a key."""
 _SOUNDS = r"(?:token(?!s|_url)|secret|passw|api_?key|credential|authorization)"
 _SECRET_KEY = re.compile(_SOUNDS, re.IGNORECASE)
 _REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})", re.ASCII)
@@ -48,12 +48,12 @@ _NAMED = re.compile(
     r"(?P<value>(?![\s\"']{0,8}\$)(?:\"[^\"\n]+\"|'[^'\n]+'|[^\s#,}\]]+))",
     re.IGNORECASE,
 )
-"""Within a comment or a value, what stands behind a key that sounds like a secret; a reference to a variable stays."""
+"""In a comment or a value, the text after a key that sounds like a secret; a reference to a variable stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing to mend. line: from 1, None where it is not in the file. Never holds a value."""
+    """One fault to fix. line: from 1, None where it is not in the file. Never contains a value."""
 
     line: int | None
     key: str
@@ -63,9 +63,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """text: the file with its secrets masked, "" where there is none (the built-in default) or it is withheld. base:
-    names this state of it. faults: of the file. pending: what of it does not hold here, and why. writable: the caller
-    may write it from here."""
+    """The config file. text: with its secrets masked, "" where there is none (the built-in default) or it is withheld.
+    base: identifies this version of it. faults: of the file. pending: what of it is not in force here, and why.
+    writable: the caller may write it from here."""
 
     file: str
     text: str
@@ -77,8 +77,8 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a changed text would do. diff: unified, masked. applied: keys that would hold at once; restart: that need a
-    restart."""
+    """The effects of a changed text. diff: unified, masked. applied: keys that would take effect at once; restart:
+    those that need a restart."""
 
     valid: bool
     faults: tuple[Fault, ...]
@@ -89,7 +89,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What came of writing it. kept: nothing was changed."""
+    """The outcome of writing it. kept: nothing was changed."""
 
     kept: bool
     text: str
@@ -97,8 +97,8 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a mark stands for. raw: as it is written. value: what that means. place: the path of the value that it is
-    in, any item of a list being like another; or the whole comment with its marks, as it is shown."""
+    """What a mark represents. raw: as written. value: its meaning. place: the path of the value that contains it, all
+    items of a list being alike; or the whole comment with its marks, as shown."""
 
     raw: str
     value: str
@@ -106,18 +106,18 @@ class Mark:
 
 
 class Withheld(Exception):
-    """A text that cannot be shown without a secret."""
+    """A text cannot be shown without a secret."""
 
 
 class Misplaced(Exception):
-    """The text says what is wrong with a mark."""
+    """A mark is misplaced; the text says how."""
 
 
 class Masked:
     """A YAML text whose secrets are replaced by numbered marks. Raises Withheld.
 
-    secrets: those that are known; what stands at a key that sounds like one is masked too. first: the number of the
-    first mark. Marks that the text has already stay if `first` is greater than theirs.
+    secrets: the known ones; values of keys that sound like secrets are masked too. first: the number of the first mark.
+    Existing marks in the text stay if `first` is greater than theirs.
     """
 
     def __init__(self, text: str, secrets: Iterable[str], first: int = 1) -> None:
@@ -153,7 +153,7 @@ class Masked:
         held = [secret for secret in self._secrets if secret in means or secret in each.value]
         held += [found["value"] for found in _NAMED.finditer(each.value)]
         if any(_SECRET_KEY.search(step) for step in place):
-            # A value in quotes keeps them: the mark is what is within.
+            # A quoted value keeps its quotes: only the content is masked.
             whole = raw[1:-1] if raw[1:-1] == each.value else raw
             return raw.replace(whole, self._mark(Mark(whole, each.value, place)))
         if not held:
@@ -164,7 +164,7 @@ class Masked:
         return parts.sub(lambda part: self._mark(Mark(part[0], part[0], place)), raw)
 
     def _gap(self, text: str) -> str:
-        """What is between the values: comments may hold secrets."""
+        """Mask the text between the values: comments may contain secrets."""
         return _COMMENT.sub(lambda comment: self._comment(comment[0]), text) if "#" in text else text
 
     def _comment(self, text: str) -> str:
@@ -195,8 +195,8 @@ class Masked:
         return self._marks[number]
 
     def restored(self, text: str) -> str:
-        """A text with the secrets in place of their marks; what is not YAML comes back as it is. Raises Misplaced for a
-        mark of no secret, and for one that is not where it was given out."""
+        """A text with the secrets in place of their marks; text that is not YAML is returned unchanged. Raises
+        Misplaced for a mark of no secret, and for one that is not at its original place."""
         found = scalars(text)
         if found is None:
             return text
@@ -213,7 +213,7 @@ class Masked:
         return whole
 
     def _check(self, text: str, within: Scalar | None) -> None:
-        """Raise Misplaced for marks that were not given out here. within: None in what is between the values."""
+        """Raise Misplaced for marks that were not issued here. within: None for text between the values."""
         comments = list(_COMMENT.finditer(text)) if within is None else []
         for found in MARK.finditer(text):
             mark = self._of(found)
@@ -225,7 +225,7 @@ class Masked:
                 raise Misplaced(f"{found[0]} stands for a value, and only where it was given out")
 
     def hidden(self, text: str) -> str:
-        """Another text about this one, with the marks in place of the secrets."""
+        """Another text about this one, with marks in place of the secrets."""
         by_value = {form: n for n, each in enumerate(self._marks, self._first) for form in (each.raw, each.value)}
         forms = {form.strip(" \"'") for each in by_value for form in (each, *each.splitlines())} | set(self._secrets)
         long = sorted((form for form in forms if len(form) >= SHORTEST_SECRET), key=len, reverse=True)
@@ -252,7 +252,7 @@ class ConfigFile:
         self._parts = parts
 
     async def read(self, caller: Caller) -> Configuration:
-        """The file as it is now."""
+        """The current file."""
         source, path = self._source()
         if path is None:
             return Configuration(file="", text="", base="", faults=(), pending=self._pending(), writable=False)
@@ -274,11 +274,11 @@ class ConfigFile:
         )
 
     async def check(self, text: str, base: str) -> Checked:
-        """What is wrong with a changed text, and what it would change. base: of the text that it was made from."""
+        """Find the faults of a changed text, and the effects of the change. base: of the text that was edited."""
         return await asyncio.to_thread(self._check, text, base)
 
     async def apply(self, caller: Caller, text: str, base: str) -> Applied:
-        """Write a text that is without fault, and have it hold. A config that the parts refuse is taken back."""
+        """Write a text without faults, and put it into force. A config that the parts refuse is undone."""
         if caller.person != OPERATOR or caller.is_program:
             raise HttpProblem(
                 403, "not_from_here", "a config is written only by who opened this page with a link of `antler web`"
@@ -288,12 +288,12 @@ class ConfigFile:
         if not checked.valid or reloader is None:
             return Applied(kept=True, text="\n".join(_told(fault) for fault in checked.faults))
         source, path = self._source()
-        assert path is not None  # `check` would have raised
+        assert path is not None  # otherwise `check` would have raised
         before = await asyncio.to_thread(_unchanged, path, base)
         masked = await asyncio.to_thread(self._masked, source, before)
         whole = masked.restored(text)
         holds = self._parts.tasks.spawn("config from the page", _hold(reloader, path, whole, caller.person))
-        # What was begun is done to its end, whatever becomes of the request: its own listener may be what changes.
+        # Completed whatever becomes of the request: its own listener may be what changes.
         applied = await asyncio.shield(holds)
         return Applied(kept=applied.kept, text=masked.hidden(applied.text))
 
@@ -326,7 +326,7 @@ class ConfigFile:
         )
 
     def _mask(self, source: SettingsSource, text: str) -> tuple[Masked, tuple[Fault, ...]]:
-        """The text without the secrets that hold, those that it names itself, and all that sounds like one. Raises
+        """Mask the text: the secrets in force, those that it names itself, and all that sounds like one. Raises
         Withheld."""
         settings, faults = self._settings(source, text)
         secrets = set(self._parts.settings().secrets()) | (set(settings.secrets()) if settings is not None else set())
@@ -357,13 +357,13 @@ class ConfigFile:
         return source, source.path
 
     def _pending(self) -> str:
-        """What of the file on disk does not hold here, "" when all does."""
+        """What of the file on disk is not in force here, "" for nothing."""
         last = self._parts.reloader.last if self._parts.reloader is not None else None
         return "" if last is None else last.pending
 
 
 async def _hold(reloader: Reloader, path: Path, text: str, by: str) -> Applied:
-    """Write the text and have it hold, or take it back."""
+    """Write the text and put it into force, or undo it."""
     former = await asyncio.to_thread(path.read_bytes)
     await asyncio.to_thread(_write, path, text.encode())
     outcome = await reloader.reload(by)

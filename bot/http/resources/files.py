@@ -1,4 +1,4 @@
-"""Files of a person's chats on the page: what they sent, and what the agent made for them."""
+"""Files of a person's chats on the page: those they sent, and those the agent made for them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from bot.store.shown import Answered
 
 MOST_FILES = 200
-"""Of each kind, and of messages and chats that are looked at for them, the newest."""
+"""Files of each kind, and messages and chats searched for them, newest first."""
 
 Kind = Literal["made", "sent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """id: of the message that gives it, or of the upload. chat: where it is, "" where it was brought into none that
-    there is now; title: of that chat. size: bytes, None where it is not kept any more."""
+    """A file. id: of its message, or of the upload. chat: its place, "" where no existing chat contains it; title: of
+    that chat. size: bytes, None where it is not kept any more."""
 
     kind: Kind
     id: str
@@ -48,7 +48,7 @@ class Files:
         self._talk = parts.web
 
     async def list(self, caller: Caller) -> tuple[File, ...]:
-        """The newest first, at most MOST_FILES."""
+        """The newest files first, at most MOST_FILES."""
         account, person = self._talk.account, caller.person
         made, attached, chats = await self._store.read(
             lambda tx: (
@@ -77,7 +77,7 @@ class Files:
         return tuple(sorted(found, key=lambda each: each.at, reverse=True)[:MOST_FILES])
 
     async def delete(self, caller: Caller, kind: str, chat: str, file_id: str) -> None:
-        """Delete one; what the agent has of it in its workspace stays until its chat is deleted. Raises HttpProblem."""
+        """Delete a file; the agent's copy in its workspace stays until its chat is deleted. Raises HttpProblem."""
         if kind == "made":
             await self._talk.remove_file(caller, chat, file_id)
         elif kind == "sent":
@@ -87,7 +87,7 @@ class Files:
 
 
 def _made(replies: Iterable[tuple[str, Answered]], titles: dict[str, str]) -> Iterator[File]:
-    """It may block."""
+    """The files in replies of the bot; may block."""
     for chat, reply in replies:
         for part in parts_of(reply):
             if part.file is not None and chat in titles:

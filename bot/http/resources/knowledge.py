@@ -1,4 +1,4 @@
-"""Collections of documents: one's own, and those for everybody, which administrators keep; and what is found in them.
+"""Collections of documents, one's own and those for everyone, which administrators maintain; and searches in them.
 Those of groups belong to their chats."""
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _COLLECTION = re.compile(rf"[\w-]{{1,{LONGEST_NAME}}}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """kind: file, page or folder. name: of a file, its path in its folder, or the address. pages: None where it has
-    none. size: bytes, of a page those of its text. problem: why it could not be read, "" where it was. by: who added
-    it, "" for the installation. removable: by the caller."""
+    """A document. kind: file, page or folder. name: of a file, its path in its folder, or the address. pages: None
+    where it has none. size: bytes, for a page those of its text. problem: why it could not be read, "" if it was. by:
+    who added it, "" for the installation. removable: by the caller."""
 
     id: str
     collection: str
@@ -61,7 +61,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionCount:
-    """A collection that everybody finds; documents: None of a service, which does not tell."""
+    """A collection for everyone; documents: None for a service, which does not report them."""
 
     name: str
     documents: int | None
@@ -69,10 +69,10 @@ class CollectionCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """enabled: there is knowledge on this gateway. own: the caller's documents, in the order of their numbers in the
-    chat. everybodys: the collections of the installation; documents: those in them, for who operates. troubles: by the
-    name of a folder, or "embeddings", why it is not up to date. reading: (done, total) of what is read now, (0, 0) for
-    nothing; all three for who operates."""
+    """Documents and collections. enabled: this gateway has knowledge. own: the caller's documents, in the order of
+    their numbers in the chat. everybodys: the collections of the installation; documents: those in them. troubles: by
+    the name of a folder, or "embeddings", why it is not up to date. reading: (done, total) of current reading, (0, 0)
+    for none; these three for operators only."""
 
     enabled: bool
     own: tuple[Document, ...]
@@ -84,9 +84,8 @@ class Library:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPassage:
-    """What a question found, the best first. id: of the passage, "" where another service keeps it. place: document,
-    page and headings, for people. address: that opens the place, "" where nothing does but `GET
-    /api/knowledge/passages/{id}`."""
+    """A passage found for a question. id: of the passage, "" where another service keeps it. place: document, page and
+    headings, for people. address: opens the place, "" where only `GET /api/knowledge/passages/{id}` does."""
 
     id: str
     collection: str
@@ -101,7 +100,7 @@ class FoundPassage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """missing: what could not be searched, and why, a clause each."""
+    """The passages found, the best first. missing: what could not be searched, and why, a clause each."""
 
     passages: tuple[FoundPassage, ...]
     missing: tuple[str, ...]
@@ -109,7 +108,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """here: it is the one that was asked for, the others stand before and behind it."""
+    """A passage near the requested one. here: it is the requested one; the others precede and follow it."""
 
     id: str
     page: int | None
@@ -131,8 +130,8 @@ class Place:
 
 
 class Collections:
-    """What a caller may look at, add to and take away from. Each method raises HttpProblem, 404 for what is another's
-    too."""
+    """Documents that a caller may see, add and remove. Each method raises HttpProblem, 404 also for what belongs to
+    others."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
@@ -140,7 +139,7 @@ class Collections:
         self._sight = Sight(parts)
 
     async def list(self, caller: Caller, language: str = "en") -> Library:
-        """language: of the problems."""
+        """The documents that a caller may see. language: of the problems."""
         knowledge, operates = self._knowledge, self._sight.operates(caller)
         if not knowledge.settings.enabled:
             return Library(enabled=False, own=(), everybodys=(), documents=(), troubles={}, reading=(0, 0))
@@ -191,20 +190,20 @@ class Collections:
         everybody: bool = False,
         language: str = "en",
     ) -> Document:
-        """Read a file, in the place of one of the same name in the collection. chunks: its content."""
+        """Read a file, replacing one of the same name in the collection. chunks: its content."""
         addition = self._addition(caller, FILE, harmless_name(name, "file"), collection, everybody=everybody)
         place = self._parts.settings().data_dir
         with (
             self._admitted(caller, addition, language),
             tempfile.TemporaryDirectory(prefix=ARRIVING, dir=place) as folder,
         ):
-            file = Path(folder) / "file"  # on the disk: what waits for its turn takes no memory
+            file = Path(folder) / "file"  # on the disk: a file waiting for its turn takes no memory
             await self._receive(caller, chunks, file)
             row = await self._knowledge.add_file(addition, file.read_bytes)
         return await self._added(caller, row, language)
 
     async def _receive(self, caller: Caller, chunks: AsyncIterable[bytes], file: Path) -> None:
-        """Keep what a caller sends. Raises Unreadable, HttpProblem."""
+        """Store what a caller sends. Raises Unreadable, HttpProblem."""
         allowance, count = self._parts.uploads.sending(caller.person), 0
         most = self._knowledge.settings.max_file_mb
         with file.open("wb", buffering=0) as kept:
@@ -220,7 +219,7 @@ class Collections:
     async def add_page(
         self, caller: Caller, address: str, *, collection: str = "", everybody: bool = False, language: str = "en"
     ) -> Document:
-        """Read what is at an address, by the rules of `web_fetch`, and again each day."""
+        """Read the page at an address, by the rules of `web_fetch`, and again each day."""
         address = address.strip()
         if not address.lower().startswith(("http://", "https://")) or len(address.split()) != 1:
             raise HttpProblem(422, "invalid", "an address begins with https:// or http:// and has no blanks")
@@ -239,13 +238,13 @@ class Collections:
         collection = collection or MAIN
         if everybody and collection in {folder.name for folder in self._knowledge.settings.folders}:
             raise HttpProblem(409, "folder", "that is a folder of the config: what is put there is found by itself")
-        # What is for everybody is the installation's: it does not go with who put it there.
+        # Documents for everyone belong to the installation: they do not leave with the person who added them.
         owner, added_by = (EVERYBODYS, "") if everybody else (caller.person, caller.person)
         return Addition(owner=owner, collection=collection, kind=kind, place=place, added_by=added_by)
 
     @contextmanager
     def _admitted(self, caller: Caller, addition: Addition, language: str) -> Iterator[None]:
-        """Count the addition as waiting, and tell the caller why it could not be read."""
+        """Count the addition as waiting, and report to the caller why it could not be read."""
         try:
             with self._knowledge.admitted(addition.owner, caller.person, 1):
                 yield
@@ -258,7 +257,8 @@ class Collections:
         return told
 
     async def remove(self, caller: Caller, document: str) -> Document:
-        """Take one away: one's own; of the installation's an administrator, but what lies in a folder of the config."""
+        """Remove a document: one's own, or as an administrator one of the installation's that is in no folder of the
+        config."""
         own = await self._knowledge.documents(caller.person)
         more = await self._knowledge.documents(EVERYBODYS) if caller.may("admin") else []
         row = next((row for row in (*own, *more) if row.id == document), None)
@@ -271,10 +271,10 @@ class Collections:
         log_act(caller, Action.KNOWLEDGE_REMOVE, of=row.owner, what=row.collection)
         return told
 
-    # Looking things up.
+    # Searching.
 
     async def ask(self, caller: Caller, question: str, collection: str = "") -> Answers:
-        """The passages that fit a question best, of one's own collections and of those for everybody."""
+        """The passages that fit a question best, from one's own collections and those for everyone."""
         self._require_enabled()
         chosen = (collection,) if collection else ()
         async with self._parts.gatekeeper.searching(caller):
@@ -288,7 +288,7 @@ class Collections:
         return Answers(passages=tuple(map(_found, looked.hits)), missing=looked.missing)
 
     async def place(self, caller: Caller, passage: str) -> Place:
-        """A passage with what stands around it."""
+        """A passage with its surroundings."""
         number = int(passage) if passage.isascii() and passage.isdigit() and len(passage) < 18 else 0
         found = await self._knowledge.around(number, (caller.person, EVERYBODYS))
         if not found or not self._knowledge.settings.enabled:
@@ -311,7 +311,7 @@ class Collections:
 
 
 def problem_told(problem: str, language: str) -> str:
-    """Why a document was not read, for people. problem: as Unreadable writes it."""
+    """Why a document was not read, for people. problem: as written by Unreadable."""
     kind, _, detail = problem.partition(": ")
     known = texts_for(language).knowledge_problem
     return unmarked(known.get(kind, known["other"]).format(detail=detail)).strip()

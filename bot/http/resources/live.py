@@ -1,4 +1,4 @@
-"""What goes on now: accounts in both directions, answers at work and waiting, what is to be decided, how fast it goes.
+"""Current activity: accounts in both directions, answers running and waiting, pending decisions, how fast it goes.
 
 Read by /api/now, /api/health and the page Now. Words of others are left out, see `sight`.
 """
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow
 
 WINDOW = timedelta(hours=24)
-"""For how long things take, and what failed."""
+"""The period covered by durations and failures."""
 SHOWN_TURNS, SHOWN_FAILED = 200, 10
 KNOWN_SECONDS = 5.0
-"""That what is long over is not read again."""
+"""Seconds for which results on past answers are reused."""
 WORDS = 160
-"""Characters of what a turn answers."""
+"""Characters of the message that a turn answers."""
 
 TurnState = Literal["running", "waiting", "queued", "stopping"]
 Sending = Literal["works", "unproven", "limited", "late", "stopped", "unknown"]
@@ -56,9 +56,9 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """An answer that is being made, or waits to be. state: waiting: for a person's decision. seconds: that it has been
-    in that state. place: in its conversation's line, 0 for what works. words: what it answers, None where the caller
-    may not read it; step: what it does, in words only where they may. actions: what the caller may do to it."""
+    """An answer in progress, or waiting for its turn. state: waiting: for a person's decision. seconds: in that state.
+    place: in its conversation's queue, 0 for a running one. words: of the message, None where the caller may not read
+    it; step: current activity, in words only where they may. actions: what the caller may do to it."""
 
     run_id: str
     conversation: str
@@ -82,17 +82,17 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How long something takes, in seconds; None where nothing is known. count: of what is counted."""
+    """The distribution of a duration, in seconds; None where nothing is known. count: of measurements."""
 
     count: int = 0
     half: float | None = None
     most: float | None = None
-    """What half, and 95 of a hundred, stay below."""
+    """The median, and the 95th percentile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How the answers of the last day went. shown: from an answer's end until its platform had all of it. endings: by
+    """The speed of the last day's answers. shown: from an answer's end until its platform had all of it. endings: by
     RunState."""
 
     first_words: Spread
@@ -114,7 +114,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """What does not work. seconds: for how long, as far as is known."""
+    """A part that does not work. seconds: for how long, as far as is known."""
 
     part: str
     name: str
@@ -125,7 +125,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """The process in a few words, for everybody who is signed in. troubles: names and details for operators only."""
+    """The process in a few figures, for everyone who is signed in."""
 
     well: bool
     version: str
@@ -136,7 +136,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelState:
-    """works: None: it was not asked yet. asked: seconds ago."""
+    """The state of a model. works: None: not called yet. asked: seconds ago."""
 
     name: str
     works: bool | None
@@ -155,8 +155,8 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A process that works on runs. process: host:pid. silence: seconds since its last sign of life. alive: others do
-    not take it for dead. running: runs that it works on, of `slots` at once. troubles: what does not work there."""
+    """A process that executes runs. process: host:pid. silence: seconds since its last sign of life. alive: others do
+    not consider it dead. running: its current runs, of `slots` at most. troubles: what does not work there."""
 
     name: str
     process: str
@@ -170,7 +170,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """Everything of this moment, as one caller may see it. turns_left_out: how many more there are."""
+    """The whole current state, as one caller may see it. turns_left_out: how many more there are."""
 
     health: Health
     troubles: tuple[Trouble, ...]
@@ -203,11 +203,11 @@ class Live:
         self._known: tuple[float, Pace, tuple[Failure, ...]] | None = None
 
     async def health(self) -> Health:
-        """Whether all is well, without a name."""
+        """Whether all is well, without any names."""
         return _health(await self._parts.status.machine())
 
     async def now(self, caller: Caller) -> Now:
-        """Everything, for those who operate."""
+        """The whole current state, for operators."""
         parts, machine = self._parts, await self._parts.status.machine()
         conditions, moment = parts.health.conditions(), self._clock.monotonic()
         turns, left_out = await self.turns(caller, everybody=True)
@@ -234,7 +234,8 @@ class Live:
         )
 
     async def _past(self, moment: float) -> tuple[Pace, tuple[Failure, ...]]:
-        """How it went so far. Known for a while: a page asks every few seconds, and it is the store's longest query."""
+        """Past performance. Reused for a while: a page requests it every few seconds, and it is the store's longest
+        query."""
         if self._known is not None and moment - self._known[0] < KNOWN_SECONDS:
             return self._known[1:]
         since = self._clock.now() - WINDOW
@@ -278,8 +279,7 @@ class Live:
     # Turns.
 
     async def turns(self, caller: Caller, *, everybody: bool) -> tuple[tuple[Turn, ...], int]:
-        """What works and what waits, in its order, and how many more there are. everybody: not only the caller's
-        own."""
+        """Running and waiting turns, in order, and how many more there are. everybody: not only the caller's own."""
         rows = await self._parts.store.read(runs.unended)
         everybody = everybody and self._sight.operates(caller)
         active = self._parts.runs.active
@@ -301,7 +301,7 @@ class Live:
         return tuple(found[:SHOWN_TURNS]), max(0, len(found) - SHOWN_TURNS)
 
     def _turn(self, caller: Caller, row: RunRow, place: int, running: str | None) -> Turn:
-        """running: the speaker of what works in its conversation, None where nothing does."""
+        """A turn. running: the speaker of the running turn in its conversation, None if there is none."""
         active, context = self._parts.runs.active.get(row.run_id), row.context
         own, reads = row.speaker == caller.person, self._sight.reads(caller, context.owner)
         since = (self._clock.now() - row.created_at).total_seconds()
@@ -336,7 +336,7 @@ class Live:
         )
 
     def servers(self) -> tuple[Server, ...]:
-        """Servers of tools, in the config's order."""
+        """Servers of tools, in the order of the config."""
         facts = self._parts.status.asked.servers()
         return tuple(Server(name=f.name, state=f.state, tools=f.tools, detail=f.detail) for f in facts)
 
@@ -399,7 +399,7 @@ def _state(row: RunRow, active: ActiveRun | None) -> TurnState:
 
 
 def _step(active: ActiveRun | None, *, in_words: bool) -> str:
-    """The last line of what the chat shows; in_words: the caller may read it."""
+    """The last line of the status in the chat. in_words: the caller may read it."""
     if active is None or not in_words:
         return ""
     lines = active.view.status.strip().splitlines()
@@ -416,7 +416,7 @@ def _pace(told: Timings) -> Pace:
 
 
 def _spread(values: Sequence[int]) -> Spread:
-    """values: milliseconds, sorted."""
+    """The distribution of sorted values in milliseconds."""
     if not values:
         return Spread()
     half, most = values[(len(values) - 1) // 2], values[min(len(values) - 1, int(len(values) * 0.95))]

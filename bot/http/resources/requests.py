@@ -1,4 +1,4 @@
-"""What waits for a decision: tool calls, and persons and groups that ask to be let in.
+"""Pending decisions: tool calls, and people and groups that ask for access.
 
 Read by /api/approvals, /api/pairings and the pages Now and People; decided by `acting`.
 """
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow
 
 SHOWN = 100
-"""Tool calls."""
+"""Tool calls in one list."""
 Answer = Literal["once", "chat", "deny"]
-"""What a tool call is answered with."""
+"""Possible answers to a tool call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """A tool call that waits for a decision. arguments, why: None where the caller may not read them, and then they may
-    only deny it. decisions: what the caller may answer. expires_in: seconds."""
+    """A tool call that waits for a decision. arguments, why: None where the caller may not read them, who then may only
+    deny it. decisions: the answers that the caller may give. expires_in: seconds."""
 
     id: str
     run_id: str
@@ -49,7 +49,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """A person or a group that asks to be let in. expires_in: seconds, None: it does not run out."""
+    """A person or a group that asks for access. expires_in: seconds, None: it does not expire."""
 
     id: str
     kind: Literal["person", "group"]
@@ -61,12 +61,12 @@ class Pairing:
 
 
 def request_id(row: AccessRow) -> str:
-    """The name of somebody's request: it does not tell the code that they were given."""
+    """The name of an access request, which does not reveal the code that its person received."""
     return hashlib.sha256(f"request {row.code_hash}".encode()).hexdigest()[:24]
 
 
 class Requests:
-    """Reads the store and the access list; keeps nothing."""
+    """Reads the store and the access list; keeps no state."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
@@ -74,7 +74,7 @@ class Requests:
         self._clock = parts.clock
 
     async def approvals(self, caller: Caller) -> tuple[Approval, ...]:
-        """Requests that wait: of everybody for those who operate, else the caller's own."""
+        """Pending requests: those of everyone for operators, else the caller's own."""
         now, everybody = self._clock.now(), self._sight.operates(caller)
         rows = await self._parts.store.read(
             lambda tx: [
@@ -107,13 +107,13 @@ class Requests:
         )
 
     def reads_call(self, caller: Caller, row: ApprovalRow, run: RunRow) -> bool:
-        """Whether they may read what a request is about: their own, and what only an administrator can allow."""
+        """Whether the caller may read a request: their own, in a thread they may read, or for administrators only."""
         if row.requester == caller.person or self._sight.reads(caller, run.context.owner):
             return True
         return row.admins_only and self._sight.operates(caller)
 
     def decisions(self, caller: Caller, row: ApprovalRow, run: RunRow) -> tuple[Answer, ...]:
-        """What they may answer: nobody allows what they cannot read."""
+        """The answers that a caller may give: no one allows what they cannot read."""
         if not self._sight.acts(caller, row.requester):
             return ()
         if not self.reads_call(caller, row, run) or (row.admins_only and not self._sight.operates(caller)):
@@ -121,7 +121,7 @@ class Requests:
         return ("once", "deny") if row.is_exact else ("once", "chat", "deny")
 
     def pairings(self) -> tuple[Pairing, ...]:
-        """Persons and groups that ask to be let in, the oldest first."""
+        """People and groups that ask for access, the oldest request first."""
         now = self._clock.now()
         return tuple(
             Pairing(

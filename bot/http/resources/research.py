@@ -1,5 +1,5 @@
-"""Researches as their threads record them: the plan with its steps, live while it works, the sources, the report; and
-the decisions that a plan waits for, said in its chat as its person would say them there."""
+"""Researches as their threads record them: the plan with its steps, live during the work, the sources, the report; and
+decisions on a waiting plan, posted in its chat as its person would write them there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from harness.research.record import Research
 
 SHOWN_THREADS = 50
-"""Threads that one list looks at, the newest."""
+"""Threads covered by one list, newest first."""
 LONGEST_TITLE = 200
 LONGEST_CHANGE = 4000
 Deed = Literal["start", "change", "stop", "answer", "resume"]
@@ -43,7 +43,7 @@ StepState = Literal["open", "working", "completed", "failed", "timed_out", "canc
 WORKING = frozenset({Phase.BEGUN, Phase.PLANNING, Phase.WORKING})
 _LIVE: Mapping[str, StepState] = {"pending": "open", "in_progress": "working", "completed": "completed"}
 CONTRADICTIONS = ("contradiction", "矛盾", "冲突")
-"""Words of the heading that a report has above its contradictions."""
+"""Words in the heading of a report's section on contradictions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +58,8 @@ class PastResearch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedResearch:
     """The newest research of a thread. title: of its plan, else the question. phase: begun, asked, review, planning,
-    working, done, stopped or failed. busy: something is at work in its thread, or about to be. steps, ended: how many
-    there are, and how many of them are over. at: when its thread was used last. past: oldest first."""
+    working, done, stopped or failed. busy: a run is active in its thread, or about to be. steps, ended: how many there
+    are, and how many of them are over. at: when its thread was last used. past: oldest first."""
 
     thread_id: str
     conversation: str
@@ -78,8 +78,8 @@ class ListedResearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchList:
-    """off: a key of why there is no research on this gateway, "" where there is. more: there are older threads to be
-    looked at, with `skip`."""
+    """A list of researches. off: a key of why this gateway has none, "" where it does. more: there are older threads to
+    list, with `skip`."""
 
     off: str
     researches: tuple[ListedResearch, ...]
@@ -88,8 +88,8 @@ class ResearchList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchStep:
-    """One step of the plan. kind: research, analysis or processing. after: ids of the steps that it waits for.
-    finding: Markdown, partial where it was not completed. detail: why it was not. cut: it had to report early."""
+    """One step of the plan. kind: research, analysis or processing. after: ids of the steps that it waits for. finding:
+    Markdown, partial where it was not completed. detail: why it was not. cut: it had to report early."""
 
     id: str
     title: str
@@ -106,9 +106,9 @@ class ResearchStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchSource:
-    """A source as the report numbers it. sha256: of what was read. quotes: words of it that the report quotes, each of
-    which stands there. gone: why it did not answer when the report was checked, "" where it did, None where it was not
-    asked."""
+    """A source as numbered in the report. sha256: of the content read. quotes: words of it that the report quotes, all
+    verified. gone: why it did not respond when the report was checked, "" where it did, None where it was not
+    requested."""
 
     number: int
     address: str
@@ -121,7 +121,7 @@ class ResearchSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchFile:
-    """A file that can be downloaded. size: bytes, None of what is made when it is asked for."""
+    """A file that can be downloaded. size: bytes, None for one that is made on request."""
 
     name: str
     mime_type: str
@@ -130,12 +130,11 @@ class ResearchFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchRecord:
-    """A research with all that is recorded of it. run_id: of the run that worked on it last, by which a decision names
-    the plan that it is about. asked: the question that it waits to have answered. clarified: (question, answer) pairs.
-    changes: what the person wanted changed, oldest first. thought: the planner's. report: Markdown; its last state is
-    report_state. contradictions: the report's section about them. check: what the check of the citations counted.
-    actions: what the caller can do now. elsewhere: its chat goes on in another thread, so that nothing can be said to
-    it."""
+    """A research with all that is recorded of it. run_id: of the last run that worked on it, by which a decision
+    identifies its plan. asked: its question that waits for an answer. clarified: (question, answer) pairs. changes:
+    requested by the person, oldest first. thought: the planner's. report: Markdown; its latest state is report_state.
+    contradictions: the report's section on them. check: the counts of the citation check. actions: what the caller can
+    do now. elsewhere: its chat continues in another thread, so that no message can reach it."""
 
     research: ListedResearch
     run_id: str
@@ -157,7 +156,7 @@ class ResearchRecord:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is known of a thread with a research. open: runs of the thread that have not ended, oldest first."""
+    """A thread with a research. open: runs of the thread that have not ended, oldest first."""
 
     thread: ThreadFacts
     research: Research
@@ -165,7 +164,7 @@ class _Found:
 
 
 class Researches:
-    """Those that a caller may see: their own, also of groups where they asked; and all where administrators read
+    """Researches that a caller may see: their own, also in groups where they asked; and all where administrators read
     everybody's threads."""
 
     def __init__(self, parts: HttpParts) -> None:
@@ -174,7 +173,7 @@ class Researches:
         self._acting = Acting(parts)
 
     async def list(self, caller: Caller, *, everybody: bool = False, skip: int = 0) -> ResearchList:
-        """The researches of the caller's newest threads behind `skip`, or of all where administrators read them."""
+        """The researches of the caller's newest threads after `skip`, or of all where administrators read them."""
         everybody = everybody and self._sight.all_is_read and self._sight.operates(caller)
         person = None if everybody else caller.person
         async with self._parts.gatekeeper.searching(caller):
@@ -191,7 +190,7 @@ class Researches:
         return ResearchList(off=off, researches=tuple(found), more=len(threads) > SHOWN_THREADS)
 
     async def read(self, caller: Caller, thread_id: str) -> ResearchRecord:
-        """The newest research of a thread. Raises HttpProblem, also where it is another's."""
+        """The newest research of a thread. Raises HttpProblem, also where it is another person's."""
         found = await self._find(caller, thread_id)
         research, (steps, report_state) = found.research, self._steps(found)
         listed = _listed(found.thread, research, caller, busy=bool(found.open))
@@ -237,7 +236,7 @@ class Researches:
         return research.who == caller.person or self._sight.reads(caller, thread.owner)
 
     def _steps(self, found: _Found) -> tuple[tuple[ResearchStep, ...], StepState]:
-        """The steps, and the state of the report behind them. What works tells how far it is before that is kept."""
+        """The steps, and the state of the report after them. Running work reports progress before it is stored."""
         research, active = found.research, self._parts.runs.active
         views = [active[row.run_id].view.plan for row in found.open if row.run_id in active]
         shown = next((plan for plan in views if len(plan) == len(research.steps) + 1), ())
@@ -270,7 +269,7 @@ class Researches:
         return self._parts.settings().data_dir / "spool"
 
     async def _presented(self, research: Research) -> dict[str, tuple[Path, str, int]]:
-        """Files of the report that are still kept, by name: where, of what type and how large."""
+        """Files of the report that are still kept, by name: path, type and size."""
         spool = Spool(SpoolSettings(folder=self._spool))
         found: dict[str, tuple[Path, str, int]] = {}
         for run_id in research.runs:
@@ -293,7 +292,7 @@ class Researches:
         return (*kept, *made)
 
     async def file(self, caller: Caller, thread_id: str, name: str) -> Response:
-        """The answer that is a file of a research. Raises HttpProblem."""
+        """A response with a file of a research. Raises HttpProblem."""
         found = await self._find(caller, thread_id)
         kept = (await self._presented(found.research)).get(name)
         if kept is not None:
@@ -308,7 +307,7 @@ class Researches:
     # Decisions.
 
     def _actions(self, caller: Caller, found: _Found) -> tuple[Deed, ...]:
-        """What the caller can do. Only who asked decides here; others do it in the chat, in their own name."""
+        """What the caller can do. Only the requester decides here; others do so in the chat, in their own name."""
         research = found.research
         if research.who != caller.person or unavailable(self._parts.settings()):
             return ()
@@ -325,9 +324,9 @@ class Researches:
         return ("resume",) if can_resume else ()
 
     async def decide(self, caller: Caller, thread_id: str, deed: Deed, run_id: str, text: str = "") -> str:
-        """Do it. run_id: of the record that the caller has seen. text: of a change or an answer. Returns what was done.
-        Raises HttpProblem."""
-        # Read before the rest: a run that another decision opens meanwhile is then seen as open, not as the last one.
+        """Carry out a decision. run_id: of the record that the caller has seen. text: of a change or an answer. Returns
+        what was done. Raises HttpProblem."""
+        # Read first: a run that another decision opens in between is then seen as open, not as the last one.
         last = await self._parts.store.read(lambda tx: overview.last_run(tx, thread_id))
         found = await self._find(caller, thread_id)
         if deed not in self._actions(caller, found):
@@ -340,7 +339,7 @@ class Researches:
         said = " ".join(text.split()) if deed in ("change", "answer") else _words(deed, language)
         if not said or said.startswith("/") != (deed == "resume"):
             raise HttpProblem(422, "no_change", "write what should be different, in words and not as a command")
-        # Of the run that was the last one: only one decision can follow it.
+        # Of the last run: only one decision can follow it.
         key = f"research-{last.run_id if last is not None else run_id}"
         if not await self._say(caller, found.thread, last, said, language, key):
             raise _not_now()
@@ -349,8 +348,8 @@ class Researches:
     async def _say(
         self, caller: Caller, thread: ThreadFacts, last: RunRow | None, text: str, language: str, key: str
     ) -> bool:
-        """Say it in the chat of the thread, in the caller's name; False where something with that key was said before.
-        Raises HttpProblem."""
+        """Post it in the chat of the thread, in the caller's name; False where something with that key was posted
+        before. Raises HttpProblem."""
         place = last.address if last is not None else None
         if place is None:
             place = await self._parts.store.read(lambda tx: conversations.place_of(tx, thread.conversation))
@@ -381,7 +380,7 @@ class Researches:
 
 MARKDOWN = "report.md"
 EXPORTED = {MARKDOWN: "text/markdown", "record.json": "application/json"}
-"""What /research export gives, by name: made of the record at any time."""
+"""The files of /research export, by name: made from the record at any time."""
 
 
 def contradictions_in(report: str) -> str:
@@ -408,7 +407,7 @@ def _words(deed: Deed, language: str) -> str:
 
 
 def _listed(thread: ThreadFacts, research: Research, caller: Caller, *, busy: bool) -> ListedResearch:
-    # Earlier ones of a group's thread may be others'.
+    # Earlier ones of a group's thread may belong to others.
     past = research.past if thread.owner == research.who else ()
     return ListedResearch(
         thread_id=thread.thread_id,

@@ -1,8 +1,8 @@
-"""The gateway's resources as JSON, below /api. Each route says which scope it needs; what is another's is not found.
+"""The gateway's resources as JSON, below /api. Each route states the scope it needs; what belongs to others is not
+found.
 
-Scopes: read: look at one's own; threads: change one's own memory, schedules and documents; runs: stop and decide what
-works for one; operate: see and steer everything; admin: who may use the bot, skills, documents for everybody, the
-configuration.
+Scopes: read: see one's own; threads: change one's own memory, schedules and documents; runs: stop and decide one's own
+runs; operate: see and control everything; admin: access to the bot, skills, documents for everyone, the configuration.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Identity = Annotated[str, PathParameter(min_length=1, max_length=300)]
 
 
 class Body(BaseModel):
-    """What is sent: nothing unknown is accepted, so that a misspelt key is told."""
+    """The body of a request: nothing unknown is accepted, so that a misspelled key is reported."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -84,7 +84,7 @@ class Digest(Body):
 
 
 class ResearchDeed(Body):
-    """run_id: of the record that was looked at. text: of a change or an answer."""
+    """A decision on a research. run_id: of the record that was seen. text: of a change or an answer."""
 
     do: Deed
     run_id: str = Field(min_length=1, max_length=200)
@@ -92,7 +92,7 @@ class ResearchDeed(Body):
 
 
 class NewDocument(Body):
-    """collection: "" for the usual one. everybody: for all who use the bot, by administrators."""
+    """A page to add. collection: "" for the usual one. everybody: for all who use the bot, by administrators."""
 
     address: str = Field(min_length=8, max_length=2000)
     collection: str = Field(default="", max_length=LONGEST_NAME)
@@ -105,20 +105,20 @@ class ConfigText(Body):
 
 
 class Turns(BaseModel):
-    """left_out: how many more there are."""
+    """A list of turns. left_out: how many more there are."""
 
     turns: tuple[Turn, ...]
     left_out: int
 
 
 class Became(BaseModel):
-    """What came of a request."""
+    """The outcome of a request."""
 
     done: str
 
 
 def resource_routers(parts: HttpParts) -> list[APIRouter]:
-    """All of them."""
+    """All routers of resources."""
     return [
         live_router(parts),
         access_router(parts),
@@ -132,7 +132,7 @@ def resource_routers(parts: HttpParts) -> list[APIRouter]:
 
 
 def live_router(parts: HttpParts) -> APIRouter:
-    """What goes on, and what is to be decided."""
+    """Current activity and pending decisions."""
     router = APIRouter(prefix="/api", tags=["now"])
     live, requests, acting = Live(parts), Requests(parts), Acting(parts)
 
@@ -148,29 +148,29 @@ def live_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/turns", dependencies=[requires("read")])
     async def turns(caller: SignedIn, everybody: bool = False) -> Turns:
-        """Answers that are being made or wait to be: one's own, or with `everybody` all."""
+        """List answers in progress or waiting: one's own, or with `everybody` all."""
         _check_everybody(caller, everybody)
         found, left_out = await live.turns(caller, everybody=everybody)
         return Turns(turns=found, left_out=left_out)
 
     @router.post("/turns/{run_id}/stop", dependencies=[requires("runs")])
     async def stop(caller: SignedIn, run_id: Id) -> Became:
-        """Stop an answer; one that waits is dropped."""
+        """Stop an answer; a waiting one is dropped."""
         return _became(await acting.stop(caller, run_id))
 
     @router.post("/turns/{run_id}/run-now", dependencies=[requires("runs")])
     async def run_now(caller: SignedIn, run_id: Id) -> Became:
-        """Stop what works in its conversation, and let this one be the next."""
+        """Stop what runs in its conversation, and let this one be the next."""
         return _became(await acting.run_now(caller, run_id))
 
     @router.post("/turns/{run_id}/drop", dependencies=[requires("runs")])
     async def drop(caller: SignedIn, run_id: Id) -> Became:
-        """End a turn that waits."""
+        """End a waiting turn."""
         return _became(await acting.drop(caller, run_id))
 
     @router.get("/approvals", dependencies=[requires("read")])
     async def approvals(caller: SignedIn) -> tuple[Approval, ...]:
-        """Tool calls that wait for a decision: one's own, for operators all."""
+        """List tool calls that wait for a decision: one's own, for operators all."""
         return await requests.approvals(caller)
 
     @router.post("/approvals/{approval}", dependencies=[requires("runs")])
@@ -180,7 +180,7 @@ def live_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/mcp", dependencies=[requires("operate")])
     async def servers(caller: SignedIn) -> tuple[Server, ...]:
-        """Servers of tools."""
+        """List servers of tools."""
         return live.servers()
 
     return router
@@ -193,39 +193,39 @@ def access_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/pairings", dependencies=[requires("operate")])
     async def pairings(caller: SignedIn) -> tuple[Pairing, ...]:
-        """Persons and groups that ask to be let in."""
+        """List people and groups that ask for access."""
         return requests.pairings()
 
     @router.post("/pairings/{request}", dependencies=[requires("admin")])
     async def answer(caller: SignedIn, request: Id, body: RequestAnswer) -> Access:
-        """Let them in, or refuse them for thirty days."""
+        """Give access, or refuse it for thirty days."""
         return await acting.answer_request(caller, request, let_in=body.let_in)
 
     @router.post("/pairings", dependencies=[requires("admin")])
     async def pair(caller: SignedIn, body: Code) -> Access:
-        """Let in who was given a code."""
+        """Give access to the person who received a code."""
         return await acting.pair(caller, body.code)
 
     @router.get("/access", dependencies=[requires("operate")])
     async def access(caller: SignedIn, account: Annotated[str | None, Query(max_length=40)] = None) -> list[Access]:
-        """Everybody of whom something was decided, as `antler access list` tells them."""
+        """List all people and groups with a decision, as `antler access list` shows them."""
         return acting.access(account)
 
     @router.post("/access", dependencies=[requires("admin")])
     async def allow(caller: SignedIn, body: Allowed) -> Access:
-        """Let a person or a group in by id."""
+        """Give access to a person or a group by id."""
         return await acting.allow(caller, body.subject, kind=body.kind, admin=body.admin)
 
     @router.delete("/access/{subject}", dependencies=[requires("admin")])
     async def revoke(caller: SignedIn, subject: Identity, kind: SubjectKind | None = None) -> Access:
-        """Shut a person or a group out."""
+        """Block a person or a group."""
         return await acting.revoke(caller, subject, kind=kind)
 
     return router
 
 
 def threads_router(parts: HttpParts) -> APIRouter:
-    """What was said, and what it cost."""
+    """Messages, and their cost."""
     router = APIRouter(prefix="/api", tags=["threads"])
     transcripts, accounting = Transcripts(parts), Accounting(parts)
 
@@ -236,8 +236,8 @@ def threads_router(parts: HttpParts) -> APIRouter:
         skip: Annotated[int, Query(ge=0, le=100_000)] = 0,
         q: Annotated[str, Query(max_length=100)] = "",
     ) -> Threads:
-        """One's threads, who was asked last first; `everybody` only where http.admins_read_threads says so. q: only
-        those whose title, or one message, has all of these words, and of them the newest."""
+        """List one's threads, most recently used first; `everybody` only where http.admins_read_threads allows it. q:
+        only those whose title, or one message, has all of these words, and of them the newest."""
         _check_everybody(caller, everybody)
         if q.strip():
             return await transcripts.search(caller, q, everybody=everybody)
@@ -245,7 +245,7 @@ def threads_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/transcripts/{thread_id}", dependencies=[requires("read")])
     async def transcript(caller: SignedIn, thread_id: Id) -> Transcript:
-        """A thread with its tool calls, timings and cost."""
+        """Show a thread with its tool calls, timings and cost."""
         return await transcripts.read(caller, thread_id)
 
     @router.get("/usage", dependencies=[requires("read")])
@@ -255,7 +255,7 @@ def threads_router(parts: HttpParts) -> APIRouter:
         days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 30,
         everybody: bool = False,
     ) -> Usage:
-        """Tokens and money of each day: one's own, or with `everybody` of all."""
+        """Tokens and money of each day: one's own, or with `everybody` those of all."""
         _check_everybody(caller, everybody)
         return await accounting.usage(caller, by, days, everybody=everybody)
 
@@ -271,8 +271,8 @@ def research_router(parts: HttpParts) -> APIRouter:
     async def listed(
         caller: SignedIn, everybody: bool = False, skip: Annotated[int, Query(ge=0, le=100_000)] = 0
     ) -> ResearchList:
-        """The newest research of each of one's newest 50 threads behind `skip`; `everybody` only where
-        http.admins_read_threads says so."""
+        """The newest research of each of one's newest 50 threads after `skip`; `everybody` only where
+        http.admins_read_threads allows it."""
         _check_everybody(caller, everybody)
         return await researches.list(caller, everybody=everybody, skip=skip)
 
@@ -283,13 +283,13 @@ def research_router(parts: HttpParts) -> APIRouter:
 
     @router.post("/{thread_id}", dependencies=[requires("runs")])
     async def decide(caller: SignedIn, thread_id: Id, body: ResearchDeed) -> Became:
-        """Start, change or stop a plan that waits, answer what it asks, stop what works, go on with what was
-        interrupted: in the research's own chat, in the caller's name. 409 where that cannot be done now."""
+        """Start, change or stop a waiting plan, answer its question, stop running work, continue what was interrupted:
+        in the research's own chat, in the caller's name. 409 where that is not possible now."""
         return Became(done=await researches.decide(caller, thread_id, body.do, body.run_id, body.text))
 
     @router.get("/{thread_id}/files/{name}", dependencies=[requires("read")], **FILE)
     async def file(caller: SignedIn, thread_id: Id, name: Id) -> Response:
-        """A file of the report, as far as it is still kept; `report.md` and `record.json` at any time."""
+        """A file of the report, if it is still kept; `report.md` and `record.json` at any time."""
         return await researches.file(caller, thread_id, name)
 
     return router
@@ -302,7 +302,7 @@ def knowledge_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/knowledge", dependencies=[requires("read")])
     async def listed(request: Request, caller: SignedIn) -> Library:
-        """One's own documents, and the collections that are for everybody; those of groups belong to their chats."""
+        """One's own documents, and the collections for everyone; those of groups belong to their chats."""
         return await collections.list(caller, language_of(request))
 
     @router.get("/knowledge/search", dependencies=[requires("read")])
@@ -311,17 +311,17 @@ def knowledge_router(parts: HttpParts) -> APIRouter:
         q: Annotated[str, Query(min_length=1, max_length=LONGEST_QUESTION)],
         collection: Annotated[str, Query(max_length=LONGEST_NAME)] = "",
     ) -> Answers:
-        """The passages that fit best, each with an address that opens its place. No model is asked."""
+        """Find the passages that fit best, each with an address that opens its place. No model is called."""
         return await collections.ask(caller, q, collection)
 
     @router.get("/knowledge/passages/{passage}", dependencies=[requires("read")])
     async def place(caller: SignedIn, passage: Id) -> Place:
-        """A passage with what stands before and behind it."""
+        """A passage with those before and after it."""
         return await collections.place(caller, passage)
 
     @router.post("/knowledge", dependencies=[requires("threads")])
     async def add_page(request: Request, caller: SignedIn, body: NewDocument) -> Document:
-        """Read what is at an address, by the rules of `web_fetch`; it is read again each day."""
+        """Read the page at an address, by the rules of `web_fetch`; it is read again each day."""
         given, language = body.model_dump(exclude={"address"}), language_of(request)
         return await collections.add_page(caller, body.address, **given, language=language)
 
@@ -333,8 +333,8 @@ def knowledge_router(parts: HttpParts) -> APIRouter:
         collection: Annotated[str, Query(max_length=LONGEST_NAME)] = "",
         everybody: bool = False,
     ) -> Document:
-        """Read a file, which is the body, in the place of one of the same name in that collection. everybody: for all
-        who use the bot, by administrators."""
+        """Read a file, which is the body, replacing one of the same name in that collection. everybody: for all who use
+        the bot, by administrators."""
         chunks, language = request.stream(), language_of(request)
         return await collections.add_file(
             caller, file_name, chunks, collection=collection, everybody=everybody, language=language
@@ -342,7 +342,7 @@ def knowledge_router(parts: HttpParts) -> APIRouter:
 
     @router.delete("/knowledge/{document}", dependencies=[requires("threads")])
     async def remove(caller: SignedIn, document: Id) -> Document:
-        """Take a document away."""
+        """Remove a document."""
         return await collections.remove(caller, document)
 
     return router
@@ -355,29 +355,29 @@ def own_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/schedules", dependencies=[requires("read")])
     async def listed(caller: SignedIn, everybody: bool = False) -> tuple[Schedule, ...]:
-        """Active ones, the next first."""
+        """List active schedules, the next one first."""
         _check_everybody(caller, everybody)
         return await schedules.list(caller, everybody=everybody)
 
     @router.delete("/schedules/{schedule_id}", dependencies=[requires("threads")])
     async def cancel(caller: SignedIn, schedule_id: Id) -> Schedule:
-        """End one."""
+        """End a schedule."""
         return await schedules.cancel(caller, schedule_id)
 
     @router.get("/memory", dependencies=[requires("read")])
     async def memory(caller: SignedIn, agent: OfAgent = "") -> OwnMemory:
-        """What is remembered of the caller: what agents share, or what one agent keeps for itself."""
+        """What is remembered about the caller: what agents share, or what one agent keeps for itself."""
         return await memories.own(caller, agent=agent)
 
     @router.post("/memory", dependencies=[requires("threads")])
     async def add(caller: SignedIn, body: Text, agent: OfAgent = "") -> OwnMemory:
-        """Remember this too."""
+        """Remember another fact."""
         await memories.add(caller, body.text, agent)
         return await memories.own(caller, agent=agent)
 
     @router.put("/memory/{fact}", dependencies=[requires("threads")])
     async def edit(caller: SignedIn, fact: Id, body: Text, agent: OfAgent = "") -> OwnMemory:
-        """Let a fact say something else."""
+        """Change the text of a fact."""
         await memories.edit(caller, fact, body.text, agent)
         return await memories.own(caller, agent=agent)
 
@@ -395,31 +395,31 @@ def own_router(parts: HttpParts) -> APIRouter:
 
     @router.put("/memory", dependencies=[requires("threads")])
     async def switch(caller: SignedIn, body: Switch) -> OwnMemory:
-        """Turn it on or off, for all agents."""
+        """Turn the memory on or off, for all agents."""
         await memories.switch(caller, on=body.on)
         return await memories.own(caller)
 
     @router.get("/memories", dependencies=[requires("operate")])
     async def figures(caller: SignedIn) -> tuple[MemoryFigures, ...]:
-        """Everybody's memories, without a word of them."""
+        """The sizes of everyone's memories, without their content."""
         return await memories.figures(caller)
 
     return router
 
 
 def skills_router(parts: HttpParts) -> APIRouter:
-    """What the agent has."""
+    """The agent's skills, agents and models."""
     router = APIRouter(prefix="/api", tags=["skills"])
     skills, agents_had = Skills(parts), Agents(parts)
 
     @router.get("/skills", dependencies=[requires("read")])
     async def listed(caller: SignedIn) -> SkillList:
-        """Those that the caller's chats have; for operators also what waits and what is wrong."""
+        """List the skills of the caller's chats; for operators also those that wait and problems."""
         return await skills.list(caller)
 
     @router.post("/skills/{name}/on", dependencies=[requires("admin")])
     async def agree(caller: SignedIn, name: Id, body: Digest) -> SkillList:
-        """Turn on a skill that waits, in exactly this form."""
+        """Turn on a waiting skill with exactly this content."""
         await skills.agree(caller, name, body.digest)
         return await skills.list(caller)
 
@@ -430,17 +430,17 @@ def skills_router(parts: HttpParts) -> APIRouter:
 
     @router.post("/skills", dependencies=[requires("admin")])
     async def fetch(caller: SignedIn, body: Source) -> Installed:
-        """Install the skill of an archive that lies at an address, fetched by the rules of `web_fetch`."""
+        """Install the skill in an archive at an address, fetched by the rules of `web_fetch`."""
         return await skills.fetch(caller, body.address, replace=body.replace)
 
     @router.get("/skills/installs", dependencies=[requires("admin")])
     async def installs(caller: SignedIn) -> tuple[Installation, ...]:
-        """How far the installations of this process are, the newest first."""
+        """The progress of this process's installations, newest first."""
         return skills.installations()
 
     @router.put("/skills/{name}", dependencies=[requires("admin")])
     async def switch(caller: SignedIn, name: Id, body: Switch) -> SkillList:
-        """Turn a skill that everybody has on or off for all of them."""
+        """Turn a shared skill on or off for everyone."""
         await skills.switch(caller, name, on=body.on)
         return await skills.list(caller)
 
@@ -452,12 +452,12 @@ def skills_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/agents", dependencies=[requires("read")])
     async def agents(caller: SignedIn) -> tuple[Agent, ...]:
-        """Agents to choose among, with what each has."""
+        """List the agents that can be chosen, with what each has."""
         return await agents_had.list(caller)
 
     @router.get("/models", dependencies=[requires("read")])
     async def models(caller: SignedIn) -> tuple[Model, ...]:
-        """Models to choose among, with what they can and cost."""
+        """List the models that can be chosen, with their abilities and costs."""
         return models_of(parts)
 
     return router
@@ -470,17 +470,17 @@ def configuration_router(parts: HttpParts) -> APIRouter:
 
     @router.get("", dependencies=[requires("admin")])
     async def read(caller: SignedIn) -> Configuration:
-        """The file as it is now."""
+        """The current file."""
         return await file.read(caller)
 
     @router.post("/check", dependencies=[requires("admin")])
     async def check(caller: SignedIn, body: ConfigText) -> Checked:
-        """What is wrong with a changed text, and what it would change. Nothing is written."""
+        """Check a changed text, and show its effects. Nothing is written."""
         return await file.check(body.text, body.base)
 
     @router.post("/apply", dependencies=[requires("admin")])
     async def apply(caller: SignedIn, body: ConfigText) -> Applied:
-        """Write it and have it hold; only from a session that a link of this machine opened."""
+        """Write it and put it into force; only from a session opened by a link from this machine."""
         return await file.apply(caller, body.text, body.base)
 
     return router

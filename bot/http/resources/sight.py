@@ -1,7 +1,7 @@
-"""Who may see what: the one place that knows whose words a caller may read, and what they may act on.
+"""Who may see what: the only place that decides which words a caller may read, and what they may act on.
 
-People see what is theirs. Administrators operate: they see states, names, times and figures of everything, and words of
-others only where `http.admins_read_threads` says so, which is said in the chats too.
+People see what is theirs. Administrators operate: they see states, names, times and figures of everything, but words of
+others only where `http.admins_read_threads` allows it, which is announced in the chats too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Sight:
-    """The rules, asked anew for each request."""
+    """The rules, evaluated for each request."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._settings = parts.settings
@@ -30,25 +30,25 @@ class Sight:
         return self._settings().http.admins_read_threads
 
     def operates(self, caller: Caller) -> bool:
-        """Whether they see the states of everything and may stop, decide and let in."""
+        """Whether the caller sees the states of everything and may stop, decide and give access."""
         return caller.may("operate")
 
     def reads(self, caller: Caller, owner: str) -> bool:
-        """Whether they may read the words of a thread, a memory or a schedule. owner: whose it is."""
+        """Whether the caller may read the words of a thread, a memory or a schedule. owner: whose it is."""
         return owner == caller.person or (self.all_is_read and caller.may("operate"))
 
     def acts(self, caller: Caller, person: str) -> bool:
-        """Whether they may stop, drop or decide on what works for a person."""
+        """Whether the caller may stop, drop or decide on a person's runs."""
         return person == caller.person or caller.may("operate")
 
 
 def log_act(caller: Caller, action: Action, *, of: str = "", **about: str) -> None:
-    """Log what was done to another person's things, or to what everybody shares; what people do with their own is
-    theirs. of: whose it is, "" for everybody's. about: as `log_action` takes it."""
+    """Log an action on another person's things, or on what everyone shares; actions on one's own are private. of: the
+    owner, "" for everyone. about: as for `log_action`."""
     if of != caller.person:
         log_action(action, caller.by, person=of, **about)
 
 
 def unknown(what: str) -> HttpProblem:
-    """The problem of a thing that there is not, as far as the caller may know."""
+    """The problem of a thing that does not exist, as far as the caller may know."""
     return not_found(f"there is no such {what}")

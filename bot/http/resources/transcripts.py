@@ -1,7 +1,7 @@
-"""Threads as people read them: what was said, what the agent did for it, how long that took and what it cost.
+"""Threads as people read them: messages, what the agent did for them, how long that took and what it cost.
 
-Put together from runs and their events; what was said before the oldest run that is still known comes from the agent's
-own history of the thread.
+Assembled from runs and their events; messages before the oldest run that is still known come from the agent's own
+history of the thread.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ StepKind = Literal["text", "tool", "subagent", "plan", "approval", "retry", "not
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Tokens of model calls, cached ones a part of input, and their price by currency, in its unit."""
+    """Tokens of model calls, cached ones being part of the input, and their price by currency, in its unit."""
 
     input: int = 0
     output: int = 0
@@ -62,9 +62,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A thread in a list. title: where it has none, how it begins. runs: exchanges that are still known. part: it is a
-    group's, and only what the caller said to the agent there and its answers to that are meant, in all of this.
-    excerpt: of the message that has the words that were looked for, "" where the title does."""
+    """A thread in a list. title: or its beginning, where it has none. runs: exchanges that are still known. part: it is
+    a group's, and everything here covers only what the caller said to the agent there and its answers to that. excerpt:
+    of the message with the words searched for, "" where the title has them."""
 
     thread_id: str
     conversation: str
@@ -82,7 +82,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Others:
-    """How much everybody else has, for those who operate; readable: they may read it too."""
+    """The counts of everyone else's threads, for operators; readable: they may read these too."""
 
     threads: int
     owners: int
@@ -92,7 +92,7 @@ class Others:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threads:
-    """others: None for those who do not operate."""
+    """A list of threads. others: None for callers who do not operate."""
 
     threads: tuple[Listed, ...]
     more: bool
@@ -101,8 +101,8 @@ class Threads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Something the agent said or did before its answer. title: a tool's name, a subagent's, the kind of a notice.
-    text: what it said, or did, in a line. ok: None while it is not known. seconds: that it took, as far as is known."""
+    """Something the agent said or did before its answer. title: the name of a tool or subagent, the kind of a notice.
+    text: what it said, or did, in a line. ok: None while unknown. seconds: its duration, as far as is known."""
 
     kind: StepKind
     title: str = ""
@@ -113,8 +113,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """What a person said, and its answer. event_id: for `/why`. answer: Markdown, "" where there is none; whole: it is
-    all of it. failure: the kind, "" for none. first_words, seconds, slot_wait: how long it took, in seconds."""
+    """A person's message, and its answer. event_id: for `/why`. answer: Markdown, "" where there is none; whole: it is
+    complete. failure: the kind, "" for none. first_words, seconds, slot_wait: durations in seconds."""
 
     run_id: str
     event_id: int
@@ -151,7 +151,7 @@ class Earlier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """left_out: older exchanges are known, and are not among these."""
+    """A thread with its exchanges. left_out: how many older exchanges are known but not included."""
 
     thread: Listed
     earlier: tuple[Earlier, ...]
@@ -167,8 +167,8 @@ class Transcripts:
         self._sight = Sight(parts)
 
     async def list(self, caller: Caller, *, everybody: bool = False, skip: int = 0) -> Threads:
-        """The caller's threads with their part of those of groups, or all where administrators read them; and for those
-        who operate how many others have."""
+        """The caller's threads with their part of those of groups, or all where administrators read them; and for
+        operators how many others have."""
         everybody = everybody and self._sight.all_is_read and self._sight.operates(caller)
         person = None if everybody else caller.person
         limit = SHOWN_THREADS + 1
@@ -203,8 +203,8 @@ class Transcripts:
         )
 
     async def read(self, caller: Caller, thread_id: str) -> Transcript:
-        """One thread; of a group's, for who may not read all of it, the caller's part. Raises HttpProblem, also where
-        it is another's."""
+        """One thread; of a group's thread, for those who may not read all of it, the caller's part. Raises HttpProblem,
+        also where it is another person's."""
         found = await self._parts.store.read(lambda tx: overview.thread(tx, thread_id))
         if found is not None and not self._sight.reads(caller, found.owner):
             found = await self._parts.store.read(lambda tx: overview.thread(tx, thread_id, caller.person))
@@ -246,7 +246,7 @@ def _listed(found: ThreadFacts, caller: Caller, spent: Spent | None) -> Listed:
 
 
 def cost_of(spent: Iterable[Spent]) -> Cost:
-    """All of it together."""
+    """The sum of all costs."""
     cost = Cost()
     money: dict[str, float] = {}
     for each in spent:
@@ -264,14 +264,14 @@ def cost_of(spent: Iterable[Spent]) -> Cost:
 
 
 def _earlier(history: list[HistoryEntry], known: list[RunRecord]) -> list[Earlier]:
-    """What stands before the oldest exchange that is known; all of it where none is."""
+    """The messages before the oldest known exchange; all of them where none is known."""
     ids = {each.row.input.message_id for each in known}
     first = next((place for place, entry in enumerate(history) if entry.message_id in ids), len(history))
     return [Earlier(role=entry.role, text=entry.text) for entry in history[: first if ids else len(history)]]
 
 
 def exchange_of(record: RunRecord) -> Exchange:
-    """One run as people read it."""
+    """One run as an exchange."""
     row, told = record.row, _Told(record)
     given = row.input
     ended = row.ended_at
@@ -303,7 +303,7 @@ def exchange_of(record: RunRecord) -> Exchange:
 
 
 def _part(exchange: Exchange) -> Exchange:
-    """What a member of a group is shown of their own exchange: their words and the answer. What it rests on may be what
+    """A group member's view of their own exchange: their words and the answer. Its other contents may be based on what
     others said."""
     return replace(exchange, quote="", steps=())
 
@@ -313,7 +313,7 @@ def _seconds(milliseconds: int | None) -> float | None:
 
 
 class _Told:
-    """A run's events folded: the steps in their order, and behind them the answer."""
+    """A run's events folded: the steps in order, and then the answer."""
 
     def __init__(self, record: RunRecord) -> None:
         self.steps: list[Step] = []
@@ -341,7 +341,7 @@ class _Told:
             case ToolEnded():
                 self._finish(event.call_id, ok=event.ok)
             case SubagentStarted():
-                # It says more than the call by which it was begun.
+                # It says more than the call that began it.
                 self._begin(event.call_id, Step(kind="subagent", title=event.subagent, text=event.description))
             case SubagentEnded():
                 self._finish(event.call_id, ok=event.state is SubagentState.COMPLETED, seconds=float(event.seconds))
@@ -376,7 +376,7 @@ class _Told:
             self.steps[place] = replace(self.steps[place], text=self.steps[place].text + event.text)
 
     def _drop_text(self, message_id: str) -> None:
-        """The answer itself is no step."""
+        """Drop the text of the answer itself, which is no step."""
         place = self._texts.pop(message_id, None)
         if place is not None:
             self.steps[place] = replace(self.steps[place], text="")
@@ -401,7 +401,7 @@ class _Told:
         self.steps[place] = replace(known, ok=ok, seconds=known.seconds if seconds is None else seconds)
 
     def _retry(self, step: Step) -> None:
-        if not self.steps or self.steps[-1] != step:  # a long pause is told several times
+        if not self.steps or self.steps[-1] != step:  # a long pause is reported several times
             self.steps.append(step)
 
     def _add_approvals(self, row: RunRow) -> None:
@@ -410,7 +410,7 @@ class _Told:
             self.steps.append(Step(kind="approval", title=tool, text=f"{decision or 'open'}: {shown}", ok=ok))
 
     def _end(self) -> None:
-        """Where the run has no answer of its own, what was said last stands for it, as far as it came."""
+        """Use the last text as the answer, as far as it came, where the run has none."""
         if not self.answer and self._texts:
             place = max(self._texts.values())
             self.answer = self.steps[place].text
