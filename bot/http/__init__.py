@@ -1,4 +1,4 @@
-"""The HTTP listener, off unless `http.listen` is set: health and metrics for monitoring.
+"""The HTTP listener, off unless `http.listen` is set: the page, the API, webhooks, health and metrics.
 
-Nothing here is imported while it is off, for FastAPI and uvicorn take half a second.
+Nothing here is imported while it is off, since FastAPI and uvicorn take half a second to import.
 """

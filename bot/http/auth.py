@@ -1,4 +1,4 @@
-"""Who asks: the session or token of a request, what it is good for, and proof that a browser's request is meant.
+"""The caller of a request: its session or token, what that permits, and proof that a browser's request is intended.
 
 @router.get("/api/x")
 async def x(caller: SignedIn) -> ...: ...
@@ -41,18 +41,18 @@ CSRF_HEADER = "X-Antler-CSRF"
 CALLS_PER_MINUTE, CALLS_AT_ONCE = 600.0, 200
 SIGN_INS_PER_MINUTE, SIGN_INS_AT_ONCE = 10.0, 10
 SEARCHES_PER_MINUTE, SEARCHES_AT_ONCE = 60.0, 20
-"""Of one person: the page searches while they type."""
+"""Searches of one person: the page searches while they type."""
 MOST_STREAMS = 250
-"""Of one session or token, half of all connections."""
+"""Streams of one session or token, half of all connections."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 HOLDS_SECONDS = 1.0
-"""Between two looks whether who waits for an answer may still have it."""
+"""Seconds between two checks that a client waiting for an answer may still have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks. person: their id; all they see and do is that person's. scopes: what this request may do. is_admin:
-    they are an administrator now. key: of the session or token. csrf: what scripts of a session's pages send along, ""
+    """The caller. person: their id; all they see and do is that person's. scopes: what this request may do. is_admin:
+    they are an administrator now. key: of the session or token. csrf: sent along by scripts of a session's pages, ""
     for a token."""
 
     person: str
@@ -65,19 +65,19 @@ class Caller:
 
     @property
     def by(self) -> str:
-        """Who acts, for the log: the person, and of a program the token's id."""
+        """The actor in the log: the person, and for a program the token's id."""
         return f"{self.person} (token {self.key})" if self.is_program else self.person
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes
 
     def native(self, account: str) -> str:
-        """How the caller is called as a sender on one of the gateway's own accounts."""
+        """The caller's id as a sender on one of the gateway's own accounts."""
         return native_on(account, self.person)
 
 
 class Gatekeeper:
-    """Finds out who asks. settings: of the listener that asks it."""
+    """Identifies callers. settings: of the listener that uses it."""
 
     def __init__(self, signins: SignIns, settings: HttpSettings, clock: Clock) -> None:
         self.signins = signins
@@ -88,18 +88,18 @@ class Gatekeeper:
         self._searches = FloodGate(clock, SEARCHES_PER_MINUTE, SEARCHES_AT_ONCE)
         self._searching = asyncio.Lock()
         self.closing = asyncio.Event()
-        """Set when the listener ends: streams end then by themselves."""
+        """Set when the listener ends: streams then end by themselves."""
         self.upkeep: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {}
-        """What is done as long as the listener is open, by name; routers add to it, and are made in a thread."""
+        """Work done while the listener is open, by name; routers add to it, and are created in a thread."""
 
     def begin(self, tasks: Tasks) -> None:
-        """The listener is open: its upkeep begins."""
+        """Begin the upkeep of an open listener."""
         for name, work in self.upkeep.items():
             tasks.spawn(name, until_first(work(), self.closing.wait()))
 
     async def caller(self, request: Request) -> Caller | None:
-        """None where nobody is signed in. Raises HttpProblem for a token that is good for nothing, for a request of
-        another site, and for too many."""
+        """The caller, None where no one is signed in. Raises HttpProblem for an invalid token, for a request of another
+        site, and for too many requests."""
         found = await self._by_token(request) if _token_of(request) else self._by_cookie(request)
         if found is not None and not self._calls.passes(found.key):
             raise _too_many()
@@ -115,7 +115,7 @@ class Gatekeeper:
         return stream(counted, every, holds, self.closing, retry=retry)
 
     async def counted(self, caller: Caller, texts: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
-        """The same texts, which count as one of the caller's streams until their end."""
+        """The same texts, counted as one of the caller's streams until their end."""
         self._streams[caller.key] += 1
         try:
             async with aclosing(texts):
@@ -123,31 +123,31 @@ class Gatekeeper:
                     yield text
         finally:
             self._streams[caller.key] -= 1
-            self._streams += Counter()  # drops what is 0
+            self._streams += Counter()  # drops zeros
 
     @asynccontextmanager
     async def searching(self, caller: Caller) -> AsyncIterator[None]:
-        """One search at a time: each reads thousands of rows, and the store has few readers. Raises HttpProblem where a
-        person searches too often."""
+        """Allow one search at a time: each reads thousands of rows, and the store has few readers. Raises HttpProblem
+        where a person searches too often."""
         if not self._searches.passes(caller.person):
             raise _too_many()
         async with self._searching:
             yield
 
     def check_streams(self, caller: Caller) -> None:
-        """Whether the caller may have one more stream, before anything is begun for it. Raises HttpProblem."""
+        """Check that the caller may have one more stream, before anything is begun for it. Raises HttpProblem."""
         if self._streams[caller.key] >= MOST_STREAMS:
             raise HttpProblem(429, "too_many_streams", f"at most {MOST_STREAMS} streams at once", {"Retry-After": "10"})
 
     def check_sign_in(self, request: Request) -> None:
-        """Refuse a request of another site, and one of too many. Raises HttpProblem."""
+        """Refuse a request of another site, and one too many. Raises HttpProblem."""
         self.check_site(request)
         client = request.client.host if request.client is not None else ""
         if not self._sign_ins.passes(client):
             raise _too_many()
 
     def check_site(self, request: Request) -> None:
-        """Refuse what a page of another site has its visitor's browser send. Raises HttpProblem."""
+        """Refuse requests that a page of another site makes its visitor's browser send. Raises HttpProblem."""
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
         if site is not None and site not in ("same-origin", "none"):
             raise _foreign()
@@ -155,7 +155,7 @@ class Gatekeeper:
             raise _foreign()
 
     def _hosts(self, request: Request) -> set[str]:
-        """Where our own pages are, as an origin names it."""
+        """The hosts of our own pages, as in an origin."""
         return {request.headers.get("host", "").lower(), urlsplit(self.settings.root).netloc.lower()}
 
     async def _by_token(self, request: Request) -> Caller:
@@ -196,7 +196,7 @@ class Gatekeeper:
 
 
 def _host_of(origin: str) -> str | None:
-    """Host and port of an origin, None where it is no address."""
+    """Host and port of an origin, None where it is invalid."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:  # such as "http://["
@@ -220,7 +220,7 @@ def not_signed_in() -> HttpProblem:
 
 
 def signed_out() -> HttpProblem:
-    """The answer for who waits while their session or token ends."""
+    """The problem of a client that waits while its session or token ends."""
     return HttpProblem(401, "not_signed_in", "the session or token is not good any more", _BEARER)
 
 
@@ -233,7 +233,7 @@ def _too_many() -> HttpProblem:
 
 
 async def caller_of(request: Request) -> Caller | None:
-    """Who asks, None where nobody is signed in. Raises HttpProblem as `Gatekeeper.caller` does."""
+    """The caller, None where no one is signed in. Raises HttpProblem as `Gatekeeper.caller` does."""
     if not hasattr(request.state, "caller"):  # each request counts once
         gatekeeper = cast("Gatekeeper", request.app.state.gatekeeper)
         request.state.caller = await gatekeeper.caller(request)
@@ -247,13 +247,13 @@ async def _signed_in(caller: MaybeSignedIn) -> Caller:
 
 
 MaybeSignedIn = Annotated[Caller | None, Depends(caller_of)]
-"""Who asks, None where nobody is signed in."""
+"""The caller, None where no one is signed in."""
 SignedIn = Annotated[Caller, Depends(_signed_in)]
-"""Who asks; 401 where nobody is signed in."""
+"""The caller; 401 where no one is signed in."""
 
 
 def requires(*scopes: str) -> Any:
-    """A dependency that lets only callers with all of these scopes in."""
+    """A dependency that admits only callers with all of these scopes."""
 
     async def check(caller: SignedIn) -> None:
         missing = [scope for scope in scopes if not caller.may(scope)]

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from channels.message import Attachment
 
 SHOWN_INLINE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "audio/ogg", "audio/mpeg", "video/mp4"})
-"""What a browser may show of a file that the agent made; all else is only saved: it could be a page with scripts."""
+"""Types of agents' files that a browser may display; all others are only saved: they could be pages with scripts."""
 
 
 FILE: dict[str, Any] = {
     "response_class": FileResponse,
     "responses": {200: {"description": "The file", "content": {"*/*": {"schema": {"type": "string"}}}}},
 }
-"""How the answer of a route is described that is a file."""
+"""OpenAPI's description of a route whose answer is a file."""
 LONGEST_TITLE = 100
 
 
@@ -49,7 +49,7 @@ class _Body(BaseModel):
 
 
 class NewMessage(_Body):
-    """client_id: your own id of this message; sent again it is the same message. attachments: ids of uploads."""
+    """A message. client_id: your own id for it; the same id again is the same message. attachments: ids of uploads."""
 
     text: str = ""
     client_id: str
@@ -62,8 +62,8 @@ class NewTitle(_Body):
 
 
 class Conversation(BaseModel):
-    """One conversation as it is now. state: `idle`, or that of what is next in it. turns: what works and what waits, in
-    that order. approvals: tool calls that wait for a decision."""
+    """One conversation as it is now. state: `idle`, or that of its first turn. turns: those that run and those that
+    wait, in that order. approvals: tool calls that wait for a decision."""
 
     chat: str
     thread_id: str
@@ -74,7 +74,7 @@ class Conversation(BaseModel):
 
 
 class Upload(BaseModel):
-    """id: goes into `attachments` of a message. size: in bytes."""
+    """An uploaded file. id: for `attachments` of a message. size: in bytes."""
 
     id: str
     name: str
@@ -84,7 +84,7 @@ class Upload(BaseModel):
 
 
 class Press(_Body):
-    """data: the button's. client_id: your own id of this press."""
+    """A press of a button. data: the button's. client_id: your own id for this press."""
 
     message_id: str
     data: str
@@ -92,7 +92,7 @@ class Press(_Body):
 
 
 def file_of_answer(path: Path, name: str, mime_type: str) -> FileResponse:
-    """A file that the agent made, as far as it is still kept. Raises HttpProblem."""
+    """A file that the agent made, if it is still kept. Raises HttpProblem."""
     if not path.is_file():
         raise not_found("the file is not kept any more")
     inline = mime_type in SHOWN_INLINE
@@ -108,7 +108,7 @@ def file_of_answer(path: Path, name: str, mime_type: str) -> FileResponse:
 
 
 def chats_router(parts: HttpParts) -> APIRouter:
-    """Everything below /api/conversations and /api/uploads."""
+    """The routes below /api/conversations and /api/uploads."""
     router = APIRouter(prefix="/api", tags=["conversations"])
     live, requests = Live(parts), Requests(parts)
 
@@ -127,16 +127,16 @@ def chats_router(parts: HttpParts) -> APIRouter:
 
     @router.post("/conversations", dependencies=[requires("threads")], status_code=201)
     async def begin(caller: SignedIn) -> dict[str, str]:
-        """The id of a new conversation; it begins with its first message."""
+        """Get the id of a new conversation; it begins with its first message."""
         return {"chat": talk(caller).new_chat(caller)}
 
     async def record(caller: Caller, chat: str) -> ConversationRow:
-        """The conversation, if it is the caller's and something was said in it. Raises HttpProblem."""
+        """The conversation, if it is the caller's and has a message. Raises HttpProblem."""
         mine, now = talk(caller), parts.clock.now()
         key = mine.key(mine.require(caller, chat))
 
         def begun(tx: Connection) -> ConversationRow | None:
-            """The first message is committed before its conversation begins."""
+            """Create the row of a conversation whose first message is committed already."""
             is_said = bool(shown.said(tx, mine.account, chat, 1, None))
             return conversation_rows.ensure(tx, key, mine.account, caller.person, now) if is_said else None
 
@@ -149,9 +149,9 @@ def chats_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/conversations/{chat}", dependencies=[requires("read")])
     async def one(caller: SignedIn, chat: str) -> Conversation:
-        """What goes on in one: whether the agent works there, at what, and what it waits for."""
+        """Show what happens in a conversation: whether the agent works there, on what, and what it waits for."""
         row = await record(caller, chat)
-        # Asked first: what does not arrive any more by then is among the turns, or answered.
+        # Read first: a message that has arrived by then is among the turns, or answered.
         arrives = await parts.store.read(lambda tx: programs.arrives(tx, row.account, chat))
         found, _ = await live.turns(caller, everybody=False)
         turns = tuple(each for each in found if each.conversation == row.key)
@@ -163,7 +163,7 @@ def chats_router(parts: HttpParts) -> APIRouter:
 
     @router.patch("/conversations/{chat}", dependencies=[requires("threads")], status_code=204)
     async def rename(caller: SignedIn, chat: str, body: NewTitle) -> None:
-        """Give it another title."""
+        """Change the title."""
         title, row = seen_line(body.title), await record(caller, chat)
         if not title:
             raise HttpProblem(422, "empty", "the title is empty")
@@ -171,8 +171,8 @@ def chats_router(parts: HttpParts) -> APIRouter:
 
     @router.delete("/conversations/{chat}", dependencies=[requires("threads")], status_code=202)
     async def delete(caller: SignedIn, chat: str) -> dict[str, Any]:
-        """Delete it with its history and files: what is being answered in it is stopped, what waits is dropped, and the
-        rest goes in a moment, after a crash too."""
+        """Delete the conversation with its history and files: a running answer is stopped, waiting ones are dropped,
+        and the rest is deleted shortly afterwards, even after a crash."""
         await record(caller, chat)
         await delete_chat(parts, talk(caller), caller, chat)
         return {}
@@ -228,7 +228,7 @@ def chats_router(parts: HttpParts) -> APIRouter:
 
     @router.get("/uploads", dependencies=[requires("read")])
     async def uploads(caller: SignedIn) -> dict[str, list[Upload]]:
-        """The caller's, the newest first, whether or not a message has brought them; at most 200."""
+        """List the caller's uploads, newest first, whether or not a message contains them; at most 200."""
         return {"uploads": [_upload(each) for each, _ in await talk(caller).uploads(caller, MOST_LISTED)]}
 
     @router.get("/uploads/{upload_id}", dependencies=[requires("read")], **FILE)
@@ -238,7 +238,7 @@ def chats_router(parts: HttpParts) -> APIRouter:
 
     @router.delete("/uploads/{upload_id}", dependencies=[requires("threads")], status_code=204)
     async def discard(caller: SignedIn, upload_id: str) -> None:
-        """Messages that have brought it stay, without the file; what the agent made of it stays too."""
+        """Delete an upload. Messages that contain it stay, without the file; what the agent made of it stays too."""
         await talk(caller).remove_upload(caller, upload_id)
 
     @router.post("/uploads", dependencies=[requires("threads")], status_code=201)
@@ -248,8 +248,8 @@ def chats_router(parts: HttpParts) -> APIRouter:
         name: Annotated[str, Query(min_length=1, max_length=255)],
         voice: bool = False,
     ) -> dict[str, Any]:
-        """The body is the file, its type the Content-Type. The answer's id goes into `attachments` of a message. voice:
-        it is a voice message, of a type such as audio/webm: what it says is answered as if it had been typed."""
+        """Upload a file: the body is its content, the Content-Type its type. The returned id goes into `attachments` of
+        a message. voice: it is a voice message, of a type such as audio/webm: its words are answered as if typed."""
         mime_type = request.headers.get("content-type", "").partition(";")[0].strip()[:100]
         kept = await talk(caller).upload(caller, name, mime_type, request.stream(), voice=voice)
         return {"id": kept.ref.rpartition("/")[2], "name": kept.name, "kind": kept.kind, "size": kept.size}
@@ -263,8 +263,8 @@ def _upload(kept: Attachment) -> Upload:
 
 
 async def delete_chat(parts: HttpParts, talk: Talk, caller: Caller, chat: str) -> bool:
-    """Begin to delete a conversation of the caller's with its history, and with the files that they brought into no
-    other one. False where it has not begun. Raises HttpProblem."""
+    """Begin to delete one of the caller's conversations with its history, and with the files that they brought into no
+    other one. False where the conversation has not begun. Raises HttpProblem."""
     address, now = Address(account=talk.account, chat=talk.require(caller, chat)), parts.clock.now()
 
     def unit(tx: Connection) -> list[DeletionRow]:

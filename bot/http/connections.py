@@ -1,4 +1,4 @@
-"""Connections of the listener: how long one may keep it waiting for a request, and how many an address may have."""
+"""Connections of the listener: how long one may take to send a request, and how many an address may have."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HEAD_SECONDS = 10.0
-"""In which the head of a request has to be there: of the first from the connection's beginning, of others from the
-answer before it."""
+"""Seconds within which the head of a request must arrive: of the first one since the connection's beginning, of others
+since the previous answer."""
 BODY_SECONDS = 60.0
-"""After which a connection is closed that sends no more of the body it announced."""
+"""Seconds after which a connection that sends no more of the body it announced is closed."""
 MOST_OF_ADDRESS = 250
-"""Connections, half of all: no single machine takes the place of all others."""
+"""Connections of one address, half of all, so that no single machine takes the place of all others."""
 
 
 class Addresses:
-    """Who has how many connections of one listener. proxies: networks whose addresses may have any number of them."""
+    """The number of connections per address on one listener. proxies: networks whose addresses may have any number."""
 
     def __init__(self, proxies: Sequence[str]) -> None:
         self._proxies = [ipaddress.ip_network(each) for each in proxies]
         self._open: Counter[str] = Counter()
 
     def counted(self, host: str) -> str | None:
-        """What the connections of this address count for, None where they do not count."""
+        """The key under which connections of this address are counted, None where they are not."""
         try:
             address = ipaddress.ip_address(host.partition("%")[0])
         except ValueError:
             return host
         if any(address in network for network in self._proxies):
             return None
-        # Whoever has one IPv6 address has the 2^64 beside it.
+        # The owner of one IPv6 address has all 2^64 of its network.
         return str(address if address.version == 4 else ipaddress.ip_network((address, 64), strict=False))
 
     def add(self, counted: str) -> bool:
-        """Count one more. False: that is one too many."""
+        """Count one more connection. Returns False for one too many."""
         self._open[counted] += 1
         return self._open[counted] <= MOST_OF_ADDRESS
 
@@ -61,7 +61,7 @@ class Connection(H11Protocol):
     _counted: str | None = None
     _waiting: asyncio.TimerHandle | None = None
     _awaited: Any = None
-    """What is waited for: h11.IDLE for a head, h11.SEND_BODY for a body."""
+    """What is awaited: h11.IDLE for a head, h11.SEND_BODY for a body."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -82,7 +82,7 @@ class Connection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self._awaited is h11.SEND_BODY:
-            self._wait_no_more()  # something came: the time begins anew
+            self._wait_no_more()  # data arrived: the time starts again
         self._wait()
 
     def on_response_complete(self) -> None:
@@ -90,7 +90,7 @@ class Connection(H11Protocol):
         self._wait()
 
     def _wait(self) -> None:
-        """Bound the time until what the connection owes now; a keep-alive between requests has uvicorn's."""
+        """Limit the time for what the client must send now; between requests, uvicorn's keep-alive applies too."""
         state = self.conn.their_state
         if state is self._awaited:
             return
@@ -107,7 +107,7 @@ class Connection(H11Protocol):
 
     def _waited(self) -> None:
         self._waiting = self._awaited = None
-        if self.flow.read_paused:  # it is we who do not read
+        if self.flow.read_paused:  # reading is paused on our side
             self._wait()
         else:
             self.transport.abort()

@@ -1,4 +1,4 @@
-"""Answers of the HTTP service that say what went wrong: one form for all, `{"error": {"code", "message"}}`."""
+"""Error answers of the HTTP service, all in the same form: `{"error": {"code", "message"}}`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Trouble(BaseModel):
-    """code: for programs. message: for people. Some codes have more members."""
+    """An error. code: for programs. message: for people. Some codes have more members."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -31,7 +31,7 @@ class Trouble(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """What every answer that says what went wrong looks like."""
+    """The form of every error answer."""
 
     error: Trouble
 
@@ -40,9 +40,9 @@ ANY_ERROR: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorAnswer, "description": "What is wrong with the request"},
     "5XX": {"model": ErrorAnswer, "description": "Why it cannot be answered now"},
 }
-"""What OpenAPI's description says of errors; true for every route."""
+"""The errors in OpenAPI's description, the same for every route."""
 PLAIN = {"content": {"text/plain": {"schema": {"type": "string"}}}}
-"""How OpenAPI describes an answer that is a text."""
+"""OpenAPI's description of an answer that is plain text."""
 
 
 class HttpProblem(Exception):
@@ -59,7 +59,7 @@ class HttpProblem(Exception):
 
 
 class PageRefused(Exception):
-    """A page that who asks may not open. response: what they see in its place."""
+    """A page that the caller may not open. response: what they see instead."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status_code)
@@ -67,7 +67,7 @@ class PageRefused(Exception):
 
 
 def not_found(what: str = "there is nothing here") -> HttpProblem:
-    """Also the answer for what is somebody else's: nobody learns that it exists."""
+    """The problem of a missing thing, also used for those of other people, so that no one learns that they exist."""
     return HttpProblem(404, "not_found", what)
 
 
@@ -78,7 +78,7 @@ def error_response(
 
 
 def answer_to(error: HttpProblem | StoreError) -> JSONResponse:
-    """What is answered to a request that ended with it."""
+    """The answer to a request that ended with this error."""
     if isinstance(error, HttpProblem):
         return error_response(error.status, error.code, str(error), error.headers, **error.more)
     log.error("a request could not be served: %s", error)
@@ -86,7 +86,7 @@ def answer_to(error: HttpProblem | StoreError) -> JSONResponse:
 
 
 def tell_errors(app: FastAPI) -> None:
-    """Have all errors of an application told in that form."""
+    """Have all errors of an application answered in that form."""
 
     async def problem(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HttpProblem | StoreError)
@@ -94,7 +94,7 @@ def tell_errors(app: FastAPI) -> None:
 
     async def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        # Without what was given: it may be long, or a secret.
+        # Without the input: it may be long, or a secret.
         wrong = [{"place": _place(each["loc"]), "message": each["msg"]} for each in error.errors()]
         first = f"{wrong[0]['place'].removeprefix('body.')}: {wrong[0]['message']}" if wrong else "no request"
         return error_response(422, "invalid", first, details=wrong)
@@ -116,5 +116,5 @@ def tell_errors(app: FastAPI) -> None:
 
 
 def _place(parts: Sequence[int | str]) -> str:
-    """Where in a request something is wrong. Keys are the sender's, and may hold what is no character."""
+    """The place of a fault in a request. Keys are chosen by the sender, and may contain lone surrogates."""
     return ".".join(map(str, parts)).encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""What every request passes first, and every answer gets: host names, sizes, the base path, security headers."""
+"""Middleware for every request and answer: host names, sizes, the base path, security headers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 MEBIBYTE = 1024 * 1024
 MOST_BODY = MEBIBYTE
 UPLOADS, PROGRAMS = "/api/uploads/", ("/api/langgraph/", "/v1/")
-"""Below these a body may be as large as one message's files, of who is signed in: programs send them inside of JSON."""
+"""Below these, a signed-in caller's body may be as large as one message's files: programs send them inside of JSON."""
 MOST_JSON = 32 * MEBIBYTE
-"""Bytes of a program's JSON, whatever uploads may have: parsing takes several times that memory, and holds the loop."""
+"""Bytes of a program's JSON, whatever uploads may have: parsing takes several times that memory and blocks the loop."""
 CSP = "; ".join(
     (
         "default-src 'none'",
@@ -51,11 +51,11 @@ HEADERS = {
     "Permissions-Policy": f"{PERMISSIONS}, microphone=()",
     "Cache-Control": "no-store",
 }
-"""Of each answer that does not say otherwise itself."""
+"""Headers of each answer that does not set them itself."""
 
 
 class Guard:
-    """ASGI middleware. most_upload: bytes of a body below UPLOADS; below PROGRAMS at most MOST_JSON of them."""
+    """ASGI middleware. most_upload: bytes of a body below UPLOADS, and, up to MOST_JSON, of one below PROGRAMS."""
 
     def __init__(self, app: ASGIApp, settings: HttpSettings, most_upload: int) -> None:
         self._app = app
@@ -83,7 +83,7 @@ class Guard:
         await self._app(scope, _Body(receive, most).receive, answer)
 
     def _most(self, method: str, path: str) -> int:
-        """Bytes of a request's body. path: below the base path, with a slash at its end."""
+        """Limit on a request's body in bytes. path: below the base path, with a slash at its end."""
         if method in SAFE:
             return MOST_BODY
         if path.startswith(PROGRAMS):
@@ -91,9 +91,9 @@ class Guard:
         return max(MOST_BODY, self._most_upload) if path.startswith(UPLOADS) else MOST_BODY
 
     def _is_ours(self, host: str) -> bool:
-        """Whether it was asked by a name of ours: a page of another site can make its own name lead to this machine.
+        """Whether the host is a name of ours: a page of another site can make its own name resolve to this machine.
 
-        Where others reach it, without an address in the settings, its names are not known; there TLS has checked them.
+        Where others reach this machine and the settings have no address, its names are unknown; TLS has checked them.
         """
         try:
             name = urlsplit(f"//{host}").hostname or ""
@@ -112,7 +112,7 @@ class Guard:
                 if self._settings.is_secure:
                     headers.setdefault("Strict-Transport-Security", "max-age=31536000")
                 if gatekeeper is not None and gatekeeper.closing.is_set():
-                    headers["Connection"] = "close"  # else the next request may go where nobody reads any more
+                    headers["Connection"] = "close"  # else the next request may not be read any more
             await send(message)
 
         return sending
@@ -128,13 +128,13 @@ class _Body:
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             if self._left < 0:
-                # FastAPI takes other errors of reading a body for a body that is not as it should be.
+                # FastAPI turns other errors of reading a body into that of a malformed body.
                 raise HTTPException(413, f"a request has at most {self._most} bytes here")
         return message
 
 
 async def _unknown(scope: Scope) -> HttpProblem | StoreError | None:
-    """Why a large body is not read: FastAPI would read and parse all of it before its dependencies ask who sends it."""
+    """Why a large body is not read: FastAPI would read and parse all of it before its dependencies ask who sent it."""
     try:
         return not_signed_in() if await caller_of(Request(scope)) is None else None
     except (HttpProblem, StoreError) as error:

@@ -1,4 +1,4 @@
-"""/healthz and /readyz for supervisors and load balancers: they tell well or not, and nothing else of the process."""
+"""/healthz and /readyz for supervisors and load balancers: whether all is well, and nothing else of the process."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def health_router(ready: Callable[[], bool], otherwise: str = "not ready") -> APIRouter:
-    """healthz: the process answers at all, so that no restart would help. readyz: what people write is answered now.
+    """The health routes. healthz: the process answers, so no restart would help. readyz: messages are answered now.
 
-    otherwise: what readyz says where it is not.
+    otherwise: what readyz says where they are not.
     """
     router = APIRouter()
 

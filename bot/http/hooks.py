@@ -1,8 +1,8 @@
-"""Webhooks in: `POST /hooks/NAME`, by which programs write into a chat or have the agent do something there.
+"""Incoming webhooks: `POST /hooks/NAME`, by which programs write to a chat or have the agent do something there.
 
-Signed as the Standard Webhooks specification says (https://www.standardwebhooks.com): three headers, an HMAC-SHA256
-over `id.timestamp.body`; or as GitHub signs, an HMAC-SHA256 over the body; or with the secret itself in a header, for
-programs that cannot sign. What is accepted is committed before the answer; the same delivery is accepted once.
+Calls are signed as the Standard Webhooks specification says (https://www.standardwebhooks.com): three headers, an
+HMAC-SHA256 over `id.timestamp.body`; or as GitHub signs, an HMAC-SHA256 over the body; or they hold the secret itself
+in a header, for programs that cannot sign. Deliveries are committed before the answer, and each is accepted once.
 """
 
 from __future__ import annotations
@@ -42,41 +42,41 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TOLERANCE = timedelta(minutes=5)
-"""That a delivery's time may differ from ours. It is known as a duplicate for much longer."""
+"""Largest difference between a delivery's time and ours. Duplicates are recognized for much longer."""
 LARGEST_BODY = 64 * 1024
-"""Bytes."""
+"""Size of a body in bytes."""
 LONGEST_DATA = 20_000
-"""Characters of it that the agent gets."""
+"""Characters of it that the agent receives."""
 PER_MINUTE, AT_ONCE = 60, 30
 """Deliveries of one hook."""
 TRIES_PER_MINUTE, TRIES_AT_ONCE = 120, 60
-"""Requests of one address whose signature does not fit. Others are not held up by them: they may share a proxy."""
+"""Requests of one address with a wrong signature. Others are not delayed by them: they may share a proxy."""
 ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 GITHUBS, GITHUBS_PREFIX = "x-hub-signature-256", "sha256="
 ONCE = "idempotency-key"
 MOST_FIELDS = 200
-"""Of a form."""
+"""Fields of a form."""
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 UNVERIFIED = (
     f"there is no such hook, or it has another secret, or is called in another way: it wants {ID} (1 to 100 letters, "
     f"digits, . : _ -), {TIMESTAMP} (seconds since 1970) and {SIGNATURE}; with `signature: github` {GITHUBS}; with "
     "`signature: header` the secret in its header"
 )
-"""The same for every hook and for those that there are not, so that their names cannot be found out."""
+"""The same for existing and missing hooks, so that their names cannot be found out."""
 _ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _SECRET = "whsec_"
-"""A secret that begins so is base64 behind it, as the specification has it; any other is taken as it is."""
+"""Prefix of a secret whose remainder is base64, as specified; any other secret is used as it is."""
 
 
 class Delivery(NamedTuple):
-    """A call that was verified. id: of the delivery, the same when it is sent again."""
+    """A verified call. id: of the delivery, the same when it is sent again."""
 
     id: str
     body: bytes
 
 
 def signature(secret: str, delivery: str, timestamp: int, body: bytes) -> str:
-    """What a caller has to send as webhook-signature."""
+    """The value that a caller has to send as webhook-signature."""
     signed = b".".join((delivery.encode(), str(timestamp).encode(), body))
     digest = hmac.new(_key(secret), signed, hashlib.sha256).digest()
     return f"v1,{base64.b64encode(digest).decode()}"
@@ -87,21 +87,21 @@ def _key(secret: str) -> bytes:
         try:
             return base64.b64decode(secret.removeprefix(_SECRET), validate=True)
         except (binascii.Error, ValueError):
-            pass  # no base64: it is a secret like any other
+            pass  # not base64: a secret like any other
     return secret.encode()
 
 
 def verified(headers: Mapping[str, str], body: bytes, secret: str, now: datetime) -> Delivery:
-    """The delivery of a call that is signed by the specification. Raises HttpProblem (401) for one that is not signed
-    with the secret, or not now.
+    """The delivery of a call that is signed as specified. Raises HttpProblem (401) for one not signed with the secret,
+    or not recently.
 
-    headers: by their names in lower case.
+    headers: with names in lower case.
     """
     delivery, stamp, given = (headers.get(name, "") for name in (ID, TIMESTAMP, SIGNATURE))
     if not _ID.fullmatch(delivery) or not (stamp.isascii() and stamp.isdecimal() and len(stamp) <= 12):
         raise refused()
     wanted = signature(secret, delivery, int(stamp), body)
-    # Several may be given while a secret is exchanged; each is compared, so that time tells nothing.
+    # Several may be sent while a secret is rotated; each is compared, so that timing reveals nothing.
     fits = [hmac.compare_digest(each.encode(), wanted.encode()) for each in given.split()[:10]]
     if not any(fits):
         raise refused()
@@ -111,7 +111,7 @@ def verified(headers: Mapping[str, str], body: bytes, secret: str, now: datetime
 
 
 def verified_by_github(headers: Mapping[str, str], body: bytes, secret: str) -> Delivery:
-    """The delivery of a call that is signed as GitHub signs. Only the body is signed there, so that it names the
+    """The delivery of a call that is signed as GitHub signs. Only the body is signed there, so it identifies the
     delivery: the same body again is the same one. Raises HttpProblem (401)."""
     digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     given = headers.get(GITHUBS, "")
@@ -121,8 +121,8 @@ def verified_by_github(headers: Mapping[str, str], body: bytes, secret: str) -> 
 
 
 def verified_by_header(headers: Mapping[str, str], body: bytes, secret: str, header: str) -> Delivery:
-    """The delivery of a call that holds the secret in that header, be it behind `Bearer`. Without an id each call is
-    a delivery of its own. Raises HttpProblem (401)."""
+    """The delivery of a call that holds the secret in that header, also after `Bearer`. Without an id, each call is a
+    separate delivery. Raises HttpProblem (401)."""
     given = headers.get(header.lower(), "")
     scheme, _, rest = given.partition(" ")
     told = rest.strip() if scheme.lower() == "bearer" and rest else given
@@ -133,7 +133,7 @@ def verified_by_header(headers: Mapping[str, str], body: bytes, secret: str, hea
 
 
 def delivery_of(hook: HookSettings | None, headers: Mapping[str, str], body: bytes, now: datetime) -> Delivery:
-    """The delivery of a call of that hook, None for one that there is not. Raises HttpProblem (401)."""
+    """The delivery of a call. hook: None where there is no such hook, and so it fails. Raises HttpProblem (401)."""
     secret = hook.secret.get_secret_value() if hook is not None else secrets.token_hex(32)
     if hook is not None and hook.signature == "github":
         return verified_by_github(headers, body, secret)
@@ -147,7 +147,7 @@ def refused(why: str = UNVERIFIED) -> HttpProblem:
 
 
 def text_of(body: bytes, content_type: str) -> str:
-    """What a body says: of JSON with a text its `text`, of other JSON all of it, of a form a line for each field, else
+    """The text of a body: of JSON its `text` if it has one, else all of it, of a form a line for each field, otherwise
     the body as it is. Raises HttpProblem."""
     kind = content_type.partition(";")[0].strip().lower()
     try:
@@ -168,24 +168,24 @@ def _json_text(told: str) -> str:
 
 
 def _form_text(told: str) -> str:
-    """Raises ValueError."""
+    """The text of a form. Raises ValueError."""
     fields = parse_qsl(told, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
     if [name for name, _ in fields] == ["payload"]:
         return _json_text(fields[0][1])  # as GitHub and Slack send JSON in a form
     if [name for name, _ in fields] == ["text"]:
         return fields[0][1]
-    # An item for each, so that they are lines in Markdown too; the lines of a text belong to its item.
+    # A list item for each field, so that they are lines in Markdown too; the lines of a value belong to its item.
     return "\n".join(f"- {name}: " + "\n  ".join(value.splitlines()) for name, value in fields if value.strip())
 
 
 class HookService:
-    """Takes deliveries that were verified."""
+    """Accepts verified deliveries."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
 
     async def take(self, name: str, hook: HookSettings, delivery: Delivery, text: str) -> bool:
-        """Say it in the hook's chat, or have the agent do what the hook is for; returns once that is committed. False
+        """Post the text in the hook's chat, or have the agent do the hook's task; returns once that is committed. False
         where the delivery is known already. Raises HttpProblem."""
         if hook.run is False:
             return await self._say(name, hook, delivery, text)
@@ -205,7 +205,7 @@ class HookService:
         return await self._parts.bus.originate_once(event)
 
     async def _event(self, name: str, hook: HookSettings, prompt: str, delivery: Delivery, text: str) -> HookCalled:
-        """What is put into the inbox: in a direct message for its person, in a group for the hook itself."""
+        """The event for the inbox: in a direct message in the name of its person, in a group in that of the hook."""
         parts, account = self._parts, hook.chat.partition(":")[0]
 
         def place(tx: Connection) -> tuple[Any, Any]:
@@ -238,7 +238,7 @@ class HookService:
 
 
 def hooks_router(parts: HttpParts) -> APIRouter:
-    """Open to no session and no token: each hook has a secret of its own."""
+    """The route of webhooks, without sessions and tokens: each hook has its own secret."""
     router, service = APIRouter(tags=["webhooks"]), HookService(parts)
     tries = FloodGate(parts.clock, TRIES_PER_MINUTE, TRIES_AT_ONCE)
     deliveries = FloodGate(parts.clock, PER_MINUTE, AT_ONCE)

@@ -1,4 +1,4 @@
-"""The address of the HTTP service, taken before anything heavy is imported: who connects meanwhile waits."""
+"""The address of the HTTP service, bound before anything heavy is imported: clients that connect early wait."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def listening(settings: HttpSettings, key: str = "http.listen") -> socket.socket
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         bound = socket.create_server(address[:2], family=family, backlog=128)
     except OSError as error:
-        # What create_server says repeats the address.
+        # The text of create_server repeats the address.
         number = error.errno or 0
         why = (os.strerror(number) if number in errno.errorcode else f"{error.strerror or error}").lower()
         raise HttpUnavailable(f"{key}: {settings.listen} cannot be listened on ({why})") from error

@@ -1,4 +1,4 @@
-"""/metrics for Prometheus: figures that the parts of the process have anyway, read when they are asked for.
+"""/metrics for Prometheus: figures that the parts of the process have anyway, read on request.
 
 Labels are names of the config, kinds and states: never a person, a chat, or anything that grows with use.
 """
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from harness.models.health import ModelHealth
 
     Samples = Mapping[Any, float]
-    """The values of the labels, a tuple of strings in their order, and the figure."""
+    """The values of the labels, a tuple of strings in their order, to the figure."""
 
 NANO = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """The parts whose figures are told. platforms: of the accounts, by name."""
+    """The parts whose figures are exported. platforms: of the accounts, by name."""
 
     platforms: Mapping[str, str]
     status: StatusPage
@@ -57,7 +57,7 @@ class Watched:
 
 
 def metrics_router(figures: Callable[[], Awaitable[Collector]], settings: HttpSettings) -> APIRouter:
-    """Open without a token only where nobody beyond this machine can ask. figures: of this moment."""
+    """The route, open without a token only where no one beyond this machine can reach it. figures: of this moment."""
     router = APIRouter()
     token = None if settings.metrics_token is None else settings.metrics_token.get_secret_value()
 
@@ -80,7 +80,7 @@ def metrics_router(figures: Callable[[], Awaitable[Collector]], settings: HttpSe
 
 
 class Collected(Collector):
-    """Figures that were read already."""
+    """Figures that have been read already."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = tuple(metrics)
@@ -91,7 +91,7 @@ class Collected(Collector):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtWork(Collector):
-    """What a gateway and a worker have alike. running: answers at work."""
+    """What a gateway and a worker have in common. running: the current answers."""
 
     version: str
     health: HealthService
@@ -123,7 +123,7 @@ class AtWork(Collector):
 
 
 class Figures(Collector):
-    """All figures of one moment of a gateway. stored: what only the store knows, None where it does not answer."""
+    """All current figures of a gateway. stored: what only the store knows, None where it does not answer."""
 
     def __init__(self, watched: Watched, stored: StoredFacts | None) -> None:
         self._watched = watched

@@ -1,9 +1,9 @@
-"""What the routers of the HTTP service are made of: the gateway's parts, gathered once for each listener.
+"""The parts from which the routers of the HTTP service are built, gathered once for each listener.
 
-A router is a function `(parts: HttpParts) -> APIRouter` in a file of this room, and a line in `routers`. Who asks is a
-dependency: `caller: SignedIn`; what is needed for it: `dependencies=[requires("operate")]` (auth.py). Conversations are
-reached through `parts.web` (people in browsers) and `parts.api` (programs), which let a caller reach their own only
-(talk.py). Errors: raise HttpProblem (errors.py). Streams: `sse.stream`. docs/http.md says what people see of it.
+A router is a function `(parts: HttpParts) -> APIRouter` in a file of this room, and a line in `routers`. The caller is
+a dependency: `caller: SignedIn`; so are scopes: `dependencies=[requires("operate")]` (auth.py). Conversations are
+reached through `parts.web` (people in browsers) and `parts.api` (programs), which give a caller only their own
+(talk.py). Errors: raise HttpProblem (errors.py). Streams: `sse.stream`. docs/http.md describes what people see of it.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpParts:
-    """settings: those that hold when it is called. harness: the agent as it is then, once it was built. is_ready: see
-    health_router. platforms: of the accounts, by name."""
+    """The gateway's parts for routers. settings: those in force when called. harness: the current agent, once it is
+    built. is_ready: see health_router. platforms: of the accounts, by name."""
 
     settings: Callable[[], Settings]
     store: RetryingStore
@@ -93,7 +93,7 @@ class HttpParts:
 
 
 def routers(parts: HttpParts) -> list[APIRouter]:
-    """All that is served, in the order in which paths are looked for."""
+    """All routers, in the order in which paths are matched."""
     from bot.http.api.router import api_routers
     from bot.http.chats import chats_router
     from bot.http.health import health_router

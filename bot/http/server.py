@@ -1,4 +1,4 @@
-"""One listener for all that Antler serves over HTTP: an application made of routers, in the gateway's own loop."""
+"""One listener for all that Antler serves over HTTP: an application built from routers, in the gateway's own loop."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from bot.settings.http import HttpSettings
 
 MOST_CONNECTIONS = 500
-"""At once; beyond it the answer is 503, so that who only opens connections cannot use up the process's files."""
+"""Concurrent connections; beyond that the answer is 503, so that idle connections cannot use up the process's files."""
 CLOSING_SECONDS = 1.0
-"""What is being answered at the stop has so long."""
+"""Seconds that answers in progress have at the stop."""
 REPLACED_SECONDS = 30.0
-"""What is being answered when another listener takes over has so long."""
+"""Seconds that answers in progress have when another listener takes over."""
 
 
 class _Server(Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals stay the gateway's."""
+        """Leave signals to the gateway."""
         yield
 
 
 class Application(FastAPI):
     def openapi(self) -> dict[str, Any]:
-        """The description of all routes. Errors are JSON, also of those whose answers are not; streams are described by
-        their events."""
+        """The description of all routes. Errors are JSON, even on routes whose answers are not; streams are described
+        by their events."""
         if self.openapi_schema is None:
             operations = [each for path in super().openapi()["paths"].values() for each in path.values()]
             for responses in (each["responses"] for each in operations):
@@ -58,8 +58,8 @@ class Application(FastAPI):
 def make_app(
     settings: HttpSettings, routers: Sequence[APIRouter], gatekeeper: Gatekeeper | None = None, most_upload: int = 0
 ) -> FastAPI:
-    """The application that serves these routers and nothing else. gatekeeper: finds out who asks; None where nothing is
-    served that asks for it. most_upload: bytes of an upload."""
+    """The application that serves these routers and nothing else. gatekeeper: identifies callers; None where no route
+    needs it. most_upload: bytes of an upload."""
     app = Application(title="Antler", docs_url=None, redoc_url=None, openapi_url=None, responses=ANY_ERROR)
     app.state.gatekeeper = gatekeeper
     tell_errors(app)
@@ -70,7 +70,7 @@ def make_app(
 
 
 class HttpServer:
-    """The listener, which answers from `start` to `close`. address: bound, see `listening`; closed with this."""
+    """The listener, which answers from `start` to `close`. address: bound, see `listening`; closed along with it."""
 
     def __init__(
         self,
@@ -110,16 +110,16 @@ class HttpServer:
         self._serving = asyncio.create_task(self._server.serve([self._socket]), name="http")
 
     def release(self) -> None:
-        """Take no more connections, at once: the address is free for another listener. `close` has still to come."""
+        """Accept no more connections, at once: the address is free for another listener. `close` must still follow."""
         for listening in self._server.servers if self._server.started else ():
             listening.close()
         self._socket.close()
 
     async def close(self, seconds: float = CLOSING_SECONDS) -> None:
-        """Take no more connections, and end within about these seconds, in which what is being answered may finish.
+        """Accept no more connections, and end within about these seconds, in which answers in progress may finish.
 
-        Never awaits the serving task itself: who is cancelled here must not cancel that. To be called again by who
-        cannot wait as long as the first one.
+        Never awaits the serving task itself: cancelling the caller must not cancel that task. May be called again by a
+        caller that cannot wait as long as the first one.
         """
         if self._gatekeeper is not None:
             self._gatekeeper.closing.set()

@@ -1,4 +1,4 @@
-"""Signing in by a one-time link, signing out, and what is known of who is signed in."""
+"""Signing in by a one-time link, signing out, and information on the signed-in caller."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def signing_router(parts: HttpParts, pages: Pages) -> APIRouter:
-    """A link shows a button, and only that signs in: programs that look at links in chats use none up."""
+    """A link shows a button, and only that signs in, so that programs that preview links in chats use none up."""
     router = APIRouter(tags=["sign-in"])
     gatekeeper, signins = parts.gatekeeper, parts.signins
 
     @router.get("/signin", include_in_schema=False)
     async def how(request: Request, note: str = "") -> Response:
-        """How to get a link. note: what happened before, by the name of its text."""
+        """Explain how to get a link. note: what happened before, by the name of its text."""
         return pages.html(request, "signin.html", note=note if note == "signed_out" else "")
 
     @router.get("/signin/{code}", response_class=HTMLResponse, include_in_schema=False)
@@ -74,7 +74,7 @@ def signing_router(parts: HttpParts, pages: Pages) -> APIRouter:
 
     @router.get("/api/me")
     async def me(caller: SignedIn) -> dict[str, Any]:
-        """Who asks, and what this session or token is good for."""
+        """Describe the caller, and what this session or token may do."""
         return {
             "person": caller.person,
             "scopes": sorted(caller.scopes),

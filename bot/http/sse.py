@@ -1,4 +1,4 @@
-"""Server-sent events: numbered changes as they come, and a sign of life where none do."""
+"""Server-sent events: numbered changes as they occur, and a sign of life while there are none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVENT = {
     "properties": {name: {"type": "string"} for name in ("id", "event", "data")} | {"retry": {"type": "integer"}},
     "description": "One of the stream's events; data is JSON",
 }
-"""How OpenAPI describes a stream."""
+"""OpenAPI's description of a stream."""
 
 
 class EventStream(StreamingResponse):
@@ -46,11 +46,11 @@ def stream(
     *,
     retry: bool = True,
 ) -> StreamingResponse:
-    """An answer of these events (see `event`), with a comment where there is none for so many seconds. The generator is
-    closed when the reader is gone. Most streams are made by `Gatekeeper.stream`, which knows the last two.
+    """An answer of these events (see `event`), with a comment after that many seconds without one. The generator is
+    closed when the reader is gone. Most streams are made by `Gatekeeper.stream`, which supplies `still` and `closing`.
 
-    still: whether the reader may go on; asked before each event and each comment. closing: set when the listener ends.
-    retry: readers are told when to come back; some clients take that for an event.
+    still: whether the reader may continue; checked before each event and comment. closing: set when the listener ends.
+    retry: readers are told when to reconnect; some clients mistake that for an event.
     """
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     alive = _alive(events, every, still, closing or asyncio.Event(), retry=retry)
@@ -85,6 +85,6 @@ async def _alive(
             for task in left:
                 task.cancel()
             while not all(task.done() for task in left):
-                # A reader that is gone cancels this again and again; the generator is closed behind it all the same.
+                # A reader that is gone cancels this repeatedly; the generator is still closed after it.
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait(left)

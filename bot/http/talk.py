@@ -1,6 +1,6 @@
 """Conversations of one of the gateway's own accounts, as a caller sees them: written to, listed, read and followed.
 
-A caller only ever reaches their own: the id of a chat says whose it is.
+A caller only ever reaches their own: the id of a chat identifies its owner.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ CLIENT_ID = re.compile(rf"[\x21-\x7e]{{1,{LONGEST_CLIENT_ID}}}")
 UPLOAD_ID = re.compile(r"[a-f0-9]{32}(\.[A-Za-z0-9]{1,10})?")
 MOST_LISTED = 200
 VOICE = "voice"
-"""The third line of what is known of an upload, where it is a voice message."""
+"""The third line of an upload's description, where it is a voice message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A message that is committed. repeated: it was before this call."""
+    """A message that is committed. repeated: it was committed before this call."""
 
     message_id: str
     repeated: bool
 
 
 class Talk:
-    """account: `web` or `api`. channel: the accounts' channels as they are now. book: names of people. allowance: what
-    an upload of a person may take."""
+    """A caller's access to conversations. account: `web` or `api`. channel: the accounts' current channels. book: names
+    of people. allowance: what a person's upload may take."""
 
     def __init__(
         self,
@@ -79,17 +79,17 @@ class Talk:
         self._users = users_folder(data_dir)
         self._allowance = allowance
 
-    # Which conversations there are.
+    # Listing.
 
     def new_chat(self, caller: Caller, name: str = "") -> str:
         """The id of one of the caller's conversations, which begins with its first message. name: up to 64 letters,
-        digits, dots, dashes and underscores; "" for one that is new for certain. Raises HttpProblem."""
+        digits, dots, dashes and underscores; "" for one that is certainly new. Raises HttpProblem."""
         if name and not CHAT_NAME.fullmatch(name):
             raise HttpProblem(422, "invalid", "the name of a conversation has letters, digits, dots and dashes")
         return chat_of(caller.person, name or secrets.token_hex(12))
 
     def require(self, caller: Caller, chat: str) -> str:
-        """The chat, if it is the caller's. Raises HttpProblem, the same for others' as for what there is not."""
+        """The chat, if it is the caller's. Raises HttpProblem, the same for another's chat as for a missing one."""
         name = chat.partition("-")[2]
         if not owns_chat(caller.person, chat) or not CHAT_NAME.fullmatch(name):
             raise not_found("there is no such conversation")
@@ -100,17 +100,17 @@ class Talk:
         return f"{self.account}:{chat}"
 
     async def conversations(self, caller: Caller, *, limit: int = 50, before: datetime | None = None) -> list[Listed]:
-        """The caller's, the one that was used last first. before: only those that were used earlier."""
+        """The caller's conversations, most recently used first. before: only those used earlier."""
         most = max(1, min(limit, MOST_LISTED))
         return await self._store.read(lambda tx: shown.listed(tx, self.account, caller.person, most, before))
 
     async def conversation(self, caller: Caller, chat: str) -> Listed | None:
-        """One of the caller's, None before its first message. Raises HttpProblem."""
+        """One of the caller's conversations, None before its first message. Raises HttpProblem."""
         key = self.key(self.require(caller, chat))
         return await self._store.read(lambda tx: shown.one(tx, key))
 
     async def search(self, caller: Caller, text: str, *, limit: int = 50) -> list[tuple[Listed, str]]:
-        """Those of the caller's of which the title, or one message, has all of the words; each with an excerpt of that
+        """The caller's conversations whose title, or one message, has all of the words; each with an excerpt of that
         message, "" where the title has them."""
         wanted, most = search.words_of(text), max(1, min(limit, MOST_LISTED))
         return await self._store.read(lambda tx: search.chats(tx, self.account, caller.person, wanted, most))
@@ -129,11 +129,11 @@ class Talk:
         locale: str | None = None,
         turn: TurnOptions | None = None,
     ) -> Posted:
-        """Say something; it is committed when this returns.
+        """Post a message; it is committed when this returns.
 
-        client_id: the caller's own id of this message, 1 to 100 printable characters; the same one again in that chat
-        is the same message. reply_to: a message of the conversation, of either side. locale: as `en` or `zh-CN`. turn:
-        what a program asks for. Raises HttpProblem.
+        client_id: the caller's own id for this message, 1 to 100 printable characters; the same id again in that chat
+        is the same message. reply_to: a message of the conversation, of either side. locale: such as `en` or `zh-CN`.
+        turn: options that a program requests. Raises HttpProblem.
         """
         self.require(caller, chat)
         if not CLIENT_ID.fullmatch(client_id):
@@ -166,7 +166,7 @@ class Talk:
     async def press(
         self, caller: Caller, chat: str, message_id: str, data: str, *, client_id: str, locale: str | None = None
     ) -> None:
-        """Press a button of a message. data: the button's. client_id: as of a message. Raises HttpProblem."""
+        """Press a button of a message. data: the button's. client_id: as for a message. Raises HttpProblem."""
         self.require(caller, chat)
         if not CLIENT_ID.fullmatch(client_id) or len(data) > LONGEST_CLIENT_ID:
             raise HttpProblem(422, "invalid", "client_id or data is not as it should be")
@@ -197,7 +197,7 @@ class Talk:
     async def upload(
         self, caller: Caller, name: str, mime_type: str, chunks: AsyncIterator[bytes], *, voice: bool = False
     ) -> Attachment:
-        """Keep a file for a message that is posted next. voice: it is a voice message. Raises HttpProblem."""
+        """Store a file for a message that is posted next. voice: it is a voice message. Raises HttpProblem."""
         if voice and not mime_type.startswith("audio/"):
             raise HttpProblem(422, "invalid", "a voice message is of a type such as audio/webm or audio/mp4")
         allowance, suffix = self._allowance(caller.person), os.path.splitext(name)[1]
@@ -226,7 +226,7 @@ class Talk:
         return self._attachment(caller, upload_id, declared, mime_type, size, VOICE if voice else "")
 
     async def attachment(self, caller: Caller, upload_id: str) -> Attachment:
-        """A file that the caller has uploaded before. Raises HttpProblem."""
+        """A file that the caller has uploaded. Raises HttpProblem."""
         folder = self._users / uploads_folder(caller.person)
         if not UPLOAD_ID.fullmatch(upload_id):
             raise not_found("there is no such upload")
@@ -249,7 +249,7 @@ class Talk:
         )
 
     async def file(self, caller: Caller, chat: str, message_id: str) -> OutboundFile:
-        """The file that a message of the bot is; its path may be gone by the time it is opened. Raises HttpProblem."""
+        """The file of a bot message; its path may be gone by the time it is opened. Raises HttpProblem."""
         self.require(caller, chat)
         live = self._channel().board(chat).get(message_id)
         if live is None:
@@ -263,7 +263,7 @@ class Talk:
         raise not_found("there is no such file")
 
     async def files(self, caller: Caller, chat: str) -> list[Shown]:
-        """The files of the bot's newest messages in a chat, newest first; then those that it began with. Raises
+        """The files of the bot's newest messages in a chat, newest first; then those that the chat began with. Raises
         HttpProblem."""
         self.require(caller, chat)
         answered = await self._store.read(lambda tx: shown.answered(tx, self.account, chat, MOST_LISTED, None))
@@ -283,7 +283,7 @@ class Talk:
         self, caller: Caller, chat: str, *, limit: int = 100, before: datetime | None = None
     ) -> list[dict[str, Any]]:
         """The newest messages of both sides as JSON types, oldest first, each with `author` "person" or "bot". before:
-        only older ones. Growing ones as they are now. What a branch began with comes first, marked as `inherited`."""
+        only older ones. Growing messages are as they are now; those that a branch began with are `inherited`."""
         self.require(caller, chat)
         most = max(1, min(limit, MOST_LISTED))
         said = await self._store.read(lambda tx: shown.said(tx, self.account, chat, most, before))
@@ -297,7 +297,7 @@ class Talk:
                 if not board.is_removed(part.message_id):
                     found.append((reply.at, (board.get(part.message_id) or part).as_json()))
         if before is None:
-            # Sent, and not recorded yet.
+            # Sent, but not recorded yet.
             found += [(live.at, live.as_json()) for live in board.messages if live.message_id not in known]
         found.sort(key=lambda each: each[0])
         own = [told for _, told in found[-most:]]
@@ -310,13 +310,13 @@ class Talk:
         return [*began[-missing:], *own]
 
     async def _inherited(self, chat: str) -> tuple[Inherited, ...]:
-        """What a chat began with that was branched from another one."""
+        """The messages that a branched chat began with."""
         branch = await self._store.read(lambda tx: branches.load(tx, self.key(chat)))
         return () if branch is None or branch.made_at is None else branch.messages
 
     async def follow(self, caller: Caller, chat: str, last_event_id: str | None = None) -> AsyncGenerator[str, None]:
-        """The changes of a conversation as server-sent events, without end: see `channels.http.board` for their types;
-        for `sse.stream`. last_event_id: of the newest one that the reader has. Raises HttpProblem at the first step."""
+        """The endless changes of a conversation as server-sent events, for `sse.stream`; see `channels.http.board` for
+        their types. last_event_id: of the newest event that the reader has. Raises HttpProblem at the first step."""
         async with aclosing(self.changes(caller, chat, last_event_id)) as changes:
             async for number, change in changes:
                 yield event(change.type, change.data, number)
@@ -331,21 +331,21 @@ class Talk:
                 yield numbered
 
     def cursor(self) -> str:
-        """An id to follow from: what is read after this call misses no change."""
+        """An id to follow from, such that anything read after this call misses no change."""
         return self._channel().cursor
 
     def now(self, caller: Caller, chat: str, message_id: str) -> dict[str, Any] | None:
-        """A message of the bot as it is shown now, if it is among those in memory."""
+        """A bot message as it is shown now, if it is among those in memory."""
         live = self._channel().board(self.require(caller, chat)).get(message_id)
         return None if live is None else live.as_json()
 
     async def uploaded(self, caller: Caller, upload_id: str) -> tuple[Path, Attachment]:
-        """Where a file is that the caller has uploaded. Raises HttpProblem."""
+        """The path and description of a file that the caller has uploaded. Raises HttpProblem."""
         attachment = await self.attachment(caller, upload_id)
         return self._users / attachment.ref, attachment
 
     async def uploads(self, caller: Caller, most: int) -> list[tuple[Attachment, datetime]]:
-        """The newest files that the caller has uploaded, each with its time, newest first; in messages or not."""
+        """The newest files that the caller has uploaded, each with its time, newest first, in messages or not."""
         return await asyncio.to_thread(self._uploads, caller, most)
 
     def _uploads(self, caller: Caller, most: int) -> list[tuple[Attachment, datetime]]:
@@ -360,19 +360,19 @@ class Talk:
             try:
                 mime_type, declared, mark = _about(folder, name)
             except OSError:
-                continue  # it was deleted meanwhile
+                continue  # it has been deleted since
             at = datetime.fromtimestamp(facts.st_mtime, UTC)
             found.append((self._attachment(caller, name, declared, mime_type, facts.st_size, mark), at))
         return found
 
     async def remove_upload(self, caller: Caller, upload_id: str) -> None:
-        """Delete a file that the caller has uploaded; messages that brought it keep its name. Raises HttpProblem."""
+        """Delete a file that the caller has uploaded; messages with it keep its name. Raises HttpProblem."""
         path, _ = await self.uploaded(caller, upload_id)
         await asyncio.to_thread(path.unlink, missing_ok=True)
         await asyncio.to_thread(path.with_name(f"{upload_id}.name").unlink, missing_ok=True)
 
     async def remove_file(self, caller: Caller, chat: str, message_id: str) -> None:
-        """Delete the file that a message of the bot is; the message stays and keeps its name. Raises HttpProblem."""
+        """Delete the file of a bot message; the message stays and keeps its name. Raises HttpProblem."""
         file = await self.file(caller, chat, message_id)
         await asyncio.to_thread(file.path.unlink, missing_ok=True)
 
@@ -384,7 +384,7 @@ class Talk:
 
 
 def parts_of(reply: Answered) -> list[Shown]:
-    """The messages that a reply consists of, by what is stored of it."""
+    """The messages of a reply, derived from what is stored of it."""
     if reply.message is None:
         return [_growing(reply, message_id) for message_id in reply.message_ids]
     parts = laid_out(reply.message)
@@ -404,7 +404,7 @@ def _kind(mime_type: str) -> AttachmentKind:
 
 
 def too_much(over: Exceeded, limit: int) -> HttpProblem:
-    """The problem of a file that passes a limit of bytes."""
+    """The problem of a file that exceeds a limit in bytes."""
     most = f"{limit / MEGABYTE:g} MB"
     if over == "person_quota":
         text = f"at most {most} of files are taken of a person within 24 hours"
