@@ -1,4 +1,4 @@
-"""The command line, `antler` or `python -m bot`. Commands import what they need, so that a quick one stays quick."""
+"""The command line, `antler` or `python -m bot`. Commands import what they need, which keeps quick ones quick."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ app = typer.Typer(
     "78 configuration error.",
     no_args_is_help=True,
     add_completion=False,
-    # Its tracebacks print local variables, and those hold secrets.
+    # Its tracebacks print local variables, which may hold secrets.
     pretty_exceptions_enable=False,
 )
 
 SERVING, PEOPLE, SETTING_UP, KEEPING = "Serve", "Chats and people", "Set up", "Data and versions"
-"""The groups in which `antler --help` lists the commands."""
+"""The headings under which `antler --help` lists the commands."""
 
 accounts = typer.Typer(help="The accounts of this data folder.", no_args_is_help=True)
 app.add_typer(service.app, name="service", rich_help_panel=SERVING)
@@ -67,7 +67,7 @@ def _options(
 
 @app.command(rich_help_panel=SERVING)
 def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel = None) -> None:
-    """Start the gateway and serve until SIGTERM or Ctrl-C; a second Ctrl-C does not wait."""
+    """Start the gateway and serve until SIGTERM or Ctrl-C; a second Ctrl-C exits without waiting."""
     from bot.process import gc_tuning, imports
 
     gc_tuning.hold()
@@ -77,7 +77,7 @@ def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel
     from bot.process.app import serve
 
     if source.path is None and terminal.is_interactive() and PAGE not in os.environ:
-        # Kept with what else the command line says, so that the next reading of the settings finds it too.
+        # Stored with the other options of the command line, so that a reload of the settings finds it too.
         source.options = {**source.options, "http.listen": terminal.page_address()}
     settings = read(source)
 
@@ -116,7 +116,7 @@ def worker(
         str | None, typer.Option("--name", help="Tells workers of one machine apart. Default: the machine's name.")
     ] = None,
 ) -> None:
-    """Work on what the gateways of this config are asked (workers.enabled), until SIGTERM or Ctrl-C."""
+    """Execute runs for the gateways of this config (workers.enabled), until SIGTERM or Ctrl-C."""
     from bot.process import gc_tuning, imports
 
     gc_tuning.hold()
@@ -155,7 +155,7 @@ def status(
 
 @app.command(rich_help_panel=SERVING)
 def reload(config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Let the running gateway read its config now; it also does so by itself when the file is written."""
+    """Have the running gateway reload its config now; it also does so by itself when the file changes."""
     settings = read(source_of(config, data_dir), "nothing was changed")
     from bot.control.server import reload as ask_for_it
 
@@ -202,8 +202,8 @@ def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Repair what is safe to repair, and say what was.")] = False,
     online: Annotated[bool, typer.Option("--online", help="Ask platforms, models and other servers too.")] = False,
 ) -> None:
-    """Say what is wrong with this installation, and what to do about it. Exit codes: 0 nothing worse than notes,
-    3 warnings, 1 errors, 78 a configuration that cannot be used."""
+    """Report what is wrong with this installation, and how to fix it. Exit codes: 0 nothing worse than notes, 3
+    warnings, 1 errors, 78 an unusable configuration."""
     source = source_of(config, data_dir)
     from bot.doctor.doctor import run as examine
 
@@ -219,7 +219,7 @@ def prompt(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Print what the model reads before a conversation, in groups with estimated tokens; antler may be stopped."""
+    """Print what the model reads ahead of a conversation, in groups with estimated tokens; antler may be stopped."""
     settings, _ = settings_of(config, data_dir)
     from bot.cli.prompt import show
 
@@ -236,7 +236,7 @@ def pair(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Let the person in who was given CODE by the bot."""
+    """Give access to the person to whom the bot gave CODE."""
     if (code is None) is not claim:
         raise typer.BadParameter("give either CODE or --claim")
     settings, _ = settings_of(config, data_dir)
@@ -257,7 +257,7 @@ def forget(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Delete what is kept about a person, as /forget me does (docs/privacy.md); this cannot be undone."""
+    """Delete the data kept about a person, as /forget me does (docs/privacy.md); this cannot be undone."""
     settings, _ = settings_of(config, data_dir)
     from bot.forgetting.tool import run as do
 
@@ -275,7 +275,7 @@ def why(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what was decided about a message: who was let in by which rule, the queue, the model, what it waited for."""
+    """Show the decisions about a message: the rule that admitted it, the queue, the model, what it waited for."""
     settings, _ = settings_of(config, data_dir)
     from bot.operations.why import run as tell
 
@@ -284,7 +284,7 @@ def why(
 
 @app.command(rich_help_panel=SETTING_UP)
 def compact(config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Rewrite SQLite's files without the space that deleted rows left. Antler must be stopped."""
+    """Rewrite the SQLite files to reclaim the space of deleted rows. Antler must be stopped."""
     settings, _ = settings_of(config, data_dir)
     from bot.cli.maintenance import compact as rewrite
 
@@ -298,7 +298,7 @@ def rename_account(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Give an account another name, its conversations with it. Antler must be stopped."""
+    """Rename an account, together with its conversations. Antler must be stopped."""
     settings, _ = settings_of(config, data_dir)
     from bot.cli.maintenance import rename_account as rename
 
@@ -310,7 +310,7 @@ def manifest(
     platform: Annotated[str, typer.Argument(help="The platform's name, as in the config.")],
     name: Annotated[str, typer.Option("--name", help="The name of the app there.")] = "Antler",
 ) -> None:
-    """Print the text with which the bot's app is created on a platform, to be pasted there."""
+    """Print the manifest to paste into a platform to create the bot's app there."""
     from channels.registry import NoManifest, UnknownPlatform
     from channels.registry import manifest as manifest_of
 

@@ -1,1 +1,1 @@
-"""Groups of commands of the command line; bot/__main__.py has those that stand by themselves."""
+"""Groups of commands of the command line; bot/__main__.py has the single commands."""

@@ -18,7 +18,7 @@ Collection = Annotated[
 
 @app.command("list")
 def list_documents(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Show the installation's documents, and of how many persons and groups there are some: hashed keys and numbers."""
+    """Show the installation's documents, and which people and groups have some: hashed keys and counts only."""
     settings, _ = settings_of(config, data_dir)
     from bot.knowledge.tool import run as do
 
@@ -32,7 +32,7 @@ def add_document(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Add a file or a page for everybody. Whole folders stand in the config, under knowledge.folders."""
+    """Add a file or a page for everybody. Whole folders are set in the config, under knowledge.folders."""
     settings, _ = settings_of(config, data_dir)
     from bot.knowledge.tool import run as do
 
@@ -49,7 +49,7 @@ def remove_document(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Take a document, or with --collection alone a whole collection, away from everybody."""
+    """Remove a document, or with --collection alone a whole collection, for everybody."""
     if not what and not collection:
         raise typer.BadParameter("name a document, or a --collection")
     settings, _ = settings_of(config, data_dir)
@@ -75,7 +75,7 @@ def ask(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show the passages that the agent would find in the installation's documents; no model is asked."""
+    """Show the passages that the agent would find in the installation's documents; no model is called."""
     settings, _ = settings_of(config, data_dir)
     from bot.knowledge.tool import run as do
 

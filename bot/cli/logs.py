@@ -1,4 +1,4 @@
-"""`antler logs`: the gateway's log as its files have it, the newest lines of those that are there, and what comes."""
+"""`antler logs`: prints the newest lines of the gateway's log files, and new ones as they are written."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ AT = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[+-]\d\d:?\d\d) ")
 
 
 class BadTime(ValueError):
-    """The text tells the forms that are understood."""
+    """Text that is no time; the message lists the accepted forms."""
 
 
 def begin_of(text: str) -> datetime:
-    """A time that is so long ago (90s, 30m, 2h, 3d, 1w), or written in ISO 8601, local where it names no zone. Raises
-    BadTime."""
+    """Parse a time: an age (90s, 30m, 2h, 3d, 1w), or ISO 8601, local without a zone. Raises BadTime."""
     if ago := re.fullmatch(r"(\d{1,6})([smhdw])", text):
         return datetime.now(UTC) - timedelta(**{UNITS[ago[2]]: int(ago[1])})
     try:
@@ -45,7 +44,8 @@ def begin_of(text: str) -> datetime:
 
 
 def show(folder: Path, lines: int | None, begin: datetime | None, *, follow: bool) -> int:
-    """Print the newest lines, None for all, only those from `begin` on, then those that come; returns the exit code."""
+    """Print the newest lines (None: all), only those from `begin` on, then with `follow` new ones; returns the exit
+    code."""
     file = folder / LOG_FILE
     if not file.exists() and not follow:
         print(f"antler: {NO_FILE.format(file=file)}", file=sys.stderr)
@@ -61,7 +61,7 @@ def show(folder: Path, lines: int | None, begin: datetime | None, *, follow: boo
 
 
 def _print_newest(file: Path, lines: int | None, begin: datetime | None) -> tuple[int, int]:
-    """Returns where it ended: the file's number, and how many bytes of it were read."""
+    """Print the newest lines. Returns where the file ended: its inode number, and how many of its bytes were read."""
     newest: deque[str] = deque(maxlen=lines)
     ended = (0, 0)
     for each in reversed(list(_files(file))):
@@ -70,7 +70,7 @@ def _print_newest(file: Path, lines: int | None, begin: datetime | None) -> tupl
             ended = (os.fstat(log.fileno()).st_ino, log.tell())
     counts = begin is None
     for line in newest:
-        # What has no time of its own (a traceback) belongs to the line above.
+        # A line without a time, such as one of a traceback, belongs to the line above.
         counts = counts or ((at := _time_of(line)) is not None and begin is not None and at >= begin)
         if counts:
             sys.stdout.write(line)
@@ -79,7 +79,7 @@ def _print_newest(file: Path, lines: int | None, begin: datetime | None) -> tupl
 
 
 def _files(file: Path) -> Iterator[Path]:
-    """The log and what was set aside of it, the newest first."""
+    """The log file and its rotated predecessors, newest first."""
     for number in count():
         each = file if number == 0 else file.with_name(f"{file.name}.{number}")
         if number and not each.exists():
@@ -95,7 +95,7 @@ def _time_of(line: str) -> datetime | None:
 
 
 def _follow(file: Path, at_end: tuple[int, int]) -> None:
-    """Print what is added, also when the file was set aside and begun anew."""
+    """Print what is appended, also after the file was rotated."""
     number, read = at_end
     former = file.with_name(f"{file.name}.1")
     while True:

@@ -1,4 +1,4 @@
-"""What an operator does to the data while the gateway is stopped."""
+"""Operations on the data while the gateway is stopped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEGABYTE = 1_000_000
 
 
 def rename_account(settings: Settings, old: str, new: str) -> int:
-    """`antler account rename`: the account's conversations, files and rights go with the new name; returns 0 or 1."""
+    """`antler account rename`: move the account's conversations, files and rights to the new name; returns 0 or 1."""
     if not re.fullmatch(ACCOUNT_ID, new):
         return logs.complain(f"{new!r} is no account id: use letters, digits, - and _")
     try:
@@ -58,7 +58,7 @@ async def _rename(settings: Settings, old: str, new: str) -> None:
 
 
 def compact(settings: Settings) -> int:
-    """`antler compact`: rewrite the databases' files without the space that deleted rows left; returns 0 or 1."""
+    """`antler compact`: rewrite the database files to reclaim the space of deleted rows; returns 0 or 1."""
     if not settings.database_files:
         return logs.complain("PostgreSQL uses the space of deleted rows again by itself (autovacuum)")
     try:

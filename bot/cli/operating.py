@@ -1,4 +1,4 @@
-"""The options of the commands by which a gateway is kept running: messages from scripts, copies, service, log."""
+"""The options of commands for operators: messages from scripts, backups, the log, upgrades."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def send(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write into a chat, for scripts and timers; while antler is stopped, it is sent at the next start."""
+    """Send a message to a chat, for scripts and timers; while antler is stopped, it is sent at the next start."""
     settings, _ = settings_of(config, data_dir)
     from bot.operations.sending import run as do
 
@@ -42,7 +42,7 @@ def backup(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write all that is kept into an archive, as it is at one moment; antler may run meanwhile."""
+    """Write all stored data to an archive, as of one moment; antler may keep running."""
     settings, path = settings_of(config, data_dir)
     from bot.backup.commands import backup as do
     from bot.doctor.config import written_secrets
@@ -62,7 +62,7 @@ def restore(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Make a data folder from an archive, after a check of all that is in it. Antler must be stopped."""
+    """Create a data folder from an archive, after a check of its whole content. Antler must be stopped."""
     settings, _ = settings_of(config, to or data_dir)
     from bot.backup.commands import restore as do
 
@@ -101,8 +101,8 @@ def upgrade(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Compare the installed version with the newest one, and the database with what this one expects; exit 0 when there
-    is nothing to do, else 1. Nothing is ever installed: docs/upgrading.md tells how."""
+    """Compare the installed version with the newest one, and the database with what this version expects; exit 0 when
+    there is nothing to do, else 1. Nothing is ever installed: see docs/upgrading.md."""
     if not check:
         raise typer.BadParameter("give --check; antler does not install itself: docs/upgrading.md tells how")
     settings, _ = settings_of(config, data_dir)

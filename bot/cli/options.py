@@ -1,4 +1,4 @@
-"""What most commands of the command line take, and the settings that follow from it."""
+"""Options common to most commands of the command line, and the settings that result from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 
 
 def settings_of(config: Path | None, data_dir: Path | None) -> tuple[Settings, Path | None]:
-    """The settings and the file they came from; prints all problems and leaves with 78 when there are any."""
+    """The settings and the file they came from; prints all problems and exits with 78 if there are any."""
     source = source_of(config, data_dir)
     return read(source), source.path
 
@@ -47,8 +47,8 @@ def source_of(config: Path | None, data_dir: Path | None, log_level: str | None 
 
 
 def running_folder(source: SettingsSource) -> Path:
-    """The data folder. Of one that a process serves the rest of the config does not matter: with a fault in it the
-    process goes on as before. Else as settings_of."""
+    """The data folder. While a process serves it, faults in the rest of the config do not matter, as that process
+    continues as before. Otherwise as settings_of."""
     from bot.control.server import SOCKET
 
     folder = source.data_dir()

@@ -1,4 +1,4 @@
-"""`antler access`, `web`, `token`, `memory`: who may use the bot, how they sign in, what is remembered of people."""
+"""`antler access`, `web`, `token`, `memory`: who may use the bot, how they sign in, what is remembered about people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Remembered = Annotated[str, typer.Argument(metavar="KEY", help="As the list show
 
 @access.command("list")
 def list_access(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Show who has access, who waits for it and who was shut out."""
+    """Show who has access, who is waiting for it and who is blocked."""
     settings, _ = settings_of(config, data_dir)
     from bot.access.tool import run as do
 
@@ -38,7 +38,7 @@ def allow_access(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Let a person or a group in, from the next message on."""
+    """Give a person or a group access, from the next message on."""
     settings, _ = settings_of(config, data_dir)
     from bot.access.tool import run as do
 
@@ -49,7 +49,7 @@ def allow_access(
 def revoke_access(
     subject: Subject, group: AsGroup = False, config: ConfigFile = None, data_dir: DataDir = None
 ) -> None:
-    """Block a person or a group at once; what is running for it is stopped."""
+    """Block a person or a group at once, and stop what is running for them."""
     settings, _ = settings_of(config, data_dir)
     from bot.access.tool import run as do
 
@@ -58,7 +58,7 @@ def revoke_access(
 
 @memory.command("list")
 def list_memories(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Show of how many persons and groups something is remembered: hashed keys, sizes, dates, and nothing else."""
+    """Show which people and groups have memories: hashed keys, sizes, dates, and nothing else."""
     settings, _ = settings_of(config, data_dir)
     from bot.memory.tool import run as do
 
@@ -67,7 +67,7 @@ def list_memories(as_json: AsJson = False, config: ConfigFile = None, data_dir: 
 
 @memory.command("show")
 def show_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Show what is remembered of one person or group."""
+    """Show what is remembered about one person or group."""
     settings, _ = settings_of(config, data_dir)
     from bot.memory.tool import run as do
 
@@ -76,7 +76,7 @@ def show_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = 
 
 @memory.command("export")
 def export_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Print what is remembered of one person or group as JSON."""
+    """Print what is remembered about one person or group as JSON."""
     settings, _ = settings_of(config, data_dir)
     from bot.memory.tool import run as do
 
@@ -93,7 +93,7 @@ def forget_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir 
 
 
 def web(config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Print a link that signs you in to the page as an administrator, once."""
+    """Print a one-time link that signs you in to the page as an administrator."""
     folder = running_folder(source_of(config, data_dir))
     from bot.access.signin_tool import run as do
 
@@ -119,7 +119,7 @@ def create_token(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:  # fmt: skip
-    """Make a token and print it; it is shown this once."""
+    """Create a token and print it; it is not shown again."""
     folder = running_folder(source_of(config, data_dir))
     from bot.access.signin_tool import run as do
 
@@ -128,7 +128,7 @@ def create_token(
 
 @token.command("list")
 def list_tokens(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Show the tokens that there are, without what they are told as."""
+    """List the existing tokens, without their secret values."""
     folder = running_folder(source_of(config, data_dir))
     from bot.access.signin_tool import run as do
 
@@ -141,7 +141,7 @@ def revoke_token(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Make a token good for nothing, at once."""
+    """Revoke a token at once."""
     folder = running_folder(source_of(config, data_dir))
     from bot.access.signin_tool import run as do
 

@@ -1,4 +1,4 @@
-"""`antler prompt`: what the model reads in front of a conversation, made by the same parts as the gateway's."""
+"""`antler prompt`: what the model reads ahead of a conversation, built by the same parts as the gateway's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ESTIMATE = "estimated: a token for 4 ASCII characters and for each other charact
 
 
 class Unanswerable(Exception):
-    """The text says which key, option or command to change."""
+    """The prompt cannot be built; the text says which key, option or command to change."""
 
 
 def show(settings: Settings, chat: str | None, agent: str | None) -> int:
@@ -76,7 +76,7 @@ async def _shown(settings: Settings, chat: str | None, agent: str | None) -> str
         )
         stack.push_async_callback(servers.close)
         servers.start()
-        # Here, not at the top: what makes agents takes a second to import, and faults of the options are told first.
+        # Imported here: what builds agents takes a second to import, and faults of the options are reported first.
         from harness.run.runner import make_harness
 
         setup = await sandboxes.start()
@@ -92,7 +92,7 @@ async def _shown(settings: Settings, chat: str | None, agent: str | None) -> str
 
 
 def _page(ctx: RunContext, sections: Sequence[tuple[str, str]], tools: Sequence[str], remarks: list[str]) -> str:
-    from harness.skills.prompt import tokens  # heavy, as the harness is
+    from harness.skills.prompt import tokens  # a heavy import, like the harness
 
     sizes = [(name, round(tokens(text))) for name, text in sections]
     parts = [f"=== {name} ({size} tokens)\n{text}" for (name, size), (_, text) in zip(sizes, sections, strict=True)]
@@ -107,7 +107,7 @@ def _page(ctx: RunContext, sections: Sequence[tuple[str, str]], tools: Sequence[
 
 
 def _new(settings: Settings, choices: AgentChoices) -> RunContext:
-    """A private chat of the first account that nobody has written to yet."""
+    """A private chat of the first account in which no one has written yet."""
     account = next(iter(settings.channels))
     place = Place(platform=name_of(settings.channels[account].type), commands=tuple((c, f"/{c}") for c in COMMANDS))
     agent = settings.agent_for(account)
@@ -116,7 +116,7 @@ def _new(settings: Settings, choices: AgentChoices) -> RunContext:
 
 
 def _stored(settings: Settings, choices: AgentChoices, chat: str) -> RunContext:
-    """The chat as the database knows it: its choices, and the place as its newest message told it."""
+    """The chat as stored: its choices, and the place as reported with its newest message."""
     row, last = _read(settings, chat)
     if row.account not in settings.channels:
         raise Unanswerable(f"--chat {chat}: channels has no account {row.account} any more")
@@ -155,7 +155,7 @@ def _context(
 
 
 def _read(settings: Settings, chat: str) -> tuple[ConversationRow, RunRow | None]:
-    """The conversation and its newest run. Reads only, so that a gateway may run meanwhile. Raises Unanswerable."""
+    """The conversation and its newest run. Only reads, so that a gateway may be running. Raises Unanswerable."""
     url = sql.parse(settings.database_url)
     if url.database is not None and url.get_backend_name() == "sqlite" and not Path(url.database).exists():
         raise Unanswerable(f"--chat: there is no database in data_dir ({settings.data_dir}) yet; `antler run` makes it")
@@ -174,7 +174,7 @@ def _read(settings: Settings, chat: str) -> tuple[ConversationRow, RunRow | None
 
 
 class _NoMemories:
-    """Memories of nobody: a prompt is made, nothing is told or kept."""
+    """Memories that are empty and keep nothing, since only a prompt is built."""
 
     async def recalled(self, ctx: RunContext) -> Recalled:
         return Recalled(memory=Memory())
@@ -184,14 +184,14 @@ class _NoMemories:
 
 
 class _NoKnowledge:
-    """Collections of nobody."""
+    """Collections that are empty."""
 
     async def search(self, query: str, asker: Asker, collections: Sequence[str] = ()) -> Looked:
         return Looked()
 
 
 def _parts(settings: Settings, choices: AgentChoices, folder: Path) -> Parts:
-    """The parts of a gateway with these settings; what an answer would change is kept in memory."""
+    """The parts of a gateway with these settings; what an answer would change is kept in memory only."""
     clock = SystemClock()
     skills = SkillService.of(settings, choices, lambda thread_id: None).source()
     return Parts(

@@ -1,4 +1,4 @@
-"""`antler service`: the unit by which systemd starts Antler, keeps it running, and confines it."""
+"""`antler service`: the systemd unit that starts Antler, keeps it running, and confines it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RUNNING = Path("/run/systemd/system")
 WATCHDOG_SECONDS = 60
 START_SECONDS = 300
 STOP_RESERVE = 10
-"""Seconds on top of the grace, until systemd kills."""
+"""Seconds after the grace period until systemd kills the process."""
 HOMES = ("/home", "/root", "/run/user")
 TEMPORARY = ("/tmp", "/var/tmp")
 NO_SYSTEMD = (
@@ -42,7 +42,7 @@ User = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """What a unit is made of. user: None for one of the user's own systemd. writable: folders that it writes into."""
+    """The values of a unit. user: None for a unit of the user's own systemd. writable: folders that it writes to."""
 
     program: tuple[str, ...]
     config: Path
@@ -97,10 +97,10 @@ class Installation:
         )
 
     def _hardening(self) -> list[str]:
-        """What bubblewrap survives: it makes user namespaces and mounts /proc in them, which the kernel allows while
-        nothing lies over parts of /proc. So there is no ProtectKernelTunables, ProtectKernelLogs, ProtectHostname or
-        ProtectProc, no RestrictNamespaces, PrivateUsers or ProtectControlGroups; and no SystemCallFilter or
-        MemoryDenyWriteExecute, which the agent's commands would inherit."""
+        """Confinement that bubblewrap can work under: it creates user namespaces and mounts /proc in them, which the
+        kernel allows only while nothing is mounted over parts of /proc. So there is no ProtectKernelTunables,
+        ProtectKernelLogs, ProtectHostname or ProtectProc, no RestrictNamespaces, PrivateUsers or ProtectControlGroups;
+        and no SystemCallFilter or MemoryDenyWriteExecute, which the agent's commands would inherit."""
         lines = [
             "# What bubblewrap and control groups survive (docs/operating.md).",
             "NoNewPrivileges=yes",
@@ -110,7 +110,7 @@ class Installation:
             "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",
         ]
         if self.user is None:
-            return lines  # the rest would be made by a user namespace, in which there is no second one for commands
+            return lines  # the rest would need a user namespace, in which commands cannot get their own
         places = [Path(self.program[0]), self.config, *self.writable, *self.readable]
         lines += [
             "ProtectSystem=strict",
@@ -128,26 +128,26 @@ def _any_below(places: list[Path], folders: tuple[str, ...]) -> bool:
 
 
 def _raw(path: Path) -> str:
-    """A path as settings take it that read the rest of the line."""
+    """A path for settings that take the rest of the line."""
     return str(path).replace("%", "%%")
 
 
 def _quoted(word: str) -> str:
-    """One word of a list or a command (systemd.syntax(7), systemd.service(5))."""
+    """One word of a list or a command, quoted (systemd.syntax(7), systemd.service(5))."""
     for sign, escaped in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%")):
         word = word.replace(sign, escaped)
     return f'"{word}"'
 
 
 def installation(settings: Settings, config: Path, user: str | None) -> Installation:
-    """What is installed here, for a user of the machine, or for the one who asks (None)."""
+    """The installation on this machine, for a user of the machine, or for the calling user (None)."""
     script = Path(sys.executable).with_name("antler")
     elsewhere = (settings.agents_dir, settings.custom_skills)
     outside = [folder for folder in elsewhere if not folder.is_relative_to(settings.data_dir)]
     return Installation(
         program=(str(script),) if script.exists() else (sys.executable, "-m", "bot"),
         config=config.absolute(),
-        # Skills are installed, and changed by the agent.
+        # Custom skills are installed there, and changed by the agent.
         writable=(settings.data_dir, *(folder for folder in outside if folder == settings.custom_skills)),
         readable=(settings.agents_dir, Path(sys.base_prefix)),
         grace=settings.shutdown_grace_seconds,
@@ -166,7 +166,7 @@ def install_service(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write the unit, start it, and have it started at each boot."""
+    """Write the unit, start it, and enable it at boot."""
     settings, path = settings_of(config, data_dir)
     if path is None:
         raise _refused("a service needs a config: `antler init` writes one; name another with --config")
@@ -196,7 +196,7 @@ def install_service(
 
 
 def _make_folders(made: Installation) -> None:
-    """What ReadWritePaths names has to be there, and to belong to who writes into it."""
+    """Create the folders of ReadWritePaths, which must exist and belong to the user that writes to them."""
     for folder in made.writable:
         if not folder.exists():
             folder.mkdir(mode=0o700, parents=True)
@@ -206,7 +206,7 @@ def _make_folders(made: Installation) -> None:
 
 @app.command("uninstall")
 def uninstall_service(user: User = None) -> None:
-    """Stop it and remove the unit; the data stays."""
+    """Stop the service and remove its unit; the data stays."""
     _need_systemd()
     own = _is_users(user)
     file = _folder(own) / UNIT
@@ -220,7 +220,7 @@ def uninstall_service(user: User = None) -> None:
 
 @app.command("status")
 def service_status(user: User = None) -> None:
-    """Show what systemd knows of it; exit code as of systemctl."""
+    """Show the service's state in systemd, with the exit code of systemctl."""
     _need_systemd()
     code = subprocess.run(["systemctl", *_scope(_is_users(user)), "status", "--no-pager", UNIT], check=False).returncode
     raise typer.Exit(code)
@@ -232,7 +232,7 @@ def service_logs(
     lines: Annotated[int, typer.Option("-n", "--lines", help="How many of the newest.")] = 100,
     user: User = None,
 ) -> None:
-    """Show its journal."""
+    """Show the service's journal."""
     _need_systemd()
     raise typer.Exit(subprocess.run(journal(_is_users(user), lines, follow=follow), check=False).returncode)
 

@@ -1,4 +1,4 @@
-"""`antler init` and `antler config`: how an installation gets its config."""
+"""`antler init` and `antler config`: creating the config of an installation."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _asked(files: ConfigFiles, flags: Flags, texts: Texts, *, has_service: bool)
 
 
 async def _is_running(files: ConfigFiles) -> bool:
-    """Whether a gateway serves the data folder of what was written."""
+    """Whether a gateway serves the data folder of the written config."""
     from bot.control.server import NotRunning, connection
     from bot.setup.files import Draft
 

@@ -14,7 +14,7 @@ app = typer.Typer(help="The skills of this installation.", no_args_is_help=True)
 
 @app.command("list")
 def list_skills(as_json: AsJson = False, config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Show the skills that everybody has, and what is wrong with others."""
+    """Show the skills that everybody has, and what is wrong with those that cannot be used."""
     settings, _ = settings_of(config, data_dir)
     from bot.skills import tool
 
@@ -32,7 +32,7 @@ def validate_skills(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Say what is wrong with skills; exit 1 if one cannot be used. Those of FOLDER are held to the rules of install."""
+    """Report problems of skills; exit 1 if one cannot be used. Those in FOLDER are held to the rules of install."""
     from bot.skills import tool
 
     if folder is not None:
@@ -50,7 +50,7 @@ def install_skill(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Install a skill for everybody, after a check of all that is in it."""
+    """Install a skill for everybody, after a check of its whole content."""
     settings, _ = settings_of(config, data_dir)
     from bot.skills import tool
 
@@ -73,7 +73,7 @@ def agree_to_skill(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Agree to what a skill holds, exactly as it is now: it is used from the next answer on."""
+    """Approve what a skill contains, exactly as it is now: it is used from the next answer on."""
     settings, _ = settings_of(config, data_dir)
     from bot.skills.tool import agree
 
@@ -86,7 +86,7 @@ def remove_skill(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Take away one of this installation's own skills: from its next answer on the agent does not have it."""
+    """Remove one of this installation's own skills: from its next answer on the agent does not have it."""
     settings, _ = settings_of(config, data_dir)
     from bot.skills import tool
 

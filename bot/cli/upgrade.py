@@ -1,4 +1,4 @@
-"""`antler upgrade --check`: what is installed, what is offered where it came from, and whether the database fits."""
+"""`antler upgrade --check`: the installed version, the newest one at its source, and whether the database fits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOW = "docs/upgrading.md tells how to take it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """place: where was asked. newest: "" where nothing could be learnt, and problem says why."""
+    """The newest version at a source. place: what was queried. newest: "" where it is unknown; problem says why."""
 
     place: str
     newest: str = ""
@@ -41,8 +41,8 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """newer: whether a newer version is offered; None when that could not be asked. revision: of the database, None
-    when there is none yet; expected: the one that this program works with. fits: a start would take the database."""
+    """Result of the check. newer: whether a newer version is offered, None when that is unknown. revision: of the
+    database, None when there is none yet; expected: that of this program. fits: a start would accept the database."""
 
     installed: str
     offer: Offer
@@ -58,7 +58,7 @@ class Report:
 
 
 def check(settings: Settings, *, as_json: bool) -> int:
-    """Print the report; 0 when the newest version is installed and fits the database, else 1."""
+    """Print the report; returns 0 when the newest version is installed and fits the database, else 1."""
     report = _report(settings)
     print(json.dumps(asdict(report), indent=2) if as_json else describe(report))
     return 0 if report.nothing_to_do else 1
@@ -82,7 +82,7 @@ def _report(settings: Settings) -> Report:
 
 
 def describe(report: Report) -> str:
-    """Lines for people."""
+    """The report as lines for people."""
     offer = report.offer
     if report.newer is None:
         offered = f"{offer.place} could not be asked: {offer.problem}"
@@ -102,7 +102,7 @@ def describe(report: Report) -> str:
 
 
 def checkout_of(direct_url: str | None) -> Path | None:
-    """The git checkout that was installed (PEP 610), None where it was a package."""
+    """The git checkout that was installed (PEP 610), None for a package."""
     url = urlsplit(json.loads(direct_url)["url"]) if direct_url else None
     if url is None or url.scheme != "file":
         return None
@@ -122,7 +122,7 @@ def tags_of(checkout: Path) -> Offer:
 
 
 def _index() -> Offer:
-    """The newest release of the package index that pip is set to."""
+    """The newest release on the package index that pip is configured to use."""
     place = "the package index"
     try:
         found = _output(sys.executable, "-m", "pip", "index", "versions", "antler", "--disable-pip-version-check")
@@ -133,7 +133,7 @@ def _index() -> Offer:
 
 
 def _output(*command: str) -> str:
-    """What a program prints. Raises OSError with a line that says why there is nothing."""
+    """The output of a program. Raises OSError with a line that says why there is none."""
     environment = os.environ | {"GIT_TERMINAL_PROMPT": "0", "PIP_NO_INPUT": "1"}
     try:
         done = subprocess.run(
@@ -154,13 +154,13 @@ def _output(*command: str) -> str:
 
 
 def _newest(names: Iterable[str]) -> str:
-    """The highest release among them, "" where none is one; what is only about to be released does not count."""
+    """The highest release among them, "" if there is none; pre-releases do not count."""
     releases = [found[1] for name in names if (found := RELEASE.fullmatch(name))]
     return max(releases, key=_numbers, default="")
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """The version in a form that compares; 1.2 and 1.2.0 are the same."""
+    """The version in a comparable form; 1.2 and 1.2.0 are the same."""
     found = RELEASE.match(version)
     numbers = [int(number) for number in found[1].split(".")] if found else []
     while numbers and not numbers[-1]:
@@ -169,7 +169,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _revision(settings: Settings) -> tuple[str | None, str]:
-    """What the database says of itself, and why it cannot be read."""
+    """The database's revision, None if there is none, and why it cannot be read."""
     url = sql.parse(settings.database_url)
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
         return None, ""

@@ -1,1 +1,1 @@
-"""The socket over which commands reach a running gateway, and the lock that says which one it is."""
+"""The socket over which commands reach a running gateway, and the lock that identifies it."""

@@ -1,7 +1,7 @@
-"""What administrators do, as events of the log: in chats, on the page and through the API, over the control socket, and
-by commands while nothing runs.
+"""Actions of administrators as events of the log: in chats, on the page and through the API, over the control socket,
+and by commands while no process runs.
 
-An action is told by ids and by names of the config, never by what anybody said.
+An action is logged with ids and names of the config, never with anything that people said.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 EVENT = "admin_action"
 MACHINE = "antler on the machine"
-"""By whom, where it is a command of the command line: who may use that is for the machine's accounts to say."""
+"""The actor of a command on the command line: who may use it is up to the machine's accounts."""
 FIELDS = ("account", "conversation", "person", "run", "what")
 LONGEST = 300
-"""Characters of a field that came over the control socket."""
+"""Characters kept of a field received over the control socket."""
 
 
 class Action(StrEnum):
-    """All of them; docs/monitoring.md says what each is."""
+    """All actions; docs/monitoring.md explains each."""
 
     STOP = "stop"
     DROP = "drop"
@@ -95,9 +95,9 @@ def log_action(
     what: str = "",
     state: str = "",
 ) -> None:
-    """Log one action. by: a person's id, with that of a token where a program acted, or MACHINE. person: whom it
-    concerns, where that is somebody else. what: names of models, agents, skills, files or keys of the config. state:
-    what came of it, "" where it was done."""
+    """Log one action. by: a person's id, with that of a token where a program acted, or MACHINE. person: the person
+    concerned, where that is someone else. what: names of models, agents, skills, files or keys of the config. state:
+    the outcome, "" where it was done."""
     where = [f" {what}"] if what else []
     where += [f" of {person}"] if person else []
     where += [f" in {conversation}"] if conversation else []
@@ -107,7 +107,7 @@ def log_action(
 
 
 async def operation(request: Mapping[str, Any]) -> dict[str, Any]:
-    """An operation of the control socket: {"action": ..., FIELDS} of a command that worked without this process."""
+    """Log an action of a command that worked without this process. request: {"action": ..., FIELDS} from the socket."""
     try:
         action = Action(str(request.get("action")))
     except ValueError:
@@ -117,8 +117,8 @@ async def operation(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tell(settings: Settings, action: Action, **fields: str) -> None:
-    """Have an action of the command line logged, by the running process, else in the file of its log. What was done is
-    done, so nothing is raised where neither can be."""
+    """Have an action of the command line logged, by the running process or else in its log file. Raises nothing where
+    both fail, since the action itself is done."""
     try:
         asyncio.run(_there(settings, action, fields))
     except Refused:
@@ -126,7 +126,7 @@ def tell(settings: Settings, action: Action, **fields: str) -> None:
     except NotRunning:
         with suppress(DataDirInUse, OSError):
             if settings.data_dir.stat().st_uid != os.geteuid():
-                return  # the gateway could not open a lock that another user makes
+                return  # the gateway could not open a lock created by another user
             with DataDirLock(settings.data_dir), logs.written(settings):
                 log_action(action, MACHINE, **fields)
 

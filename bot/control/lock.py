@@ -1,6 +1,5 @@
-"""Who holds the data folder: one process at a time, by a file lock that the kernel releases however it ends; and what a
-command asks for, done wherever the data is held now: in the running process, else in this one.
-"""
+"""Ownership of the data folder by one process at a time, with a file lock that the kernel releases however the process
+ends; and execution of a command's request where the data is held: in the running process, else in this one."""
 
 from __future__ import annotations
 
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
 
 FILE = "antler.lock"
 SHARED = Path("threads", ".gateway")
-"""Below the data folder: says to workers that a gateway has these threads' files. Where gateways and workers run in
-containers only what belongs to conversations is shared, and each has a data folder of its own around it."""
+"""A file below the data folder that tells workers that a gateway has these threads' files. Where gateways and workers
+run in containers, they share only what belongs to conversations, and each has its own data folder around it."""
 
 
 class DataDirInUse(Exception):
-    """pid: of the process that holds the folder, None when it is not known."""
+    """Another process holds the folder. pid: of that process, None when it is not known."""
 
     def __init__(self, data_dir: Path, pid: int | None) -> None:
         who = f"process {pid}" if pid else "another process"
@@ -40,13 +39,13 @@ class DataDirInUse(Exception):
 
 
 def holder(data_dir: Path) -> int | None:
-    """The process that holds the folder: its id, 0 when that is not known; None when nobody does. Changes nothing."""
+    """The id of the process that holds the folder, 0 when it is unknown; None when no process does. Changes nothing."""
     try:
         fd = os.open(data_dir / FILE, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # let go at once, so that a start hardly ever meets it
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # released at once, so that a start hardly ever meets it
     except BlockingIOError:
         text = os.read(fd, 32).decode("ascii", "replace").strip()
         return int(text) if text.isdecimal() else 0
@@ -57,9 +56,9 @@ def holder(data_dir: Path) -> int | None:
 
 
 class DataDirLock:
-    """Held from entering to leaving the block. Raises DataDirInUse, OSError when the folder cannot be used.
+    """A lock held within the block. Raises DataDirInUse, OSError when the folder cannot be used.
 
-    file: what is locked, for those that share the folder with its holder.
+    file: the file to lock, for other processes that share the folder with its holder.
     """
 
     def __init__(self, data_dir: Path, file: str = FILE) -> None:
@@ -89,7 +88,7 @@ class DataDirLock:
 
 
 def mark_shared(data_dir: Path) -> None:
-    """Leave the mark SHARED. Raises OSError."""
+    """Create the mark SHARED. Raises OSError."""
     mark = data_dir / SHARED
     mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     mark.touch(mode=0o600)
@@ -104,10 +103,10 @@ def do_there_or_here(
     as_json: bool = False,
     within: float = ANSWER_SECONDS,
 ) -> int:
-    """Print the answer; returns the exit code. within: seconds that a running process has for it.
+    """Have a request done and print the answer; returns the exit code. within: seconds granted to a running process.
 
-    here: does it while nothing runs, with the data folder locked; like the running process it answers with "text" and
-    whether it is "done", and with "data" where the same can be said as JSON. as_json: print that.
+    here: does it while no process runs, with the data folder locked; like a running process it answers with "text" and
+    whether it is "done", and with "data" where that has a form in JSON. as_json: print the data.
     """
     try:
         answer = asyncio.run(_ask(settings, operation, request, within))

@@ -1,7 +1,7 @@
-"""Logging set-up: text for people or one JSON object a line, always redacted, libraries kept quiet.
+"""Logging setup: text for people or one JSON object per line, always redacted, libraries kept quiet.
 
-The log has no words of people (docs/privacy.md), and an exception's text may have: what was parsed, a row that a
-constraint refused, a request that a provider repeats. So a record is formatted with `described`, not with `str`.
+The log holds no words of people (docs/privacy.md), but an exception's text may: parsed input, a row that a constraint
+rejected, a request repeated by a provider. So exceptions are formatted with `described`, not with `str`.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ FIXED = (
     UnicodeError,
     json.JSONDecodeError,
 )
-"""Exceptions whose texts name code and places, never the data that was worked on."""
+"""Exceptions whose texts name code and places, never the data being processed."""
 DATA_EXCEPTIONS = "22"
-"""Class of SQLSTATE whose messages hold the value that was refused (PostgreSQL docs, appendix A)."""
+"""The class of SQLSTATE whose messages contain the rejected value (PostgreSQL docs, appendix A)."""
 
 NAME = "audit.jsonl"
 MOST_BYTES = 10_000_000
-"""A file that would pass this is set aside as NAME.1, the one before as NAME.2 and so on."""
+"""A file that would exceed this is renamed to NAME.1, the one before to NAME.2 and so on."""
 SET_ASIDE = 9
 LOCK_SECONDS = 2.0
-"""That a line waits for other processes that share the file."""
+"""Seconds that a line waits for other processes that share the file."""
 
 
 class AuditFile:
-    """AuditLog port. path: of the file, 0600. redact: takes known secrets out of every line."""
+    """AuditLog port, writing to a file. path: of the file, 0600. redact: removes known secrets from every line."""
 
     def __init__(
         self, path: Path, redact: Callable[[str], str], *, most_bytes: int = MOST_BYTES, set_aside: int = SET_ASIDE
@@ -82,7 +82,7 @@ class AuditFile:
         self._lock = threading.Lock()
 
     async def append(self, entry: AuditEntry) -> None:
-        """See the port. The line is with the kernel when this returns."""
+        """See the port. The line has reached the kernel when this returns."""
         fields = {name: value for name, value in asdict(entry).items() if value not in ("", None)}
         fields["at"] = entry.at.isoformat(timespec="milliseconds")
         line = self._redact(json.dumps(fields, ensure_ascii=False)) + "\n"
@@ -108,7 +108,7 @@ class AuditFile:
                 os.close(descriptor)
 
     def _opened(self) -> int:
-        """The file, which no other process writes or sets aside until it is closed."""
+        """Open the file, which no other process writes or rotates until it is closed."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         while True:
             descriptor = os.open(self._path, flags, 0o600)
@@ -116,7 +116,7 @@ class AuditFile:
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), os.lstat(self._path)):
                     return descriptor
-            os.close(descriptor)  # another one has just set it aside
+            os.close(descriptor)  # another process has just rotated it
 
     def _rotate(self) -> None:
         names = [self._path, *(self._path.with_name(f"{self._path.name}.{n}") for n in range(1, self._set_aside + 1))]
@@ -126,7 +126,7 @@ class AuditFile:
 
 
 def _lock(descriptor: int) -> None:
-    """Wait for other processes that share the file; not for one that is frozen, nor where there are no locks."""
+    """Wait for other processes that share the file; not for a frozen one, nor where locks are unavailable."""
     until = time.monotonic() + LOCK_SECONDS
     with suppress(OSError):
         while time.monotonic() < until:
@@ -143,7 +143,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def described(error: BaseException) -> str:
-    """What the log tells of an exception: its type, and its text where that holds no words of people."""
+    """The form of an exception in the log: its type, and its text where that holds no words of people."""
     kind = type(error).__name__
     text = _text(error)
     if text is None:
@@ -152,7 +152,7 @@ def described(error: BaseException) -> str:
 
 
 def _text(error: BaseException) -> str | None:
-    """None where nobody knows what is in it."""
+    """The text of an exception; None where its content is unknown."""
     match error:
         case _ if type(error).__module__.partition(".")[0] in OURS:
             return str(error)
@@ -167,7 +167,7 @@ def _text(error: BaseException) -> str | None:
         case "sqlite3":
             return str(error)  # names tables and columns only
         case "psycopg" | "psycopg_pool":
-            # The first line; "DETAIL:" and "CONTEXT:" below hold the row.
+            # Only the first line; "DETAIL:" and "CONTEXT:" below hold the row.
             state, line = getattr(error, "sqlstate", None) or "", str(error).partition("\n")[0]
             return state if state.startswith(DATA_EXCEPTIONS) else f"{line} {state}".rstrip()
     return str(error) if isinstance(error, FIXED) else None
@@ -192,26 +192,26 @@ def _lines(error: BaseException, seen: set[int]) -> list[str]:
 
 
 def _local(record: logging.LogRecord) -> datetime:
-    """When it was logged, in the time zone of this machine."""
+    """The time of the record, in the time zone of this machine."""
     return datetime.fromtimestamp(record.created).astimezone()
 
 
 def _argument(value: object) -> object:
-    """An exception that a record was given is shown as `described`: ours as they say it themselves."""
+    """An argument of a record; an exception is shown as `described`, one of our own as its text."""
     if not isinstance(value, BaseException):
         return value
     return str(value) if type(value).__module__.partition(".")[0] in OURS else described(value)
 
 
 class _Wordless(logging.Formatter):
-    """Formats the exceptions of a record without the words that they may hold."""
+    """Formats a record and its exceptions without the words of people that these may hold."""
 
     def formatException(self, ei: ExcInfo) -> str:
         return "" if ei[1] is None else "\n".join(_lines(ei[1], set()))
 
     def format(self, record: logging.LogRecord) -> str:
         record = copy.copy(record)
-        record.exc_text = None  # what another formatter made of the exception
+        record.exc_text = None  # as another formatter rendered the exception
         if isinstance(record.args, tuple):
             record.args = tuple(_argument(value) for value in record.args)
         if record.name == "asyncio" and record.exc_info:
@@ -227,12 +227,11 @@ FIELDS = (
     *("event", "account", "conversation", "run", "person", "model", "state", "tokens", "seconds", "first_words"),
     *("tool", "by", "part", "problem", "action", "what"),
 )
-"""What a record may say of itself besides its text, as `extra`; `event` is the kind of what happened. Never words of
-people."""
+"""What a record may carry besides its text, as `extra`; `event` is the kind of event. Never words of people."""
 
 
 class JsonFormatter(_Wordless):
-    """One JSON object a line, so that a newline in a message cannot forge a second record; with the record's FIELDS."""
+    """One JSON object per line, so a newline in a message cannot forge a second record; with the record's FIELDS."""
 
     def formatted(self, record: logging.LogRecord) -> str:
         entry = {
@@ -249,8 +248,8 @@ class JsonFormatter(_Wordless):
 
 
 class TextFormatter(_Wordless):
-    """`2026-11-23 09:05:01+01:00 INFO bot.process.app: ...`, control characters of foreign text escaped; only records
-    start a line."""
+    """`2026-11-23 09:05:01+01:00 INFO bot.process.app: ...`, with control characters of foreign text escaped; only
+    records start a line."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -281,7 +280,7 @@ class RecentErrors(logging.Handler):
 
 
 def recent_errors() -> Sequence[str]:
-    """The newest errors of this process's log, oldest first."""
+    """The newest errors in this process's log, oldest first."""
     kept = (handler for handler in logging.getLogger().handlers if isinstance(handler, RecentErrors))
     return [line for handler in kept for line in handler.lines]
 
@@ -299,7 +298,7 @@ def configure(level: str, format_name: Literal["text", "json"], redact: Redactor
 
 
 def follow(level: str, format_name: Literal["text", "json"], redact: Redactor) -> None:
-    """Log at another level, or in another form, to where it goes already."""
+    """Log at another level, or in another format, to the same destinations."""
     form = RedactingFormatter(JsonFormatter() if format_name == "json" else TextFormatter(), redact)
     for handler in logging.getLogger().handlers:
         if not isinstance(handler, RecentErrors):
@@ -313,23 +312,23 @@ FILE_BYTES, EARLIER_FILES = 10_000_000, 5
 
 class _LogFile(RotatingFileHandler):
     def shouldRollover(self, record: logging.LogRecord) -> bool:
-        """Whether the file has its size: by what it has, not by what the record adds, which would have to be formatted
-        and redacted for that alone."""
+        """Whether the file has reached its size, without the length of the record, which would have to be formatted and
+        redacted for that alone."""
         return self.stream is not None and os.fstat(self.stream.fileno()).st_size >= self.maxBytes
 
     def _open(self) -> TextIOWrapper:
-        """The file of its owner alone, whatever the umask is: commands write into it too."""
+        """Open the file, readable by its owner alone whatever the umask is: commands write to it too."""
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         return TextIOWrapper(FileIO(descriptor, "a"), self.encoding, self.errors, line_buffering=True)
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """A full disk: the line stands on stderr, and a trace of it would show what is not redacted."""
+        """Do nothing: with a full disk stderr still has the line, and a traceback would show unredacted text."""
 
 
 def keep(folder: Path, format_name: Literal["text", "json"], redact: Redactor, *, alone: bool = False) -> None:
-    """Write the log also into a file of the folder, which this process alone may use. Raises OSError.
+    """Write the log also to a file in the folder, which only this process may use. Raises OSError.
 
-    alone: into the file only. What a person types at the terminal would be torn apart by the lines.
+    alone: to the file only, since log lines would break up what a person types at the terminal.
     """
     file, root = _file(folder, format_name, redact), logging.getLogger()
     if alone:
@@ -348,9 +347,9 @@ def _file(folder: Path, format_name: Literal["text", "json"], redact: Redactor) 
 
 @contextmanager
 def written(settings: Settings) -> Iterator[None]:
-    """Log into the gateway's file within the block, for a command that works on the data while no gateway runs. The
-    caller holds the data folder's lock. Where the file cannot be written, or log.file is off, nothing is; nor by a
-    user who is not the folder's, whose file the gateway could not write to."""
+    """Log to the gateway's file within the block, for a command that works on the data while no gateway runs. The
+    caller holds the data folder's lock. Nothing is logged where the file cannot be written, where log.file is off, or
+    for a user who does not own the folder, since the gateway could not write to that user's file."""
     root, ours, file = logging.getLogger(), logging.getLogger("bot"), None
     with suppress(OSError):
         if settings.log.file and settings.data_dir.stat().st_uid == os.geteuid():
@@ -360,7 +359,7 @@ def written(settings: Settings) -> Iterator[None]:
         return
     level, handlers = ours.level, list[logging.Handler]([file])
     if not root.handlers and logging.lastResort is not None:
-        handlers.append(logging.lastResort)  # warnings go on to reach the terminal
+        handlers.append(logging.lastResort)  # warnings still reach the terminal
     for handler in handlers:
         root.addHandler(handler)
     ours.setLevel(settings.log.level.upper())
@@ -374,7 +373,7 @@ def written(settings: Settings) -> Iterator[None]:
 
 
 class _HandingOn(logging.Handler):
-    """Gives records to the root logger as they may be read: redacted, without words of people."""
+    """Passes records to the root logger in a publishable form: redacted, without words of people."""
 
     def __init__(self, redact: Redactor) -> None:
         super().__init__()
@@ -389,8 +388,8 @@ class _HandingOn(logging.Handler):
 
 @contextmanager
 def handed_on(redact: Redactor) -> Iterator[None]:
-    """Give what the gateway logs to the log of the program that embeds it, as long as the block, with secrets and words
-    of people taken out before any of the program's handlers sees them."""
+    """Pass the gateway's log to that of the embedding program within the block, with secrets and words of people
+    removed before any of the program's handlers sees them."""
     handler = _HandingOn(redact)
     loggers = [logging.getLogger(name) for name in OURS]
     before = [logger.propagate for logger in loggers]
@@ -406,7 +405,7 @@ def handed_on(redact: Redactor) -> Iterator[None]:
 
 
 def adopt(wanted: LogSettings, folder: Path, redact: Redactor) -> None:
-    """Log as these settings say from now on. What is written into a file alone goes on there."""
+    """Log according to these settings from now on. A log that is written to a file alone stays there."""
     follow(wanted.level, wanted.format, redact)
     root = logging.getLogger()
     files = [handler for handler in root.handlers if isinstance(handler, _LogFile)]
@@ -436,6 +435,6 @@ def _thread_ended(what: threading.ExceptHookArgs) -> None:
 
 
 def complain(reason: object, code: int = 1) -> int:
-    """Say on the terminal why a command does not do what it is for; returns its exit code."""
+    """Print on the terminal why a command cannot do its work; returns its exit code."""
     print(f"antler: {reason}", file=sys.stderr)
     return code

@@ -1,6 +1,6 @@
 """The control socket: how `antler status`, `reload`, `console`, `pair` and `access` talk to the running process.
 
-A Unix socket in the data folder (0600), one JSON object a line, versioned. A request is {"v": 1, "op": "..."}; the
+A Unix socket in the data folder (0600), one JSON object per line, versioned. A request is {"v": 1, "op": "..."}; the
 answer is {"ok": true, "data": ...} or {"ok": false, "error": "..."}; "console" turns the connection into a terminal.
 """
 
@@ -30,9 +30,9 @@ SOCKET = "control.sock"
 ANSWER_SECONDS = 5.0
 RELOAD_SECONDS = 60.0
 WATCH_SECONDS = 2.0
-"""Between two looks of `antler status --watch`."""
+"""Seconds between two updates of `antler status --watch`."""
 CLEAR = "\x1b[H\x1b[2J"
-"""Clears a terminal."""
+"""The escape sequence that clears a terminal."""
 GIGABYTE = 1_000_000_000
 _LONGEST_LINE = 4 * 1024 * 1024
 
@@ -40,11 +40,11 @@ _LONGEST_LINE = 4 * 1024 * 1024
 NO_CONSOLE = "the running gateway has no console: add `console: {}` to `channels` in its config"
 
 TakeOver = Callable[[str, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-"""Given a terminal's session id and its streams; returns when the terminal is gone."""
+"""Called with a terminal's session id and its streams; returns when the terminal is gone."""
 
 
 Operation = Callable[[Mapping[str, Any]], Awaitable[Any]]
-"""Given a request, returns its answer's data as JSON types. Must take anything that stands in the request."""
+"""Called with a request, returns its answer's data as JSON types. Must accept anything that a request may contain."""
 
 
 class NotRunning(Exception):
@@ -52,12 +52,12 @@ class NotRunning(Exception):
 
 
 class Refused(NotRunning):
-    """A process answers, and says no."""
+    """A process answers, and refuses."""
 
 
 class ControlServer:
-    """status: the facts to tell. terminal: gives what takes over a connection that asks for the console, where there is
-    one now. operations: by name."""
+    """Serves the control socket. status: returns the facts. terminal: returns what takes over a connection that asks
+    for the console, if there is one now. operations: by name."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ControlServer:
         try:
             await self._converse(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, ValueError, asyncio.CancelledError) as error:
-            # A cancelled handler has nobody to tell: the server is closing.
+            # A cancelled handler has no one to notify: the server is closing.
             log.debug("a control connection ended: %r", error)
         finally:
             self._connections.discard(task)
@@ -124,7 +124,7 @@ class ControlServer:
 
 
 def _parsed(line: bytes) -> Any:
-    """None for what is not JSON."""
+    """The parsed JSON, None for what is not JSON."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
@@ -138,7 +138,7 @@ async def _send(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _short_path(data_dir: Path) -> Iterator[str]:
-    """The socket's path by way of an open folder: the kernel takes no more than 107 bytes for one."""
+    """The socket's path through an open folder: the kernel accepts at most 107 bytes for one."""
     fd = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{fd}/{SOCKET}"
@@ -153,7 +153,7 @@ async def connection(data_dir: Path) -> AsyncIterator[tuple[asyncio.StreamReader
         with _short_path(data_dir) as path:
             reader, writer = await asyncio.open_unix_connection(path, limit=_LONGEST_LINE)
     except OSError as error:
-        # Neither a missing socket nor one that nobody serves is worth more words: nothing runs.
+        # A missing socket, or one that no process serves, needs no explanation: nothing runs.
         why = "" if isinstance(error, FileNotFoundError | ConnectionRefusedError) else f" ({error.strerror})"
         raise NotRunning(f"no antler process answers in {data_dir}{why}") from error
     try:
@@ -170,7 +170,7 @@ async def ask(
     within: float = ANSWER_SECONDS,
     **more: Any,
 ) -> Any:
-    """Send one request, return the answer's data. Raises Refused, NotRunning when there is no proper answer in time."""
+    """Send one request, return the answer's data. Raises Refused, NotRunning without a proper answer in time."""
     try:
         async with asyncio.timeout(within):
             await _send(writer, {"v": VERSION, "op": operation, **more})
@@ -185,7 +185,7 @@ async def ask(
 
 
 async def read_status(data_dir: Path) -> dict[str, Any]:
-    """What StatusPage.machine tells. Raises NotRunning."""
+    """The data of StatusPage.machine. Raises NotRunning."""
     async with connection(data_dir) as (reader, writer):
         data = await ask(reader, writer, "status")
         if not isinstance(data, dict):
@@ -194,7 +194,7 @@ async def read_status(data_dir: Path) -> dict[str, Any]:
 
 
 def describe(status: dict[str, Any]) -> str:
-    """`antler status` for people: a line for the process, then one for each connection."""
+    """The status for people: a line for the process, then one for each connection, model and other part."""
     lines = [
         f"antler {status['version']}, up {timedelta(seconds=round(status['uptime']))}, {status['running']} running, "
         f"{status['waiting']} waiting"
@@ -223,7 +223,7 @@ def describe(status: dict[str, Any]) -> str:
 
 
 def _lead(lead: Mapping[str, Any] | None) -> list[str]:
-    """Who leads, where several processes may have the database."""
+    """Which process leads, where several may use the database."""
     if lead is None:
         return []
     if lead["state"] == "leads":
@@ -233,7 +233,7 @@ def _lead(lead: Mapping[str, Any] | None) -> list[str]:
 
 
 def _worker(worker: Mapping[str, Any]) -> list[str]:
-    """A line for a worker, and what does not work there; outages of models are told with the gateway's."""
+    """A line for a worker, and what does not work there; outages of models are listed with the gateway's."""
     works = "" if worker["alive"] else "NOT WELL "
     line = (
         f"  {works}worker {worker['name']}: {worker['process']}, {worker['version']}, {worker['running']} of "
@@ -251,7 +251,7 @@ def _model(model: Mapping[str, Any]) -> str:
 
 
 def _waiting(status: Mapping[str, Any]) -> list[str]:
-    """Lines on what waits for its turn or for a person, and on what is left of the day's budgets."""
+    """Lines on what waits for its turn or for a person, and on how much of the day's budgets is used."""
     lines = []
     if age := status.get("queue_age"):
         lines.append(f"  queue: the oldest message has waited for {age:.0f} s")
@@ -262,12 +262,12 @@ def _waiting(status: Mapping[str, Any]) -> list[str]:
 
 
 def _is_told(condition: Mapping[str, Any]) -> bool:
-    """Whether status prints the condition: trouble, or a detail; connections and models have lines of their own."""
+    """Whether status prints the condition: trouble, or a detail; connections and models have their own lines."""
     return not condition["healthy"] or (bool(condition["detail"]) and condition["part"] not in ("receiving", "model"))
 
 
 def _told(condition: Mapping[str, Any]) -> str:
-    """A part that does not work, or of which more is known than that it does, in one line."""
+    """A part that does not work, or on which there is a detail, in one line."""
     what = f"{condition['part']} {condition['told_name']}".rstrip()
     if condition["healthy"]:
         return f"{what}: {condition['detail']}"
@@ -276,7 +276,7 @@ def _told(condition: Mapping[str, Any]) -> str:
 
 
 def watch(data_dir: Path) -> int:
-    """`antler status --watch`: print what the running process tells, again and again, until Ctrl-C."""
+    """`antler status --watch`: print the running process's status repeatedly, until Ctrl-C."""
     start = CLEAR if sys.stdout.isatty() else ""
     with contextlib.suppress(KeyboardInterrupt):
         while True:
@@ -290,7 +290,7 @@ def watch(data_dir: Path) -> int:
 
 
 def status(data_dir: Path, *, check: bool, as_json: bool = False) -> int:
-    """`antler status`: print what the running process tells; 0 when all of it is well, else 1. check: print nothing."""
+    """`antler status`: print the running process's status; returns 0 when all is well, else 1. check: print nothing."""
     try:
         found = asyncio.run(read_status(data_dir))
     except NotRunning as error:
@@ -303,7 +303,7 @@ def status(data_dir: Path, *, check: bool, as_json: bool = False) -> int:
 
 
 def reload(settings: Settings) -> int:
-    """`antler reload`: let the running process read its config again, print what came of it; 0 when it holds."""
+    """`antler reload`: have the running process reload its config, print the result; returns 0 when it is in use."""
     try:
         answer = asyncio.run(_reload(settings.data_dir))
     except NotRunning as error:
