@@ -1,1 +1,1 @@
-"""Copies of a data folder and its database: made while the gateway runs, checked, and put back."""
+"""Backups of a data folder and its database: made while the gateway runs, checked, and restored."""

@@ -1,7 +1,7 @@
 """The archive of a backup: a tar, compressed with zstd or gzip, whose last member lists the others with their hashes.
 
-Reading trusts nothing: names that lead out of the folder are refused, links are made when all else is written, and what
-does not agree with the list is no backup.
+Reading trusts nothing: names that lead out of the folder are refused, links are created after everything else is
+written, and content that disagrees with the list is rejected.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ MANIFEST = "manifest.json"
 MOST_MANIFEST = 512 * 1024 * 1024
 CHUNK = 1 << 20
 IN_MEMORY = 16 << 20
-"""Bytes of a file that are held in memory while it is copied; a larger one goes through a temporary file."""
+"""Bytes of a file held in memory while it is copied; a larger file goes through a temporary one."""
 ENDINGS = (".tar.zst", ".tar.gz", ".tgz")
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"
 
 
 class BadArchive(Exception):
-    """The text says what is wrong with it."""
+    """An archive is unusable; the text says what is wrong with it."""
 
 
 class Entry(BaseModel):
-    """A file, or a link. path: as `_shown` gives it. size: bytes. link: where it leads to, None for a file."""
+    """A file, or a link. path: as `_shown` returns it. size: bytes. link: its target, None for a file."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -54,8 +54,8 @@ class Entry(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a backup is. version: of the program that made it. data_dir: where it was. made_at: ISO 8601. left_out: what
-    was asked not to be in it, or could not be read."""
+    """Describes a backup. version: of the program that made it. data_dir: its original place. made_at: ISO 8601.
+    left_out: what was excluded on request, or could not be read."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -69,7 +69,7 @@ class Manifest(BaseModel):
 
 
 class Writer:
-    """An archive that is being written. tell: told of each file and its bytes."""
+    """An archive being written. tell: called with each file and its bytes."""
 
     def __init__(self, tar: tarfile.TarFile, tell: Tell) -> None:
         self._tar = tar
@@ -78,10 +78,10 @@ class Writer:
         self.left_out: list[str] = []
 
     def add_tree(self, folder: Path, name: str, skip: frozenset[str] = frozenset()) -> None:
-        """A folder with all that is in it. skip: names directly in it that are not taken along."""
+        """Add a folder with its whole content. skip: names directly in it that are left out."""
         try:
             found = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except FileNotFoundError:  # gone since it was listed
+        except FileNotFoundError:  # deleted since it was listed
             return
         except OSError as error:
             self.left_out.append(f"{name}: {error.strerror}")
@@ -99,7 +99,7 @@ class Writer:
                 self.add_file(Path(entry.path), inner)
 
     def add_file(self, path: Path, name: str) -> None:
-        """A file as it is now: one that is being written is copied first, so that its length is known."""
+        """Add a file as it is now; it is copied first, so that the length of one being written is known."""
         try:
             source = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
         except FileNotFoundError:
@@ -134,7 +134,7 @@ class Writer:
         self.entries.append(Entry(path=_shown(name), link=_shown(target)))
 
     def finish(self, manifest: Manifest) -> Manifest:
-        """Write the manifest with the entries of all that was added; returns it."""
+        """Write the manifest with the entries of everything added; returns it."""
         whole = manifest.model_copy(update={"entries": tuple(self.entries), "left_out": tuple(self.left_out)})
         data = whole.model_dump_json(indent=1).encode()
         info = tarfile.TarInfo(MANIFEST)
@@ -144,15 +144,15 @@ class Writer:
 
 
 def _anonymous(info: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Numbers of owners say enough: names are another machine's."""
+    """Leave out the names of owners, which belong to this machine: their numbers are enough."""
     info.uname = info.gname = ""
     return info
 
 
 @contextmanager
 def writing(path: Path, tell: Tell) -> Iterator[Writer]:
-    """A new archive, readable by its owner alone, that stands there when it is whole. Raises OSError, FileExistsError;
-    BadArchive for a name that says no format."""
+    """A new archive, readable by its owner alone, that appears under its path when it is complete. Raises OSError;
+    BadArchive for an existing path, and for a name that implies no format."""
     if not path.name.endswith(ENDINGS):
         raise BadArchive(f"{path}: the name has to end in {' or '.join(ENDINGS[:2])}")
     if path.exists():
@@ -164,7 +164,7 @@ def writing(path: Path, tell: Tell) -> Iterator[Writer]:
         with (
             os.fdopen(descriptor, "wb") as file,
             _compressed(file, path.name) as stream,
-            # dereference: a file with two names is written twice, so that each stands for itself.
+            # dereference: a file with two names is written twice, so that each is complete by itself.
             tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT, dereference=True) as tar,
         ):
             yield Writer(tar, tell)
@@ -186,7 +186,7 @@ def _compressed(file: IO[bytes], name: str) -> IO[bytes]:
 
 
 def extract(path: Path, folder: Path, tell: Tell) -> Manifest:
-    """Unpack an archive into an empty folder and check it; what was found stays there also when it is refused.
+    """Unpack an archive into an empty folder and check it; unpacked files stay there even when it is refused.
 
     Raises BadArchive, OSError.
     """
@@ -209,7 +209,7 @@ def extract(path: Path, folder: Path, tell: Tell) -> Manifest:
                 tell(member.name, member.size)
             else:
                 raise BadArchive(f"{path} has no manifest: it is no backup of Antler, or the copy was cut off")
-            while stream.read(CHUNK):  # a checksum of the whole stands at the end
+            while stream.read(CHUNK):  # a checksum of the whole is at the end
                 pass
     except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
         raise BadArchive(f"{path} cannot be read: {error}") from error
@@ -221,7 +221,7 @@ def extract(path: Path, folder: Path, tell: Tell) -> Manifest:
         if not place.parent.resolve().is_relative_to(inside):
             raise BadArchive(f"{name!r} leads out of the folder: this is no backup of Antler")
         os.symlink(target, place)
-    for place, info in reversed(modes):  # a folder's may forbid to write into it
+    for place, info in reversed(modes):  # a folder's mode may forbid writing to it
         _set_owner_and_mode(place, info)
     return manifest
 
@@ -263,7 +263,7 @@ def _manifest(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Manifest:
 def _unpack(
     tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, modes: list[tuple[Path, tarfile.TarInfo]]
 ) -> Entry | None:
-    """None for a folder. A link is only told of."""
+    """Unpack a member and return its entry, None for a folder. A link is not created yet."""
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts or not name.parts or "\0" in member.name:
         raise BadArchive(
@@ -296,7 +296,7 @@ def _set_owner_and_mode(place: Path, info: tarfile.TarInfo) -> None:
 
 
 def _shown(name: str) -> str:
-    """A name as JSON takes it; of one that is not UTF-8 the bytes are told."""
+    """A name in a form that JSON accepts; bytes that are not UTF-8 are escaped."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
@@ -305,7 +305,7 @@ def _path_of(entry: Entry) -> str:
 
 
 def _difference(found: list[Entry], manifest: Manifest) -> str:
-    """One thing that is not as the manifest says."""
+    """One difference from the manifest."""
     wanted, there = {each.path: each for each in manifest.entries}, {each.path: each for each in found}
     for path in sorted(wanted.keys() | there.keys()):
         if path not in there:

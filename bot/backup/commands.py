@@ -1,4 +1,4 @@
-"""`antler backup` and `antler restore`: a copy of all that a gateway keeps, and a data folder made of one."""
+"""`antler backup` and `antler restore`: a copy of everything a gateway stores, and a data folder made from one."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from bot.settings import Settings
 
 DATA, DATABASES, CONFIG, AGENTS, SKILLS = "data", "databases", "config", "agents", "skills"
-"""The folders of an archive. AGENTS and SKILLS: those of the config that are not in the data folder."""
+"""The folders of an archive. AGENTS and SKILLS: those of the config that are outside the data folder."""
 THREADS = frozenset({"threads", "spool"})
 TOKENS = "mcp"
-"""Where tokens of MCP servers are kept."""
+"""The folder of the tokens of MCP servers."""
 OWN = frozenset({LOCK, SOCKET, "antler.db", "checkpoints.db"})
 PASSING = ("antler.db-", "antler.db.", "checkpoints.db-", ".antler-", ".restore-", "replaced-", LOG_FILE)
-"""Beginnings of names in the data folder that are not copied: parts and copies of databases, what is being made, what
-a restore has set aside, the log."""
+"""Prefixes of names in the data folder that are not copied: parts and copies of databases, unfinished work, what a
+restore has set aside, the log."""
 RESTORED = "restored"
 NOT_EMPTY = "{folder} is not empty ({names}): name another folder with --to, or set aside what is there with --force"
 SHOWN_EVERY = 0.2
@@ -43,7 +43,7 @@ MEGABYTE = 1_000_000
 
 
 class Progress:
-    """A line on the terminal that tells how far it is; nothing where the error output is no terminal."""
+    """A progress line on the terminal; nothing is shown where the error output is no terminal."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -66,8 +66,8 @@ def backup(
 ) -> int:
     """Write an archive, whether a gateway runs or not; returns the exit code.
 
-    config: the file of the settings. files: with those of the threads. secrets: with the tokens of MCP servers, `.env`
-    beside the config, and a config that is secret, which has secrets written into it.
+    config: the file of the settings. files: include those of the threads. secrets: include the tokens of MCP servers,
+    `.env` beside the config, and a config that has secrets written into it (config_is_secret).
     """
     progress = Progress()
     try:
@@ -77,7 +77,7 @@ def backup(
             archive.writing(target.absolute(), progress) as writer,
             tempfile.TemporaryDirectory(prefix=".antler-backup-", dir=settings.data_dir) as folder,
         ):
-            # First: what the databases know of is then found among the files, unless it was deleted since.
+            # First, so that files known to the databases are found below, unless they were deleted since.
             known = databases.snapshot(settings, Path(folder), progress)
             for copy in sorted(Path(folder).iterdir()):
                 writer.add_file(copy, f"{DATABASES}/{copy.name}")
@@ -108,9 +108,9 @@ def backup(
 
 
 def restore(settings: Settings, source: Path, *, force: bool) -> int:
-    """Make the data folder of these settings from an archive, after all of it was checked; returns the exit code.
+    """Create the data folder of these settings from an archive, once all of it is checked; returns the exit code.
 
-    force: what is in the folder is set aside in a folder of its own, and what is in PostgreSQL is replaced.
+    force: the folder's content is moved to a separate folder in it, and that of PostgreSQL is replaced.
     """
     progress = Progress()
     try:
@@ -142,7 +142,7 @@ def restore(settings: Settings, source: Path, *, force: bool) -> int:
 
 
 def _add_files(writer: archive.Writer, settings: Settings, *, threads: bool, secrets: bool) -> None:
-    """The data folder without its databases, and the folders that the config has elsewhere."""
+    """Add the data folder without its databases, and the folders that the config has elsewhere."""
     folder = settings.data_dir
     passing = {entry.name for entry in os.scandir(folder) if entry.name.startswith(PASSING)}
     skip = OWN | passing | (frozenset() if threads else THREADS) | (frozenset() if secrets else {TOKENS})
@@ -153,13 +153,13 @@ def _add_files(writer: archive.Writer, settings: Settings, *, threads: bool, sec
 
 
 def _elsewhere(settings: Settings) -> dict[str, Path]:
-    """The folders of agents and skills, by their name in an archive, where they are not in the data folder."""
+    """The folders of agents and skills outside the data folder, by their names in an archive."""
     places = {AGENTS: settings.agents_dir, SKILLS: settings.custom_skills}
     return {name: place for name, place in places.items() if not place.is_relative_to(settings.data_dir)}
 
 
 def _add_config(writer: archive.Writer, config: Path, *, secrets: bool, is_secret: bool) -> None:
-    """The config, unless it is secret; with `secrets` also then, and `.env` beside it."""
+    """Add the config, unless it is secret; with `secrets` in any case, together with `.env` beside it."""
     if secrets or not is_secret:
         writer.add_file(config, f"{CONFIG}/{config.name}")
     else:
@@ -172,7 +172,7 @@ def _add_config(writer: archive.Writer, config: Path, *, secrets: bool, is_secre
 
 
 def _contents(folder: Path) -> list[str]:
-    """What a gateway would miss or be confused by."""
+    """The names in a folder but for the lock: all that a gateway would miss or be confused by."""
     return sorted(entry.name for entry in os.scandir(folder) if entry.name != LOCK)
 
 
@@ -186,10 +186,10 @@ def _set_aside(folder: Path, names: list[str]) -> Path | None:
 
 
 def _put(settings: Settings, staging: Path, manifest: Manifest) -> list[str]:
-    """Move everything to its place; returns what is to be told of what has no place here."""
+    """Move everything to its place; returns notes on what has no place here."""
     data, copies, notes = staging / DATA, staging / DATABASES, []
     if os.geteuid() == 0:
-        # The gateway's user, also where root made the copy, or the folder just now.
+        # The gateway's user, even if root made the copy, or has just created the folder.
         standing = settings.data_dir.stat()
         owner = standing if standing.st_uid else data.stat()
         for mine in (settings.data_dir, settings.data_dir / LOCK, *_entries(copies)):

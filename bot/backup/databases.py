@@ -1,4 +1,4 @@
-"""One moment of the databases, as files: SQLite's by its backup API, PostgreSQL's tables by COPY in one transaction."""
+"""Snapshots of the databases as files: SQLite's by its backup API, PostgreSQL's tables by COPY in one transaction."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from bot.settings import Settings
 
 PAGES = 2048
-"""Of SQLite's copied between two signs of progress: 8 MB."""
+"""Pages of SQLite copied between two reports of progress: 8 MB."""
 CHUNK = 1 << 20
 HISTORY = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
-"""LangGraph's tables in PostgreSQL; what its own migrations have done there is not taken over."""
+"""LangGraph's tables in PostgreSQL; the records of its own migrations are not copied."""
 OLD_PATHS = {"runs": ("input",), "outbox": ("body",), "inbox": ("event",)}
-"""Columns of JSON in which files of the data folder are named by their whole path."""
+"""JSON columns that contain full paths of files in the data folder."""
 
 Tell = Callable[[str, int], None]
-"""Told what was copied and how many bytes more."""
+"""Called with what was copied, and how many bytes of it."""
 
 
 class TableFile(BaseModel):
-    """A table of PostgreSQL, its rows in COPY's text format. numbers: column -> the last number given out."""
+    """A table of PostgreSQL, its rows in COPY's text format. numbers: column -> the last number assigned."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -51,7 +51,7 @@ class TableFile(BaseModel):
 
 
 class Databases(BaseModel):
-    """What was copied. revision: of the schema. tables: of PostgreSQL, in the order in which they are filled."""
+    """The copied databases. revision: of the schema. tables: of PostgreSQL, in the order in which they are filled."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -61,11 +61,11 @@ class Databases(BaseModel):
 
 
 class NotEmpty(StoreError):
-    """The database to be filled holds something."""
+    """The database to be filled contains data."""
 
 
 def snapshot(settings: Settings, folder: Path, tell: Tell) -> Databases:
-    """Write copies of one moment into `folder`. Raises StoreError; a gateway may run meanwhile."""
+    """Write copies as of one moment to `folder`. Raises StoreError; a gateway may be running."""
     url = sql.parse(settings.database_url)
     try:
         if url.get_backend_name() == "sqlite":
@@ -77,7 +77,7 @@ def snapshot(settings: Settings, folder: Path, tell: Tell) -> Databases:
 
 
 def check(known: Databases, settings: Settings) -> None:
-    """Raise StoreError where this program, or the database of these settings, cannot take the copy."""
+    """Raise StoreError where this program, or the database of these settings, cannot accept the copy."""
     kind = sql.parse(settings.database_url).get_backend_name()
     if known.kind != kind:
         right = "set database.url" if known.kind == "postgresql" else "take out database.url"
@@ -87,7 +87,7 @@ def check(known: Databases, settings: Settings) -> None:
 
 
 def fill(settings: Settings, known: Databases, folder: Path, *, replace: bool) -> None:
-    """Put the tables of a copy into PostgreSQL, all or nothing. replace: what stands there. Raises StoreError,
+    """Load the tables of a copy into PostgreSQL, all or nothing. replace: drop existing data. Raises StoreError,
     NotEmpty; StoreBusy while a gateway holds the database."""
     url = sql.parse(settings.database_url)
     engine = sql.writer_engine(url)
@@ -108,7 +108,7 @@ def fill(settings: Settings, known: Databases, folder: Path, *, replace: bool) -
 
 
 def move_paths(settings: Settings, old: Path) -> None:
-    """Let what names files of the former data folder `old` name those of this one. Raises StoreError."""
+    """Point paths that refer to files of the former data folder `old` to this one. Raises StoreError."""
     if old == settings.data_dir:
         return
     was, now = (json.dumps(str(folder), ensure_ascii=False)[:-1] + "/" for folder in (old, settings.data_dir))
@@ -131,7 +131,7 @@ def _sqlite_snapshot(files: Sequence[Path], folder: Path, tell: Tell) -> Databas
         raise StoreUnavailable(f"there is no database {files[0]} yet; `antler run` makes it")
     with ExitStack() as stack:
         sources = []
-        # The agent's history second: what the first says that it holds, it does. Reading begins the transaction.
+        # The agent's history comes second: it holds whatever the first refers to. Reading begins the transaction.
         for file in files:
             if file.exists():
                 connection = stack.enter_context(closing(sqlite3.connect(file, isolation_level=None)))
@@ -146,7 +146,7 @@ def _sqlite_snapshot(files: Sequence[Path], folder: Path, tell: Tell) -> Databas
 
 
 def _copy_sqlite(source: sqlite3.Connection, target: Path, tell: Tell) -> None:
-    """The moment of the source's open transaction, however much is written since."""
+    """Copy the state as of the source's open transaction, however much is written since."""
     size = source.execute("PRAGMA page_size").fetchone()[0]
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     with closing(sqlite3.connect(target)) as copy:
@@ -166,7 +166,7 @@ def _postgres_snapshot(url: str, folder: Path, tell: Tell) -> Databases:
 
 
 def _copy_table(connection: psycopg.Connection[Any], name: str, target: Path, tell: Tell) -> TableFile | None:
-    """None where there is no such table: the agent has not worked yet."""
+    """Copy a table; None where it does not exist, as the agent has not worked yet."""
     columns = _columns(connection, name)
     if not columns:
         return None
@@ -193,8 +193,8 @@ def _columns(connection: psycopg.Connection[Any], table: str) -> list[str]:
 
 
 def _make_history(url: str) -> None:
-    """LangGraph's tables, as its own migrations make them."""
-    from langgraph.checkpoint.postgres import PostgresSaver  # takes a second
+    """Create LangGraph's tables with its own migrations."""
+    from langgraph.checkpoint.postgres import PostgresSaver  # takes a second to import
 
     with PostgresSaver.from_conn_string(url) as saver:
         saver.setup()

@@ -1,1 +1,1 @@
-"""What is wrong with this installation, and what to do about it: checks by subject, run together (`antler doctor`)."""
+"""Diagnosis of an installation, with remedies: checks by subject, run together (`antler doctor`)."""

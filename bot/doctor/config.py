@@ -1,5 +1,5 @@
-"""What can be told of a config beyond the checks of each start: models are built, programs looked for, and the file
-searched for secrets that are written into it. Used by `antler check-config` too."""
+"""Checks of a config beyond those of each start: models are built, programs looked up, and the file searched for
+secrets written into it. Used by `antler check-config` too."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 SHORTEST_SECRET = 8
-"""Characters; what is shorter is what a server without keys is given, such as "none"."""
+"""Characters; shorter values are what servers without keys are given, such as "none"."""
 WRITTEN = "is written into the file"
 DEMO = "demo"
 _PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
@@ -38,7 +38,7 @@ INSTEAD = "put it into an environment variable and write $NAME here"
 
 
 def summary(settings: Settings, file: Path | None) -> list[Finding]:
-    """The config in a line, and what in it is allowed and rarely meant."""
+    """The config in one line, and settings in it that are allowed but rarely intended."""
     counts = f"{_counted(settings.channels.keys() - OWN, 'account')}, {_counted(settings.models, 'model')}"
     found = [ok("config", f"{file or 'none, so the built-in default'}: {counts}")]
     found += [of_config(problem, Severity.WARNING) for problem in written_secrets(settings, file)]
@@ -58,7 +58,7 @@ def summary(settings: Settings, file: Path | None) -> list[Finding]:
 
 
 async def page(examined: Examined) -> list[Finding]:
-    """The HTTP listener: whether it can be had, and what is missing where others reach it."""
+    """The HTTP listener: whether its address is available, and what is missing where others can reach it."""
     http = examined.settings.http
     if http.listen is None:
         return []
@@ -86,7 +86,7 @@ def _certificate(http: HttpSettings) -> Iterator[Finding]:
 
 
 def _taken(http: HttpSettings) -> str:
-    """Why nothing can listen on that address, "" where something can."""
+    """Why nothing can listen on that address, "" where that is possible."""
     host, port = http.address
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -101,7 +101,7 @@ def _counted(things: Sized, noun: str) -> str:
 
 
 def _unencrypted(settings: Settings) -> Iterator[Finding]:
-    """Keys that travel where everybody on the way can read them."""
+    """Keys that are sent where anyone on the way can read them."""
     fetch, knowledge = settings.web.fetch, settings.knowledge
     asked: dict[str, Any] = {f"models[{index}]": each for index, each in enumerate(settings.models)}
     asked |= {"transcription": settings.transcription, "speech": settings.speech, "images": settings.images}
@@ -117,7 +117,7 @@ def _unencrypted(settings: Settings) -> Iterator[Finding]:
 
 
 def _is_near(host: str) -> bool:
-    """This machine, its network or a name that only they know."""
+    """Whether a host is this machine, in its network, or a name known only there."""
     try:
         return ipaddress.ip_address(host).is_private
     except ValueError:
@@ -125,7 +125,7 @@ def _is_near(host: str) -> bool:
 
 
 def _unused_proxies(settings: Settings, env: Mapping[str, str]) -> Iterator[Finding]:
-    """Antler takes no proxy from the environment, where many expect it."""
+    """Proxies in the environment, which Antler ignores although many expect it to use them."""
     named = [name for name in _PROXY_VARIABLES if env.get(name)]
     if named and settings.network.proxy is None:
         says = "is set, and Antler takes no proxy from the environment: it connects directly"
@@ -133,8 +133,8 @@ def _unused_proxies(settings: Settings, env: Mapping[str, str]) -> Iterator[Find
 
 
 async def unbuilt_models(settings: Settings) -> list[Finding]:
-    """The models that cannot be built, by class and settings; none of them is asked anything."""
-    # Here, not at the top: what builds models takes a second to import.
+    """The models that cannot be built, by class and settings; none of them is called."""
+    # Imported here: what builds models takes a second to import.
     from harness.models.build import build_model
 
     found = []
@@ -170,7 +170,7 @@ def _has_program(command: str, server: McpServerSettings) -> bool:
 
 
 def written_secrets(settings: Settings, file: Path | None) -> list[ConfigProblem]:
-    """Where the file holds a secret itself, not the name of a variable that does."""
+    """The places where the file holds a secret itself instead of the name of a variable that does."""
     if file is None:
         return []
     tree = read_yaml(file.read_text(encoding="utf-8-sig"))

@@ -1,4 +1,4 @@
-"""`antler doctor`: reads the config, finds out whether a gateway runs, lets all checks run at once, and tells."""
+"""`antler doctor`: reads the config, finds out whether a gateway runs, runs all checks concurrently, and reports."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 Check = Callable[[Examined], Awaitable[list[Finding]]]
 EXIT_CONFIG = 78
 LOOKING, STARTING = 15.0, 75.0
-"""Seconds for a check that looks, and for one that starts something."""
+"""Seconds for a check that only inspects, and for one that starts something."""
 
 
 class Subject(NamedTuple):
-    """A check and the title that its findings stand under. when: online ones go over the network, offline ones tell
-    less than an online one of the same title."""
+    """A check, and the title above its findings. when: online ones use the network, offline ones report less than an
+    online one of the same title."""
 
     title: str
     check: Check
@@ -64,12 +64,12 @@ SUBJECTS = (
     Subject("Sandbox", parts.sandbox, STARTING),
     Subject("Skills", parts.skills),
 )
-"""In the order in which they are told."""
+"""In the order in which they are reported."""
 
 
 def run(source: SettingsSource, *, as_json: bool, fix: bool, ask: bool) -> int:
-    """Print the diagnosis; returns the exit code. ask: go over the network too."""
-    logging.disable(logging.CRITICAL)  # what parts log at their start is told here, with its remedy
+    """Print the diagnosis; returns the exit code. ask: use the network too."""
+    logging.disable(logging.CRITICAL)  # what parts log at their start is reported here, with its remedy
     diagnosis, code = asyncio.run(examine(source, fix=fix, ask=ask))
     if diagnosis.fixed:
         logging.disable(logging.NOTSET)
@@ -79,8 +79,8 @@ def run(source: SettingsSource, *, as_json: bool, fix: bool, ask: bool) -> int:
 
 
 async def examine(source: SettingsSource, *, fix: bool, ask: bool) -> tuple[Diagnosis, int]:
-    """The diagnosis and the exit code: that of the worst finding, EXIT_CONFIG where no settings could be made of the
-    config; then little else can be checked."""
+    """The diagnosis and the exit code: that of the worst finding, or EXIT_CONFIG where the config yields no settings;
+    then little else can be checked."""
     antler = version("antler")
     try:
         settings = await asyncio.to_thread(source.read)
@@ -103,7 +103,7 @@ async def examine(source: SettingsSource, *, fix: bool, ask: bool) -> tuple[Diag
 
 
 async def check(subject: Subject, examined: Examined) -> list[Finding]:
-    """What a check finds; its own failure is a finding too, so that the others are told."""
+    """The findings of a check; its own failure is a finding too, so that the others are still reported."""
     try:
         async with asyncio.timeout(subject.seconds):
             return await subject.check(examined)

@@ -1,4 +1,4 @@
-"""What a check found, and how all findings are told: as lines for people, as JSON, and as an exit code."""
+"""The findings of checks, and their presentation: as lines for people, as JSON, and as an exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bot.settings.problems import ConfigProblem
 
 VERSION = 1
-"""Of the JSON form."""
+"""Version of the JSON form."""
 EXIT_ERRORS = 1
 EXIT_WARNINGS = 3
 WIDTH = 100
@@ -26,7 +26,7 @@ _INDENT = " " * 6
 
 
 class Severity(IntEnum):
-    """OK: works. NOTE: no fault, and good to know. WARNING: works, not as well as it could. ERROR: does not work."""
+    """OK: works. NOTE: no fault, good to know. WARNING: works, but not as well as it could. ERROR: does not work."""
 
     OK = 0
     NOTE = 1
@@ -44,8 +44,8 @@ _PLAIN_SIGNS = {Severity.OK: "+", Severity.NOTE: "-", Severity.WARNING: "!", Sev
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """what: the subject, mostly a key of the config or a file. says: how it stands. remedy: what to do, "" where
-    nothing is to be done. fixed: what --fix did about it, "" for nothing."""
+    """The result of a check. what: the subject, mostly a key of the config or a file. says: its state. remedy: what to
+    do, "" where nothing is needed. fixed: what --fix did about it, "" for nothing."""
 
     severity: Severity
     what: str
@@ -54,7 +54,7 @@ class Finding:
     fixed: str = ""
 
     def cleaned(self, redact: Callable[[str], str]) -> Finding:
-        """The same with every text redacted, in one line and without signs that steer a terminal: others wrote some."""
+        """The same with every text redacted, on one line, without control characters: some are written by others."""
         texts = (self.what, self.says, self.remedy, self.fixed)
         return Finding(self.severity, *(_printable(redact(text)) for text in texts))
 
@@ -80,7 +80,7 @@ def error(what: str, says: str, remedy: str) -> Finding:
 
 
 def of_config(problem: ConfigProblem, severity: Severity) -> Finding:
-    """A problem of the config, with its line."""
+    """The finding of a problem of the config, with its line."""
     where = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
     if not problem.key:
         return Finding(severity, where, problem.message, problem.suggestion or f"correct {where}")
@@ -91,9 +91,9 @@ def of_config(problem: ConfigProblem, severity: Severity) -> Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """What the checks look at.
+    """The input of the checks.
 
-    file: the config's, None for the built-in default. served: some process holds the data folder. gateway: its status,
+    file: of the config, None for the built-in default. served: a process holds the data folder. gateway: its status,
     None when there is none or it does not answer. fix: repair what is safe to repair.
     """
 
@@ -114,7 +114,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """All that was found. online: the platforms and models were asked too."""
+    """All findings. online: the platforms and models were queried too."""
 
     antler: str
     online: bool
@@ -122,8 +122,8 @@ class Diagnosis:
 
     @property
     def exit_code(self) -> int:
-        """0 without a warning or an error, EXIT_WARNINGS with warnings alone, else EXIT_ERRORS. What was fixed does
-        not count."""
+        """0 without a warning or an error, EXIT_WARNINGS with warnings alone, else EXIT_ERRORS. What was fixed does not
+        count."""
         worst = max((finding.severity for finding in self._left()), default=Severity.OK)
         return {Severity.WARNING: EXIT_WARNINGS, Severity.ERROR: EXIT_ERRORS}.get(worst, 0)
 
@@ -133,7 +133,7 @@ class Diagnosis:
         return [finding.what for group in self.groups for finding in group.findings if finding.fixed]
 
     def to_json(self) -> str:
-        """Findings in their order, an object each: group, severity (a word), what, says, remedy, fixed."""
+        """The findings in order, an object each: group, severity (a word), what, says, remedy, fixed."""
         findings = [
             {"group": group.title, **asdict(finding), "severity": finding.severity.word}
             for group in self.groups
@@ -143,7 +143,7 @@ class Diagnosis:
         return json.dumps(told, ensure_ascii=False, indent=2)
 
     def to_text(self, encoding: str) -> str:
-        """Lines for people, in the signs that the terminal's encoding has."""
+        """Lines for people, with symbols that the terminal's encoding has."""
         signs = _SIGNS if _shows("".join(_SIGNS.values()), encoding) else _PLAIN_SIGNS
         lines = [f"antler {self.antler}"]
         for group in self.groups:

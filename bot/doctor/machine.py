@@ -1,4 +1,4 @@
-"""What this machine gives: Python and packages, the data folder, its disk and database, the clock."""
+"""Checks of this machine: Python and packages, the data folder, its disk and database, the clock."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ if TYPE_CHECKING:
 
 MEGABYTE = 1024 * 1024
 FULL, SCARCE = 200 * MEGABYTE, 2048 * MEGABYTE
-"""Free bytes below which messages are at risk, and below which it is time to look."""
+"""Free bytes below which messages are at risk, and below which space should be freed."""
 LOOK_SECONDS = 6.0
-"""How long a database file is read through."""
+"""Seconds spent on reading through a database file."""
 _SQLITE_STEPS = 100_000
-"""Steps of SQLite's machine between two looks at the clock."""
+"""Steps of SQLite's virtual machine between two checks of the clock."""
 _OPEN = 0o077
-"""Rights of others than the owner."""
+"""Permissions of users other than the owner."""
 SECTIONS = {"acp_agents": "acp", "workers": "scale"}
-"""Extras of the package by the section of the config that needs them, where they are not called alike."""
+"""Extras of the package by the section of the config that needs them, where the names differ."""
 ZONE_LINK = Path("/etc/localtime")
 
 
 async def versions(examined: Examined) -> list[Finding]:
-    """Python, and every package that Antler needs, against what Antler says of itself."""
+    """Python, and every package that Antler needs, compared with Antler's metadata."""
     vendors = {EXTRAS.get(model.use.partition(":")[0], "") for model in examined.settings.models}
     sections = {SECTIONS.get(section, section) for section in examined.settings.model_fields_set}
     return await asyncio.to_thread(installed, sections | vendors)
 
 
 def installed(extras: Collection[str] = ()) -> list[Finding]:
-    """The same as `versions`; needs no settings. extras: what the config has; an extra of the package is named for the
-    section, or the vendor of models, that needs it."""
+    """The same as `versions`, without settings. extras: those that the config needs; an extra of the package is named
+    after the section, or the vendor of models, that needs it."""
     about = importlib.metadata.metadata("antler")
     python, wanted = platform.python_version(), about["Requires-Python"] or ""
     if SpecifierSet(wanted).contains(python, prereleases=True):
@@ -71,7 +71,7 @@ def installed(extras: Collection[str] = ()) -> list[Finding]:
 
 
 def wrong_packages(requirements: list[str], extras: Collection[str] = ()) -> Iterator[Finding]:
-    """What is missing or too old of these requirements, those of the named extras among them."""
+    """Missing or outdated packages of these requirements, including those of the named extras."""
     for requirement in map(Requirement, requirements):
         marker = requirement.marker
         needing = [extra for extra in ("", *extras) if marker is None or marker.evaluate({"extra": extra})]
@@ -90,7 +90,7 @@ def wrong_packages(requirements: list[str], extras: Collection[str] = ()) -> Ite
 
 
 async def data_folder(examined: Examined) -> list[Finding]:
-    """The folder, whose it is, who else may read it, and what a dead process left."""
+    """The folder, its owner, who else may read it, and what a dead process left."""
     return await asyncio.to_thread(lambda: list(_data_folder(examined)))
 
 
@@ -119,7 +119,7 @@ def _data_folder(examined: Examined) -> Iterator[Finding]:
 
 
 def _exposed(folder: Path, fix: bool) -> Iterator[Finding]:
-    """Others may look into the folder; its files matter only then, and are found by who knows their names."""
+    """A folder open to others; only then do its files matter, which anyone who knows their names could open."""
     mode = stat.S_IMODE(folder.stat().st_mode)
     if not mode & _OPEN:
         return
@@ -161,7 +161,7 @@ def _left_behind(examined: Examined) -> Iterator[Finding]:
 
 
 async def disk(examined: Examined) -> list[Finding]:
-    """Room where the data is."""
+    """Free space where the data is."""
     folder = examined.settings.data_dir
     existing = next(path for path in (folder, *folder.parents) if path.is_dir())
     free = shutil.disk_usage(existing).free
@@ -182,7 +182,7 @@ def room(folder: Path, free: int) -> Finding:
 
 
 async def clock(examined: Examined) -> list[Finding]:
-    """The time, as far as it can be judged without asking anybody, and the time zone."""
+    """The time, as far as it can be judged without a network, and the time zone."""
     found = [time_of(datetime.now(UTC), datetime.fromtimestamp(os.stat(__file__).st_mtime, UTC))]
     settings = examined.settings
     if "timezone" in settings.model_fields_set:
@@ -195,7 +195,7 @@ async def clock(examined: Examined) -> list[Finding]:
 
 
 def time_of(now: datetime, installed: datetime) -> Finding:
-    """What the clock says, beside the time at which Antler was installed."""
+    """The clock's time, compared with the time at which Antler was installed."""
     if now < installed:
         says = f"it says {now:%Y-%m-%d %H:%M} UTC, before Antler was installed: TLS and reminders fail"
         return error("clock", says, "set the time, and let it be kept: timedatectl set-ntp true")
@@ -203,13 +203,13 @@ def time_of(now: datetime, installed: datetime) -> Finding:
 
 
 def zone_of_machine() -> str:
-    """The IANA name of this machine's time zone, "" when it does not tell."""
+    """The IANA name of this machine's time zone, "" when it is unknown."""
     target = os.path.realpath(ZONE_LINK)
     return target.partition("/zoneinfo/")[2]
 
 
 async def database(examined: Examined) -> list[Finding]:
-    """Whether it can be read, is whole, is of a version that this program knows, and lets a process lead."""
+    """Whether the database can be read, is intact, is of a version known to this program, and lets a process lead."""
     found = await asyncio.to_thread(lambda: list(_database(examined)))
     if examined.settings.database.url is None or any(finding.severity is Severity.ERROR for finding in found):
         return found
@@ -217,12 +217,12 @@ async def database(examined: Examined) -> list[Finding]:
 
 
 async def _pool(examined: Examined) -> list[Finding]:
-    """A pooler before PostgreSQL with which the gateway would not start."""
+    """A pooler in front of PostgreSQL with which the gateway would not start."""
     settings, key = examined.settings, "database.url"
     url = sql.parse(settings.database_url)
     if url.get_backend_name() != "postgresql":
         return []
-    from bot.store.leadership import check_pool  # with psycopg, which SQLite does without
+    from bot.store.leadership import check_pool  # imports psycopg, which SQLite does without
 
     try:
         await check_pool(url)
@@ -279,7 +279,7 @@ def _standing(tx: Connection, examined: Examined, key: str) -> Iterator[Finding]
 
 
 def _nobody(tx: Connection, examined: Examined) -> Iterator[Finding]:
-    """Accounts that answer nobody yet."""
+    """Accounts that do not answer anyone yet."""
     let_in = {row.account for row in access.everything(tx) if row.state in _LET_IN}
     for account, channel in examined.settings.channels.items():
         rules = examined.settings.access_for(account)
@@ -315,7 +315,7 @@ def whole(file: Path) -> Finding | None:
 
 
 def _lead(lead: Mapping[str, Any]) -> Finding:
-    """Who leads, where several processes may have the database."""
+    """Which process leads, where several may use the database."""
     what, leader = f"antler {lead['role']}", lead["leader"] or "nobody"
     if lead["state"] != "leads":
         return note(what, f"{lead['state']}: {leader} leads")
@@ -323,7 +323,7 @@ def _lead(lead: Mapping[str, Any]) -> Finding:
 
 
 def _worker(worker: Mapping[str, Any]) -> Finding:
-    """How one of the workers is that the gateway knows."""
+    """The state of one of the workers that the gateway knows."""
     silent = [] if worker["alive"] else [f"no sign of life for {worker['silence']:.0f} s"]
     wrong = [*silent, *worker["troubles"], *filter(None, [worker["config"]])]
     if wrong:
@@ -333,7 +333,7 @@ def _worker(worker: Mapping[str, Any]) -> Finding:
 
 
 async def gateway(examined: Examined) -> list[Finding]:
-    """How the one that runs here is, as `antler status` tells it."""
+    """The state of the gateway running here, as `antler status` reports it."""
     status = examined.gateway
     if status is None:
         return [note("antler run", "no gateway runs on this data folder")]

@@ -1,5 +1,5 @@
-"""What only others can tell, asked over the network: platforms, model providers, a transcription service, servers of
-tools, proxies, the time elsewhere."""
+"""Checks that need the network: platforms, model providers, a transcription service, servers of tools, proxies, the
+clocks of other machines."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 
 ACCOUNT_SECONDS = 20.0
 MODEL_SECONDS = 90.0
-"""A local server may load the model first."""
+"""Long enough for a local server that has to load the model first."""
 PROXY_SECONDS = 5.0
 QUERY = "lighthouse"
-"""What search engines are asked for."""
+"""The query for search engines."""
 DOCTOR = Asker(speaker="doctor")
 SLOW_SECONDS = 8.0
-"""From here on an answer begins so late that people wonder."""
+"""Seconds until an answer begins, from which on people wonder."""
 APART, FAR_APART = 30.0, 300.0
-"""Seconds by which clocks differ: reminders come at a wrong time; and TLS or a platform refuses."""
+"""Differences between clocks, in seconds: reminders arrive at the wrong time; and TLS or a platform refuses."""
 _REMEDIES: Mapping[Untranscribed, str] = {
     "key": "set transcription.api_key to a key of this provider",
     "model": "set transcription.model to a name that the provider lists; base_url mostly ends in /v1",
@@ -62,7 +62,7 @@ _REMEDIES: Mapping[Untranscribed, str] = {
 
 
 async def accounts(examined: Examined) -> list[Finding]:
-    """Each account, as its platform sees it; what the gateway that runs holds is left alone."""
+    """Each account, as its platform sees it; those held by the running gateway are left alone."""
     names = examined.settings.channels
     found = await asyncio.gather(*(_account(examined, account) for account in names))
     return [finding for one in found for finding in one]
@@ -95,7 +95,7 @@ async def _account(examined: Examined, account: str) -> list[Finding]:
 
 
 async def models(examined: Examined) -> list[Finding]:
-    """Each model: whether it answers, streams, calls tools and, where it is said to, sees; and how soon."""
+    """Each model: whether it answers, streams, calls tools and, where that is declared, sees; and how fast."""
     settings = examined.settings
     asked = (_model(settings, index, model) for index, model in enumerate(settings.models))
     return [finding for found in await asyncio.gather(*asked) for finding in found]
@@ -128,7 +128,7 @@ async def _model(settings: Settings, index: int, model: ModelSettings) -> list[F
 
 
 async def transcription(examined: Examined) -> list[Finding]:
-    """Whether the service takes half a second of silence."""
+    """Whether the service accepts half a second of silence."""
     settings = examined.settings.transcription
     if settings is None:
         return []
@@ -149,11 +149,11 @@ async def transcription(examined: Examined) -> list[Finding]:
 
 
 async def speech(examined: Examined) -> list[Finding]:
-    """Whether the service says one word."""
+    """Whether the service speaks one word."""
     settings = examined.settings.speech
     if settings is None:
         return []
-    from harness.media.services import MediaFailure, make_speaker  # with it comes OpenAI's client
+    from harness.media.services import MediaFailure, make_speaker  # imports OpenAI's client
 
     try:
         service = make_speaker(settings, examined.settings.network_route(settings.base_url), SystemClock())
@@ -172,7 +172,7 @@ async def speech(examined: Examined) -> list[Finding]:
 
 
 async def images(examined: Examined) -> list[Finding]:
-    """Whether the service knows the key, and the model where it lists any; a picture would cost money."""
+    """Whether the service accepts the key, and knows the model where it lists any; a picture would cost money."""
     settings = examined.settings.images
     if settings is None or settings.use:
         return []
@@ -196,7 +196,7 @@ async def images(examined: Examined) -> list[Finding]:
 
 
 def _not_made(section: str, failure: MediaFailure) -> Finding:
-    """Why a service of pictures or speech did not do what it was asked for."""
+    """The finding for a service of pictures or speech that failed."""
     remedies = {
         FailureKind.AUTH: f"set {section}.api_key to a key of this provider",
         FailureKind.NOT_FOUND: f"set {section}.model to a name that the provider lists; base_url mostly ends in /v1",
@@ -239,11 +239,11 @@ async def _searched(each: Named) -> Finding:
 
 
 async def knowledge(examined: Examined) -> list[Finding]:
-    """Whether the embeddings endpoint makes vectors, and each service answers."""
+    """Whether the embeddings endpoint returns vectors, and each service answers."""
     settings = examined.settings.knowledge
     if not settings.enabled:
         return []
-    from harness.knowledge.embeddings import Embeddings  # with an HTTP client
+    from harness.knowledge.embeddings import Embeddings  # imports an HTTP client
     from harness.knowledge.services import make_services
 
     found, route = [], examined.settings.network_route
@@ -276,12 +276,12 @@ async def knowledge(examined: Examined) -> list[Finding]:
 
 
 def _clause(failure: KnowledgeFailed) -> str:
-    """What failed, without the key that stands in front of it anyway."""
+    """What failed, without the key that is shown in front of it anyway."""
     return str(failure).partition(": ")[2] or str(failure)
 
 
 def _silence() -> bytes:
-    """Half a second of it, as a WAV file."""
+    """Half a second of silence, as a WAV file."""
     file = io.BytesIO()
     with wave.open(file, "wb") as recording:
         recording.setnchannels(1)
@@ -296,13 +296,13 @@ def _reach(key: str) -> str:
 
 
 async def servers(examined: Examined) -> list[Finding]:
-    """MCP servers elsewhere; a gateway that runs is connected to them and has told how they are."""
+    """MCP servers elsewhere; a running gateway is connected to them and has reported their state."""
     remote = {name: each for name, each in examined.settings.mcp_servers.items() if each.transport != "stdio"}
     return await parts.servers(examined, remote)
 
 
 async def proxies(examined: Examined) -> list[Finding]:
-    """Whether somebody listens at each configured proxy."""
+    """Whether a server listens at each configured proxy."""
     settings = examined.settings
     given = {"network.proxy": settings.network.proxy}
     given |= {f"channels.{account}.proxy": channel.proxy for account, channel in settings.channels.items()}
@@ -325,14 +325,14 @@ async def proxies(examined: Examined) -> list[Finding]:
 
 
 def _reason(failure: OSError) -> str:
-    """The system's words for it; asyncio's own name the address again."""
+    """The system's words for the failure; asyncio's own repeat the address."""
     if failure.errno is not None and failure.errno > 0:
         return os.strerror(failure.errno)
     return failure.strerror or type(failure).__name__
 
 
 async def clock(examined: Examined) -> list[Finding]:
-    """The time here beside that of a server which is asked anyway; nothing where none tells the time."""
+    """The time here compared with that of a server that is queried anyway; nothing where none states the time."""
     settings = examined.settings
     for url, route in _services(settings):
         with suppress(aiohttp.ClientError, OSError, TimeoutError, ValueError, ChannelError):
@@ -361,7 +361,7 @@ async def _date(url: str, route: Route) -> datetime | None:
 
 
 def difference(seconds: float, host: str) -> Finding:
-    """How far the clock here is ahead of another one, and what that means."""
+    """How far the clock here is ahead of another one, and what follows from that."""
     if abs(seconds) < APART:
         return ok("clock", f"agrees with that of {host}")
     says = f"is {abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} that of {host}"

@@ -1,4 +1,4 @@
-"""The parts that a gateway starts with, each tried as it would start: models, MCP servers, the sandbox, skills."""
+"""The parts that a gateway starts with, each started as a trial: models, MCP servers, the sandbox, skills."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STATES: Mapping[State, Severity] = {
     "failed": Severity.ERROR,
 }
 MOST_FILES = 100_000
-"""Of a folder of documents that are counted."""
+"""Documents counted in a folder."""
 SANDBOX_PAGE = "docs/sandbox.md tells what each provider needs"
 
 
@@ -45,7 +45,7 @@ async def config_file(examined: Examined) -> list[Finding]:
 
 
 async def models(examined: Examined) -> list[Finding]:
-    """Whether they can be built; nobody is asked."""
+    """Whether they can be built; none is called."""
     settings = examined.settings
     wrong = await config.unbuilt_models(settings)
     keys = {finding.what for finding in wrong}
@@ -58,7 +58,7 @@ async def models(examined: Examined) -> list[Finding]:
 
 
 async def local_servers(examined: Examined) -> list[Finding]:
-    """MCP servers that are programs of this machine."""
+    """MCP servers that are programs on this machine."""
     local = {name: each for name, each in examined.settings.mcp_servers.items() if each.transport == "stdio"}
     missing = await asyncio.to_thread(config.programs, examined.settings)
     lacking = {finding.what for finding in missing}
@@ -67,7 +67,7 @@ async def local_servers(examined: Examined) -> list[Finding]:
 
 
 async def servers(examined: Examined, wanted: Mapping[str, McpServerSettings]) -> list[Finding]:
-    """How these servers start. A gateway that runs has started them, and told of it."""
+    """How these servers start. A running gateway has started them already, and reported the result."""
     if examined.gateway is not None:
         told = [facts for facts in examined.gateway.get("mcp", ()) if facts["name"] in wanted]
     else:
@@ -76,8 +76,8 @@ async def servers(examined: Examined, wanted: Mapping[str, McpServerSettings]) -
 
 
 async def server_facts(settings: Settings, servers: Mapping[str, McpServerSettings]) -> tuple[ServerFacts, ...]:
-    """How servers start: each is connected to and asked for its tools, for a few seconds; then they are ended."""
-    # A provider may take a refresh token once only, so the running gateway's cache has to be the one that is used.
+    """How servers start: each is connected to and queried for its tools, for a few seconds; then they are ended."""
+    # A provider may accept a refresh token only once, so the running gateway's cache has to be used.
     pool = McpPool(servers, folder=settings.data_dir, route=settings.network_route, clock=SystemClock())
     pool.start()
     try:
@@ -88,7 +88,7 @@ async def server_facts(settings: Settings, servers: Mapping[str, McpServerSettin
 
 
 def _server(facts: Mapping[str, Any], *, is_local: bool) -> Finding:
-    """facts: those of a ServerFacts."""
+    """The finding for a server. facts: those of a ServerFacts."""
     key, state, tools, detail = f"mcp_servers.{facts['name']}", facts["state"], facts["tools"], facts["detail"]
     if state == "off":
         return ok(key, "is turned off")
@@ -104,7 +104,7 @@ def _server(facts: Mapping[str, Any], *, is_local: bool) -> Finding:
 
 
 async def search(examined: Examined) -> list[Finding]:
-    """Whether the search engines can be made; nobody is asked."""
+    """Whether the search engines can be built; none is queried."""
     engines, wrong = await search_engines(examined.settings)
     for each in engines:
         await each.engine.close()
@@ -115,7 +115,7 @@ async def search_engines(settings: Settings) -> tuple[list[Named], list[Finding]
     """The engines, or what is wrong with one of them. The caller closes them."""
     if not settings.web.search.is_on:
         return [], []
-    from harness.web.search.several import make_engines  # with it come an HTTP client and the operator's own modules
+    from harness.web.search.several import make_engines  # imports an HTTP client and the operator's own modules
 
     try:
         clock = SystemClock()
@@ -126,7 +126,7 @@ async def search_engines(settings: Settings) -> tuple[list[Named], list[Finding]
 
 
 async def knowledge(examined: Examined) -> list[Finding]:
-    """Whether the folders can be read, and documents in them be converted; the endpoints are asked online."""
+    """Whether the folders can be read and hold documents, and addresses be added; endpoints are checked online."""
     settings = examined.settings.knowledge
     if not settings.enabled:
         return []
@@ -151,7 +151,7 @@ def _folder(number: int, folder: FolderSettings) -> Finding:
 
 
 async def sandbox(examined: Examined) -> list[Finding]:
-    """What commands of the agent are held by, tried with a real one."""
+    """What confines the agent's commands, tried with a real one."""
     return _held(await probe(examined.settings), examined.settings.sandbox)
 
 

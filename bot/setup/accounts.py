@@ -1,4 +1,4 @@
-"""The wizard's questions about one account: its credentials, checked as they are given, until they work."""
+"""The wizard's questions about one account: its credentials, tested as they are entered, until they work."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SLACK_CREATE = "https://api.slack.com/apps?new_app=1&manifest_yaml="
 
 @dataclass(frozen=True, slots=True)
 class AccountQuestions:
-    """environment: variables that are set already, in the process or in the .env file. preset: by account, keys that
-    are not asked for. known: the ids of the accounts that the config has."""
+    """Asks for an account. environment: variables that are set already, in the process or in the .env file. preset: by
+    account, keys that are not asked for. known: the ids of the config's accounts."""
 
     ask: Questions
     tell: Callable[[str], None]
@@ -39,7 +39,7 @@ class AccountQuestions:
     network: NetworkSettings
 
     async def account(self, platform: str) -> Draft | None:
-        """What an account on a platform adds to the config; None when the person leaves it out."""
+        """An account's additions to the config; None when the person leaves it out."""
         say = self.texts.setup
         account, number = await self._id(platform)
         while True:
@@ -57,7 +57,7 @@ class AccountQuestions:
                     return None
 
     async def _id(self, platform: str) -> tuple[str, int]:
-        """The account's id, and the number that sets its variables apart from those of other bots there."""
+        """The account's id, and the number that distinguishes its variables from those of other bots there."""
         if platform not in self.known:
             return platform, 1
         say = self.texts.setup
@@ -104,7 +104,7 @@ class AccountQuestions:
         return await self.ask.choose(say["feishu_how"], choices) == "scan"
 
     async def _registered(self, domain: str) -> dict[str, str]:
-        """The credentials of an app that is made by scanning a code. Raises Back when none was made."""
+        """The credentials of an app that is created by scanning a code. Raises Back when none was created."""
         from channels.feishu.registration import RegistrationFailed, register
 
         say = self.texts.setup
@@ -124,7 +124,7 @@ class AccountQuestions:
 
 
 def account_draft(platform: str, account: str, values: Mapping[str, Any], number: int = 1) -> Draft:
-    """What an account is in the config: its secrets by the names of their variables."""
+    """An account as written in the config: its secrets by the names of their variables."""
     entry: dict[str, Any] = {} if account == platform else {"type": platform}
     draft = Draft()
     secret = {credential.key: credential for credential in CREDENTIALS[platform] if credential.variable}
@@ -144,7 +144,7 @@ def variable_of(credential: Credential, number: int) -> str:
 
 
 def creation_link(platform: str) -> str:
-    """A link to the platform's page on which the app is created, filled in; "" where there is none."""
+    """A prefilled link to the platform's page for creating the app; "" where there is none."""
     try:
         return f"{SLACK_CREATE}{quote(manifest(platform, APP_NAME))}"
     except NoManifest:

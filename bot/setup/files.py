@@ -1,4 +1,4 @@
-"""What `antler init` writes: config.yaml and .env, added to what is there, both or neither."""
+"""The files that `antler init` writes: config.yaml and .env, extending existing ones, both or neither."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _PLAIN = re.compile(r"[\w:./+=@%,-]*", re.ASCII)
 
 @dataclass(slots=True)
 class Draft:
-    """What was answered so far. config: a part of the config's tree. secrets: variable -> value, for the .env."""
+    """The answers so far. config: a part of the config's tree. secrets: variable -> value, for the .env."""
 
     config: dict[str, Any] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
 
     def set(self, key: str, value: Any) -> None:
-        """Set a dotted key; None takes it away."""
+        """Set a dotted key; None removes it."""
         *sections, last = key.split(".")
         inner = self.config
         for section in sections:
@@ -68,30 +68,30 @@ class ConfigFiles:
         return self.path.exists()
 
     def settings(self, draft: Draft) -> Settings:
-        """The settings as they will be. Raises ConfigError with every problem."""
-        # Beside the real one, which relative paths in it are relative to.
+        """The resulting settings. Raises ConfigError with every problem."""
+        # Next to the real file, to which its relative paths are relative.
         with tempfile.NamedTemporaryFile("w", prefix=".antler-init-", dir=self.path.parent, encoding="utf-8") as file:
             file.write(self.config_text(draft))
             file.flush()
             return load(Path(file.name), {**variables(self.path, self._env), **draft.secrets})
 
     def known_accounts(self) -> dict[str, Any]:
-        """The accounts of the config that is added to, as they are written there."""
+        """The accounts of the existing config, as written there."""
         accounts = self._tree(_yaml()).get("channels")
         return dict(accounts) if isinstance(accounts, dict) else {}
 
     def has(self, section: str) -> bool:
-        """Whether the config that is added to has a section."""
+        """Whether the existing config has a section."""
         return bool(self._tree(_yaml()).get(section))
 
     def network(self, draft: Draft) -> NetworkSettings:
-        """The network settings as they will be. Raises ConfigError."""
+        """The resulting network settings. Raises ConfigError."""
         tree = _yaml().load(self.config_text(draft))
         values = expand(dict(tree.get("network") or {}), variables(self.path, self._env), (), [])
         return NetworkSettings.model_validate(values)
 
     def config_text(self, draft: Draft) -> str:
-        """The existing config with what was answered added; its comments stay."""
+        """The existing config with the answers added; its comments stay."""
         yaml = _yaml()
         tree = self._tree(yaml)
         _merge(tree, deepcopy(draft.config))
@@ -100,7 +100,7 @@ class ConfigFiles:
         return written.getvalue()
 
     def env_text(self, draft: Draft) -> str:
-        """The existing .env with the secrets added, or put in the place of their older values."""
+        """The existing .env with the secrets added, or replacing their older values."""
         left = dict(draft.secrets)
         lines = []
         for line in self.env_path.read_text(encoding="utf-8").splitlines() if self.env_path.exists() else []:
@@ -109,7 +109,7 @@ class ConfigFiles:
         return "\n".join([*lines, *(_assignment(*item) for item in left.items()), ""])
 
     def write(self, draft: Draft) -> list[Path]:
-        """Write what was answered; returns what was written. The secrets come first: a config without them is none."""
+        """Write the answers; returns the written files. The secrets come first: a config without them is useless."""
         config = self.config_text(draft)
         written = []
         if draft.secrets:
@@ -124,7 +124,7 @@ class ConfigFiles:
         return [*written, self.path]
 
     def _tree(self, yaml: YAML) -> Any:
-        """The config that is added to, an empty one where there is none. Raises ConfigError for one that is no YAML."""
+        """The existing config, or an empty one. Raises ConfigError for a file that is no YAML mapping."""
         from ruamel.yaml.comments import CommentedMap
         from ruamel.yaml.error import YAMLError
 
@@ -144,7 +144,7 @@ class ConfigFiles:
 
 
 def _yaml() -> YAML:
-    """Round-trip YAML, so that the comments of an existing file stay; the one place that needs more than PyYAML."""
+    """Round-trip YAML, which keeps the comments of an existing file; the only place that needs more than PyYAML."""
     from ruamel.yaml import YAML
 
     yaml = YAML()
@@ -155,7 +155,7 @@ def _yaml() -> YAML:
 
 
 def _merge(tree: Any, added: Mapping[str, Any]) -> None:
-    """Lay what was answered over the tree. A model takes the place of the one with its name, else the first place."""
+    """Merge the answers into the tree. A model replaces the one with its name, and goes to the front of the list."""
     for key, value in added.items():
         known = tree.get(key)
         if key == "models" and isinstance(known, list):
@@ -175,7 +175,7 @@ def _assignment(name: str, value: str) -> str:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file so that at each moment the old one or the new one is there, whole."""
+    """Write a file so that at any moment either the old or the new one is there, complete."""
     other = path.with_name(f".{path.name}.new")
     other.unlink(missing_ok=True)
     with open(os.open(other, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""What `antler init` knows beforehand: the credentials of each platform, and the providers of models."""
+"""Built-in knowledge of `antler init`: the credentials of each platform, and the providers of models."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LIST_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A key of an account that is asked for. variable: the one of the environment that holds it; "" for what is no
-    secret and stands in the config."""
+    """A key of an account that is asked for. variable: its environment variable; "" for a value that is not secret and
+    is written to the config."""
 
     key: str
     variable: str = ""
@@ -32,8 +32,8 @@ CREDENTIALS: dict[str, tuple[Credential, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Who serves models by OpenAI's API. variable: of its key, "" where it asks for none. model: the one that is
-    proposed. transcribes: the model that turns speech into text, "" where there is none. keys: where a key is made."""
+    """A provider of models with OpenAI's API. variable: of its key, "" where it needs none. model: the proposed one.
+    transcribes: the model for speech to text, "" where there is none. keys: where a key is created."""
 
     name: str
     base_url: str
@@ -81,7 +81,7 @@ PROVIDERS: dict[str, Provider] = {
     ),
 }
 LOCAL = {"Ollama": 11434, "LM Studio": 1234, "vLLM": 8000, "llama.cpp": 8080}
-"""Servers that people run on their own machine, and the port of each."""
+"""Servers that people run on their own machines, with their ports."""
 
 
 async def local_providers() -> dict[str, Provider]:
@@ -93,7 +93,7 @@ async def local_providers() -> dict[str, Provider]:
 
 
 async def models_of(base_url: str, key: str, seconds: float = LIST_SECONDS, proxy: str | None = None) -> list[str]:
-    """The names of a provider's models as it lists them; nothing where it lists none, for whatever reason."""
+    """The names of a provider's models; empty where it lists none, for whatever reason."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     with contextlib.suppress(httpx.HTTPError, httpx.InvalidURL, ValueError):
         async with httpx.AsyncClient(timeout=seconds, trust_env=False, proxy=proxy) as client:

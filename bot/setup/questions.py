@@ -1,4 +1,4 @@
-"""Questions of a terminal: Enter takes the default, Esc goes back, Ctrl-C ends everything."""
+"""Questions on a terminal: Enter accepts the default, Esc goes back, Ctrl-C ends everything."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _BACK = object()
 
 
 class Back(Exception):
-    """The person wants to answer the question before this one again."""
+    """The person wants to answer the previous question again."""
 
 
 class Questions:
-    """say: the texts of the wizard, in the person's language."""
+    """Asks questions on the terminal. say: the texts of the wizard, in the person's language."""
 
     def __init__(self, say: Mapping[str, str]) -> None:
         self.say = say
@@ -32,7 +32,7 @@ class Questions:
         return str(await _answer(asked))
 
     async def several(self, text: str, choices: Mapping[str, str], default: Collection[str] = ()) -> list[str]:
-        """Several of the choices, one at least."""
+        """Several of the choices, at least one."""
         asked = questionary.checkbox(
             text,
             _choices(choices, default),
@@ -46,12 +46,12 @@ class Questions:
         return await self.choose(text, labels, "yes" if default else "no") == "yes"
 
     async def text(self, text: str, default: str = "") -> str:
-        """What was typed, without white space around it."""
+        """The typed text, without surrounding white space."""
         asked = questionary.text(text, default=default, key_bindings=_with_back(KeyBindings()))
         return str(await _answer(asked)).strip()
 
     async def secret(self, text: str) -> str:
-        """What was typed, which is shown as stars."""
+        """The typed text, shown as stars."""
         asked = questionary.password(text, key_bindings=_with_back(KeyBindings()))
         return str(await _answer(asked)).strip()
 
@@ -62,7 +62,7 @@ def _choices(choices: Mapping[str, str], chosen: Collection[str] = ()) -> list[q
 
 async def _answer(asked: questionary.Question) -> Any:
     bindings = asked.application.key_bindings
-    if isinstance(bindings, KeyBindings):  # of a list; a line was given its own
+    if isinstance(bindings, KeyBindings):  # of a list; a line of text was given its own
         _with_back(bindings)
     answer = await asked.unsafe_ask_async()
     if answer is _BACK:

@@ -1,4 +1,4 @@
-"""`antler init --yes`: the wizard's answers from flags and the environment, tried the same way, with no question."""
+"""`antler init --yes`: the wizard with answers from flags and the environment, tried alike, without questions."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ there is no terminal to ask at. For a script: antler init --yes, with
 
 
 class WrongFlags(Exception):
-    """What the flags and the environment say is not enough, or no config; the text says what to change."""
+    """The flags and the environment are not sufficient, or yield no config; the text says what to change."""
 
 
 class TrialFailed(Exception):
-    """A credential or the model does not work; what was said of it has been told."""
+    """A credential or the model does not work; the details have been reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What the command line says. secret_env: "telegram.token" -> variable. settings: dotted key -> value."""
+    """The flags of the command line. secret_env: "telegram.token" -> variable. settings: dotted key -> value."""
 
     platforms: Sequence[str] = ()
     secret_env: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Flags:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def preset(self) -> Draft:
-        """What --set says."""
+        """The values of --set."""
         draft = Draft()
         for key, value in self.settings.items():
             draft.set(key, value)
@@ -66,7 +66,7 @@ def read_flags(
     model: str | None,
     settings: Sequence[str],
 ) -> Flags:
-    """The flags, taken apart. Raises WrongFlags."""
+    """Parse the flags. Raises WrongFlags."""
     if unknown := [name for name in platforms if name not in (*CREDENTIALS, "console")]:
         raise WrongFlags(f"--platform {unknown[0]} is none of {', '.join((*CREDENTIALS, 'console'))}")
     if provider is not None and provider not in PROVIDERS:
@@ -131,7 +131,7 @@ async def write(
 
 
 def _variable(platform: str, key: str, flags: Flags) -> str:
-    """Where a script gives a credential: what is no secret has a variable here as well."""
+    """The variable in which a script gives a credential; one that is not secret has a variable here as well."""
     credential = next(each for each in CREDENTIALS[platform] if each.key == key)
     return flags.secret_env.get(f"{platform}.{key}") or credential.variable or f"{platform}_{key}".upper()
 

@@ -1,4 +1,4 @@
-"""What `antler init` tries while it asks: credentials at their platform, a model, and where commands can run."""
+"""Trials by `antler init` while it asks: credentials at their platform, a model, and where commands can run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RUNS_COMMANDS = ("full", "restricted")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a trial. lines: for a person. works: nothing stands in the way."""
+    """The outcome of a trial. lines: for a person. works: there is no obstacle."""
 
     lines: tuple[str, ...]
     works: bool
@@ -40,7 +40,7 @@ class Outcome:
 async def try_account(
     platform: str, account: str, values: Mapping[str, Any], network: NetworkSettings, texts: Texts
 ) -> Outcome:
-    """Ask the platform about credentials. values: the platform's own keys of the account, secrets in plain."""
+    """Test credentials at the platform. values: the platform's own keys of the account, secrets in plain text."""
     say = texts.setup
     try:
         config = config_class(platform).model_validate(dict(values))
@@ -65,8 +65,8 @@ async def try_account(
 
 
 async def try_model(model: Mapping[str, Any], network: NetworkSettings, texts: Texts) -> tuple[Outcome, bool]:
-    """Have a model answer, call a tool and look at a picture; also whether it sees. model: as in the config, its key in
-    plain."""
+    """Have a model answer, call a tool and look at a picture; also returns whether it sees. model: as in the config,
+    its key in plain text."""
     from harness.models.probe import probe as ask  # takes a second to import
 
     say = texts.setup
@@ -88,7 +88,7 @@ def _told(settings: ModelSettings, report: ModelReport, say: Mapping[str, str]) 
     lines += [say["model_tools"]] if report.calls_tools else []
     lines += [say["model_sees"]] if report.sees else []
     for problem in report.problems:
-        if "supports_vision" in problem.remedy:  # nobody has said that it sees
+        if "supports_vision" in problem.remedy:  # it is not declared to see
             lines.append(say["model_blind"])
         else:
             lines.append(say["problem" if problem.fatal else "weakness"].format(what=problem.what))
@@ -97,7 +97,7 @@ def _told(settings: ModelSettings, report: ModelReport, say: Mapping[str, str]) 
 
 
 async def try_sandboxes(settings: Settings) -> dict[str, SandboxFacts]:
-    """What the providers of ISOLATING can do on this machine; only the first where that runs commands in full."""
+    """What the providers of ISOLATING can do on this machine; only the first where it fully isolates commands."""
     from bot.files.sandboxes import probe as ask
 
     found = {}
@@ -110,7 +110,7 @@ async def try_sandboxes(settings: Settings) -> dict[str, SandboxFacts]:
 
 
 def system_zone() -> str:
-    """The machine's time zone, UTC where it does not tell."""
+    """The machine's time zone, UTC where it is unknown."""
     linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
     written = Path("/etc/timezone")
     named = written.read_text(encoding="utf-8").strip() if written.is_file() else ""
@@ -118,5 +118,5 @@ def system_zone() -> str:
 
 
 def _plain(message: str) -> str:
-    """What a validator said, without pydantic's opening."""
+    """A validator's message, without pydantic's prefix."""
     return message.removeprefix("Value error, ")

@@ -1,4 +1,4 @@
-"""The wizard behind `antler init`: its questions in their order, forwards and back, and what comes of the answers."""
+"""The wizard behind `antler init`: its questions in order, forwards and back, and what follows from the answers."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ LISTED = 12
 
 
 class Left(Exception):
-    """The person does not want it to be written."""
+    """The person does not want the config to be written."""
 
 
 class Wizard:
-    """preset: what flags said, which is not asked for. environment: of the process."""
+    """Asks for a config. preset: values of flags, which are not asked for. environment: of the process."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Wizard:
         self._provider: Provider | None = None
 
     async def run(self) -> None:
-        """Ask everything, and write it. Raises Left, and KeyboardInterrupt, with nothing written."""
+        """Ask everything, and write the result. Raises Left, and KeyboardInterrupt, with nothing written."""
         self._tell(self._say["intro"])
         place = 0
         while place < len(steps := self._steps()):
@@ -80,7 +80,7 @@ class Wizard:
         return [*first, self._choose, *accounts, self._model, self._sandbox, self._zone, *extras, self._agree]
 
     def _draft(self) -> Draft:
-        """Everything that was answered, on top of what the flags said."""
+        """All answers, on top of the flags' values."""
         whole = Draft()
         accounts = [f"account {platform}" for platform in self._platforms]
         wanted = [*accounts, "model", "sandbox", "zone", "search", "pages", "voice"]
@@ -162,7 +162,7 @@ class Wizard:
         return model_draft(entry, variable, key, sees=sees)
 
     async def _key(self, variable: str, where: str, *, needed: bool) -> str:
-        """A key, from the environment where it is there and nothing is typed."""
+        """The typed key; where one is needed and nothing is typed, that of the environment."""
         if not variable:
             return ""
         if where:
@@ -225,7 +225,7 @@ class Wizard:
             part.set("transcription", {"model": self._provider.transcribes, "api_key": key})
 
     async def _agree(self) -> None:
-        """Show what is going to be written. Raises Left."""
+        """Show what will be written. Raises Left."""
         draft = self._draft()
         self._files.settings(draft)
         self._tell(self._say["review"].format(path=self._files.path))
@@ -238,7 +238,7 @@ class Wizard:
 
 
 async def ask_start(ask: Questions, tell: Callable[[str], None], run: list[str], *, has_service: bool) -> str:
-    """What to do with what was written: "now", "service" or "later". run: the command that starts antler."""
+    """Ask what to do with the written config: "now", "service" or "later". run: the command that starts antler."""
     say = ask.say
     choices = {"now": say["start_now"]} | ({"service": say["start_service"]} if has_service else {})
     try:
@@ -250,7 +250,7 @@ async def ask_start(ask: Questions, tell: Callable[[str], None], run: list[str],
 
 
 def model_draft(entry: Mapping[str, Any], variable: str, key: str, *, sees: bool) -> Draft:
-    """What a model is in the config: its key by the name of a variable."""
+    """A model as written in the config: its key by the name of a variable."""
     draft = Draft(secrets={variable: key} if key else {})
     model = dict(entry) | ({"api_key": f"${variable}"} if key else {}) | ({"supports_vision": True} if sees else {})
     draft.set("models", [model])
