@@ -1,4 +1,4 @@
-"""Health: what of this process works and what does not, both directions of each account, models, store and disk.
+"""Health: which parts of this process work: both directions of each account, models, store, disk and workers.
 
 `/status`, `antler status`, `--check` and the administrators' notices all read it.
 """
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from harness.models.health import ModelHealth
 
 DEAF_AFTER = 90.0
-"""Seconds without a sign of life after which a connection that calls itself connected is not believed."""
+"""Seconds without a sign of life after which a connection that calls itself connected is considered lost."""
 LATE_AFTER = 45.0
-"""Seconds that an answer may wait to be sent, pauses that the platform asked for not counted."""
+"""Seconds that an answer may wait to be sent, not counting pauses requested by the platform."""
 UNASKED = 60.0
-"""Seconds without a call after which it is told when a model was asked last: its state is as old."""
+"""Seconds without a call after which the time of a model's last call is shown, since its state is as old."""
 SLOW_WRITE = 30.0
 """Seconds that the writer may take for one batch."""
 DISK_LOW = 200_000_000
-"""Free bytes of the data folder's disk below which the database may soon be refused its next write."""
+"""Free bytes on the data folder's disk below which the database may soon fail to write."""
 
 
 class Part(StrEnum):
@@ -44,7 +44,7 @@ class Part(StrEnum):
 
 
 class Problem(StrEnum):
-    """What can be wrong with a part; each has a sentence in bot/texts."""
+    """Possible problems of a part; each has a sentence in bot/texts."""
 
     NO_CONNECTION = "no_connection"
     STOPPED = "stopped"
@@ -74,10 +74,10 @@ _OF_REFUSAL: Mapping[FailureKind, Problem] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One part's state. name: the account or the model, "" where there is only one. full_name: what administrators read
-    instead, where that says more. problem: None while it is well. detail: for operators, without secrets. since:
-    monotonic seconds at which it became so, as far as is known. proven: what is well has worked since the start, and is
-    not only believed to."""
+    """One part's state. name: the account or the model, "" where there is only one. full_name: the name for
+    administrators, where that says more. problem: None while it is well. detail: for operators, without secrets. since:
+    monotonic seconds at which this state began, as far as is known. proven: a healthy part has worked since the start,
+    and is not just assumed to."""
 
     part: Part
     name: str = ""
@@ -89,7 +89,7 @@ class Condition:
 
     @property
     def told_name(self) -> str:
-        """What administrators read."""
+        """The name for administrators."""
         return self.full_name or self.name
 
     @property
@@ -113,8 +113,8 @@ class Connection:
 
 
 class HealthService:
-    """connections: of every account. sending: of every account with a channel. folder: data_dir. more: of parts that
-    only some processes have, at a monotonic time."""
+    """The health of this process. connections: of every account. sending: of every account with a channel. folder:
+    data_dir. more: conditions of parts that only some processes have, at a monotonic time."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class HealthService:
         return [self._connection(account, health) for account, health in self._connections().items()]
 
     def conditions(self) -> list[Condition]:
-        """All parts as they are now. A model that was not asked yet is not among them: nothing is known of it."""
+        """All parts as they are now, without models that have not been called yet, of which nothing is known."""
         now = self._clock.monotonic()
         found = [self._dated(condition, now) for condition in self._all(now)]
         self._known = {condition.key: condition for condition in found}
@@ -149,11 +149,11 @@ class HealthService:
 
     @property
     def store_works(self) -> bool:
-        """Whether what is written now is kept soon."""
+        """Whether writes are currently stored soon."""
         return self._of_store(self._clock.monotonic()).healthy
 
     def full_name(self, model: str) -> str:
-        """What administrators read of a model: its alias, and the provider's name of it."""
+        """A model's name for administrators: its alias, and the provider's name for it."""
         return self._models.full_name(model)
 
     def machine(self) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class HealthService:
         }
 
     def disk_free(self) -> int | None:
-        """Free bytes of the data folder's disk; None where it cannot be read."""
+        """Free bytes on the data folder's disk; None where that cannot be read."""
         try:
             disk = os.statvfs(self._folder)
         except OSError:
@@ -194,7 +194,7 @@ class HealthService:
         return disk.f_bavail * disk.f_frsize
 
     def _dated(self, condition: Condition, now: float) -> Condition:
-        """since: as its source says, else when it was first seen so."""
+        """The condition with `since` as its source states it, or as first observed."""
         known = self._known.get(condition.key)
         if known is None or known.problem != condition.problem:
             return condition
@@ -226,7 +226,7 @@ class HealthService:
         )
 
     def _of_sending(self, now: float, broken: set[str]) -> Iterator[Condition]:
-        """broken: accounts that have stopped altogether, which is said once."""
+        """Conditions of sending. broken: accounts that have stopped altogether, which are reported only once."""
         configured = self._connections()
         for each in self._sending().accounts:
             if each.account not in configured or each.account in broken:

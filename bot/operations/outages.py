@@ -1,7 +1,7 @@
-"""Outages: administrators are told once of what has stopped working, and once when it works again.
+"""Outages: administrators are notified once of what has stopped working, and once when it works again.
 
-What nobody can be told now waits for the next account that works; until then it is in the log and in /status. What was
-told and is not over is kept in a file, so that the next process tells when it is.
+A notice that reaches no administrator waits for the next account that works; until then it is in the log and in
+/status. Reported outages that are not over are kept in a file, so that the next process reports their end.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 10.0
-"""Between two looks at the health of all parts."""
+"""Seconds between two checks of the health of all parts."""
 GRACE = 45.0
-"""Seconds for which a lost connection, a provider that is busy, or a restart of the only worker is nobody's news: most
-come back within them."""
+"""Seconds for which a lost connection, a busy provider, or a restart of the only worker is not reported: most recover
+within them."""
 OFTEN_PASSING = (Problem.NO_CONNECTION, Problem.MODEL_FAILING, Problem.NO_WORKER)
 MANY = 3
 """Outages of one part within a day after which each further one has to last for GRACE_AFTER_MANY first."""
 GRACE_AFTER_MANY = 300.0
 FORGOTTEN_AFTER = timedelta(days=30)
-"""Age of what an earlier process told: its account or model is gone."""
+"""Age after which an earlier process's report is dropped: its account or model is gone."""
 OF_ACCOUNTS = (Part.RECEIVING, Part.SENDING)
 WORKING = (ConnectionState.CONNECTING, ConnectionState.CONNECTED)
-"""Of an account that has said hello: its adapter may be about to call itself connected."""
+"""States of an account that has said hello: its adapter may be about to call itself connected."""
 
 NAME = "outages.json"
 
 
 @dataclass(frozen=True, slots=True)
 class ToldOutage:
-    """What administrators were told of the newest outage of one part. problems: none once they know that it is over.
-    on: the day on which they were told. number: of the part's outages on its day."""
+    """What administrators were told about the newest outage of one part. problems: empty once they know that it is
+    over. on: the day on which they were told. number: of the part's outages on its day."""
 
     began: datetime
     number: int
@@ -60,7 +60,7 @@ class ToldOutage:
 
 
 class Told:
-    """The outages that administrators know of, in a file that the next process reads; it holds nothing of people."""
+    """The outages that administrators know of, in a file that the next process reads; it holds no data about people."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -76,7 +76,7 @@ class Told:
         self.keep()
 
     def over(self, key: tuple[Part, str], on: str) -> None:
-        """They know that too. That there was one counts for the rest of the day."""
+        """Record that they know of its end, too. The outage still counts for the rest of the day."""
         if key in self.outages:
             self.outages[key] = replace(self.outages[key], problems=(), on=on)
             self._changed = True
@@ -86,7 +86,7 @@ class Told:
         self._changed = self.outages.pop(key, None) is not None or self._changed
 
     def keep(self) -> None:
-        """Write what has changed; where there is no room for it now, at the next call."""
+        """Write what has changed; where that fails, it is retried at the next call."""
         if not self._changed:
             return
         rows = [
@@ -105,7 +105,7 @@ class Told:
             self._warned = True
 
     def _read(self) -> dict[tuple[Part, str], ToldOutage]:
-        """Nothing where there is none, or none that can be read."""
+        """The outages in the file; none where it is missing or unreadable."""
         try:
             rows = json.loads(self._path.read_text(encoding="utf-8"))
             return {(Part(row["part"]), str(row["name"])): _told_outage(row) for row in rows}
@@ -117,7 +117,7 @@ class Told:
 
 
 def _told_outage(row: dict[str, Any]) -> ToldOutage:
-    """Raises ValueError, TypeError, KeyError."""
+    """Parse a row of the file. Raises ValueError, TypeError, KeyError."""
     began = datetime.fromisoformat(row["began"])
     if began.tzinfo is None:
         raise ValueError("a time without a zone")
@@ -126,7 +126,7 @@ def _told_outage(row: dict[str, Any]) -> ToldOutage:
 
 @dataclass(slots=True, eq=False)
 class _Outage:
-    """began: monotonic. told: problems that became news. inherited: an earlier process told of it."""
+    """An outage. began: monotonic. told: problems that became news. inherited: reported by an earlier process."""
 
     began: float
     number: int
@@ -136,7 +136,7 @@ class _Outage:
 
 @dataclass(slots=True, eq=False)
 class _Notice:
-    """One piece of news. lasted: seconds, of an outage that is over, else None. telling: an attempt is under way."""
+    """One piece of news. lasted: seconds, for an outage that is over, else None. telling: an attempt is under way."""
 
     condition: Condition
     key: str
@@ -147,7 +147,7 @@ class _Notice:
 
 
 class Outages:
-    """Looks at the health of the process, and tells. folder: data_dir."""
+    """Watches the health of the process and notifies administrators. folder: data_dir."""
 
     def __init__(self, health: HealthService, admins: Admins, tasks: Tasks, clock: Clock, folder: Path) -> None:
         self._health = health
@@ -164,7 +164,7 @@ class Outages:
             self._inherit(key, told)
 
     def _inherit(self, key: tuple[Part, str], told: ToldOutage) -> None:
-        """What lasts is told again on another day; that it is over is told in any case."""
+        """Take over an earlier process's outage: it is reported again on another day, and its end in any case."""
         now = self._clock.now()
         today = told.on == f"{now:%Y-%m-%d}"
         if now - told.began > FORGOTTEN_AFTER or not (told.problems or today):
@@ -182,19 +182,19 @@ class Outages:
             await self._clock.sleep(LOOK_SECONDS)
 
     async def know_admins(self) -> None:
-        """Remember where administrators are told, for when nothing can be looked up; runs until cancelled."""
+        """Remember where administrators are reached, for when nothing can be looked up; runs until cancelled."""
         while True:
             for account in list(self._known):
                 await self._admins.learn(account)
             await self._clock.sleep(LOOK_SECONDS)
 
     def connected(self, account: str) -> None:
-        """The platform has accepted the account: what could not be told yet is told."""
+        """The platform has accepted the account: send pending notices."""
         self._known[account] = None
         self.look()
 
     def gone(self, account: str) -> None:
-        """The account is gone from the config: what did not work there is nothing to wait for any more."""
+        """The account is gone from the config: forget its outages, for whose end no one waits any more."""
         for part in OF_ACCOUNTS:
             self._open.pop((part, account), None)
             self._told.forget((part, account))
@@ -203,10 +203,10 @@ class Outages:
         self._known.pop(account, None)
 
     def look(self) -> None:
-        """Find out what is new, and begin to tell it. Returns at once."""
+        """Find out what is new, and begin to report it. Returns at once."""
         self._new_day()
         conditions = self._health.conditions()
-        now = self._clock.monotonic()  # after what has begun just now
+        now = self._clock.monotonic()  # read last, so that conditions which just began are not in the future
         for condition in conditions:
             if condition.problem is None:
                 self._well(condition, now)
@@ -238,7 +238,7 @@ class Outages:
             self._notices.append(_Notice(condition, self._key(condition, outage), condition.since, outage.number))
 
     def _is_news(self, condition: Condition, outage: _Outage, now: float) -> bool:
-        """Whether an ongoing outage is worth telling; an account that was just started is not connected yet."""
+        """Whether an ongoing outage is worth reporting; an account that was just started is not connected yet."""
         if condition.problem is not Problem.NO_CONNECTION:
             return True
         return Problem.STOPPED not in outage.told and now - condition.since >= GRACE
@@ -256,15 +256,15 @@ class Outages:
         lasted = now - outage.began
         about = {"event": "outage_over", "part": str(condition.part), "seconds": round(lasted)}
         log.warning("works again: %s, after %.0f s", _named(condition), lasted, extra=about)
-        # What was not told while it lasted is no news any more, but for how long it lasted.
+        # A notice not sent during the outage is obsolete, except for how long the outage lasted.
         same = condition.key
         self._notices = [each for each in self._notices if each.telling or each.condition.key != same]
         notice = _Notice(condition, self._key(condition, outage), outage.began, outage.number, lasted)
         self._notices.append(notice)
 
     def _key(self, condition: Condition, outage: _Outage) -> str:
-        """The same on the same day for the same reason, so that a supervisor which starts antler over and over makes no
-        noise; another one for a second outage of one process."""
+        """A key that is the same on the same day for the same reason, so that a supervisor restarting antler over and
+        over makes no noise; a second outage in one process has another key."""
         why = condition.detail if condition.problem is Problem.STOPPED else ""
         what = hashlib.sha256(f"{condition.problem}:{why}:{outage.number}".encode()).hexdigest()[:16]
         return f"outage:{condition.part}:{condition.name}:{self._clock.now():%Y-%m-%d}:{what}"
@@ -292,7 +292,7 @@ class Outages:
             self._told.over(key, f"{now:%Y-%m-%d}")
 
     async def _tell_on(self, account: str, notice: _Notice) -> int:
-        """How many administrators of the account could be told."""
+        """The number of administrators of the account that were reached."""
 
         def text(texts: Texts) -> str:
             if notice.lasted is not None:
@@ -304,12 +304,12 @@ class Outages:
         return await self._admins.tell_unrecorded(account, notice.key, text)
 
     def _through(self, condition: Condition) -> list[str]:
-        """Accounts that can tell it now. One that may itself be what does not work comes last, and only where all that
-        is known is that a single answer of it is late."""
+        """Accounts that can deliver the notice now. One that may itself be the problem comes last, and only where all
+        that is known is that one of its answers is late."""
         ill = {each.name: each.problem for each in self._health.conditions() if each.part is Part.SENDING}
         states = {each.account: each.state for each in self._health.connections()}
         own = condition.name if condition.part in OF_ACCOUNTS and not condition.healthy else None
-        # What receives without being able to store it calls itself broken, and can be sent through all the same.
+        # An account that receives but cannot store reports itself broken, and can still send.
         usable = WORKING if self._health.store_works else (*WORKING, ConnectionState.RETRYING)
         able = [account for account in self._known if states.get(account) in usable and ill.get(account) is None]
         others = [account for account in able if account != own]
@@ -317,7 +317,7 @@ class Outages:
 
 
 def outage_text(condition: Condition, age: float, texts: Texts) -> str:
-    """What has stopped working, for administrators, in Markdown."""
+    """A notice for administrators of what has stopped working, in Markdown."""
     detail = plain(condition.detail)
     return texts.outages[condition.problem or ""].format(
         name=condition.told_name, detail=detail, why=f" ({detail})" if detail else "", age=texts.duration(age)
@@ -325,7 +325,7 @@ def outage_text(condition: Condition, age: float, texts: Texts) -> str:
 
 
 def over_text(condition: Condition, lasted: float, texts: Texts) -> str:
-    """What works again."""
+    """A notice of what works again."""
     return texts.outages_over[condition.part].format(name=condition.told_name, age=texts.duration(lasted))
 
 

@@ -1,6 +1,6 @@
-"""Reload: a config that was edited holds without a restart, or says what of it needs one; watched by the gateway.
+"""Reload: an edited config takes effect without a restart, or what needs one is reported; the gateway watches it.
 
-A config with a fault changes nothing: the process goes on as before and says so in the log and in `antler status`.
+A faulty config changes nothing: the process continues as before, as the log and `antler status` report.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 2.0
-"""Between two looks at the files. An edit counts when two looks see the same: editors write in steps."""
+"""Seconds between two checks of the files. An edit counts once two checks see the same: editors write in steps."""
 NOT_THE_AGENT = frozenset(
     {"access", "conversations", "data", "http", "locale", "log", "shutdown_grace_seconds", "timezone", "title"}
     | {"transcription", "uploads"}
 )
-"""Keys that are not the agent's; when anything else changes, another one is made."""
+"""Keys that do not concern the agent; when any other key changes, a new agent is built."""
 
 RESTART = ("data_dir", "database", "memory.storage", "sandbox", "tracing", "workers")
-"""All that a running process does not take over: where everything is kept, what holds the agent's commands, and
+"""Keys that a running process does not adopt: where everything is stored, what confines the agent's commands, and
 libraries that are set up once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """settings: what holds from now on. applied, restart: the keys that differ, and whether they hold already."""
+    """A change. settings: in force from now on. applied, restart: changed keys in force, or needing a restart."""
 
     settings: Settings
     applied: tuple[str, ...] = ()
@@ -58,14 +58,14 @@ class Change:
 
 
 def change(old: Settings, new: Settings) -> Change:
-    """The step from what a process runs with to what its config says now."""
+    """The change from the settings that a process runs with to those of its config."""
     restart = [key for key in RESTART if _value(old, key) != _value(new, key)]
     if old.network != new.network:
-        # They found their way out at the start.
+        # Their routes were chosen at the start.
         restart += [key for key in ("sandbox", "tracing") if key not in restart and _goes_out(old, new, key)]
     kept = {key: getattr(old, key) for key in RESTART if "." not in key}
     memory = new.memory.model_copy(update={"storage": old.memory.storage})
-    # What Antler's own accounts are made by has the folder of the start.
+    # Antler's own accounts were set up with the folder of the start.
     own = {name: old.channels[name] for name in OWN & old.channels.keys() & new.channels.keys()}
     held = new.model_copy(update=kept | {"memory": memory, "channels": new.channels | own})
     differing = [name for name in type(new).model_fields if getattr(old, name) != getattr(held, name)]
@@ -76,8 +76,8 @@ def change(old: Settings, new: Settings) -> Change:
 
 
 def _of_accounts(old: Mapping[str, ChannelSettings], new: Mapping[str, ChannelSettings]) -> Iterator[str]:
-    """Which keys of `channels` differ."""
-    for account in [name for name in {**old, **new} if name not in OWN]:  # those come and go with `http`
+    """The keys of `channels` that differ."""
+    for account in [name for name in {**old, **new} if name not in OWN]:  # they come and go with `http`
         before, now = old.get(account), new.get(account)
         if before is None or now is None or (before.type, before.adapter) != (now.type, now.adapter):
             yield f"channels.{account}"
@@ -86,7 +86,7 @@ def _of_accounts(old: Mapping[str, ChannelSettings], new: Mapping[str, ChannelSe
 
 
 def _goes_out(old: Settings, new: Settings, key: str) -> bool:
-    """Whether what the key configures connects to a server, on another way than before."""
+    """Whether what the key configures connects to a server, over another route than before."""
     if key == "tracing":
         return old.tracing.is_on
     urls = old.sandbox.remote.urls
@@ -106,11 +106,11 @@ async def _nowhere(wanted: HttpSettings) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Adoption:
-    """Makes changed settings hold, in all parts that use them.
+    """Puts changed settings into force, in all parts that use them.
 
-    settings: those that hold. know: is told of all their secrets. hold: has the other parts go by them. follow: has
-    what meets people go by them, and returns of each account that goes on as before why. listen: opens the HTTP
-    listener anew and returns "", or why it goes on as before.
+    settings: those in force. know: called with all their secrets. hold: has the other parts use them. follow: has what
+    serves people use them, and returns why, for each account that continues as before. listen: reopens the HTTP
+    listener and returns "", or why it continues as before.
     """
 
     settings: Settings
@@ -123,8 +123,8 @@ class Adoption:
     listen: Callable[[HttpSettings], Awaitable[str]] = _nowhere
 
     async def adopt(self, change: Change) -> Outcome:
-        """All that can hold at once does, or nothing: then the outcome says why. But each account's connection is its
-        own: where the platform does not take a changed one, the former goes on."""
+        """Put everything that does not need a restart into force, or nothing: then the outcome says why. Each account's
+        connection is separate: where the platform refuses a changed one, the former continues."""
         settings, applied = change.settings, list(change.applied)
         definitions = agents_of(settings).definitions
         if definitions != self.agents.definitions:
@@ -151,7 +151,7 @@ class Adoption:
     async def _renewed(
         self, settings: Settings, definitions: Mapping[str, AgentDefinition], *, other_servers: bool
     ) -> str | None:
-        """See Agent.renew. The budgets come first: an agent without any asks for none."""
+        """See Agent.renew. The budgets are adopted first, since an agent built without any checks none."""
         why: str | None = "something unexpected"
         self.spending.adopt(settings.budgets, settings.prices, settings.zone)
         try:
@@ -164,7 +164,7 @@ class Adoption:
 
 @dataclass(frozen=True, slots=True)
 class WorkerOutcome:
-    """What came of it at a worker. complete: all that needs no restart holds there."""
+    """The outcome at a worker. complete: everything that needs no restart is in force there."""
 
     name: str
     text: str
@@ -174,8 +174,8 @@ class WorkerOutcome:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Result of reading the config. applied, restart: changed keys. problems: why nothing was applied, a line each.
-    refused: the keys of what goes on as it was, an account's connection or the listener, and why. workers: what came of
-    it at each; they are asked where the gateway's own config is without fault."""
+    refused: keys of an account's connection or the listener that continue as before, and why. workers: the outcome at
+    each; they are only asked where the gateway's own config has no fault."""
 
     applied: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
@@ -185,19 +185,19 @@ class Outcome:
 
     @property
     def state(self) -> str:
-        """What came of it, as one word for the log."""
+        """The outcome as one word for the log."""
         if self.problems:
             return "refused"
         return "partly" if self.refused or self.restart else "applied" if self.applied else "unchanged"
 
     @property
     def complete(self) -> bool:
-        """Whether all that needs no restart holds."""
+        """Whether everything that needs no restart is in force."""
         return not (self.problems or self.refused) and all(worker.complete for worker in self.workers)
 
     @property
     def pending(self) -> str:
-        """What of the config on disk does not hold in this process, "" when all does."""
+        """What of the config on disk is not in force in this process, "" for nothing."""
         own = replace(self, workers=())
         return str(own) if own.restart or not own.complete else ""
 
@@ -212,8 +212,8 @@ class Outcome:
 
 
 class Reloader:
-    """source: where the config is. current: the settings that hold. adopt: makes others hold. retry: called after each
-    reading; what platforms refused may have been mended there. others: has other processes do the same."""
+    """Reads and applies the config. source: of the config. current: the settings in force. adopt: applies others.
+    retry: called after each reading, as refusals of platforms may be fixed by now. others: reloads other processes."""
 
     def __init__(
         self,
@@ -232,11 +232,11 @@ class Reloader:
         self._others = others
         self._one = asyncio.Lock()
         self.told: Callable[[bool], None] = lambda under_way: None
-        """Told when the config is being read, and when it has been."""
+        """Called when reading the config begins, and when it has ended."""
         self.last = Outcome()
 
     async def serve(self) -> None:
-        """Until cancelled: take over what is written to the files, and at a SIGHUP."""
+        """Reload when the files have changed, and at SIGHUP; runs until cancelled."""
         asked = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
         known, seen = self.source.seen, await self._signature()
@@ -250,7 +250,7 @@ class Reloader:
             seen = now
 
     async def reload(self, by: str) -> Outcome:
-        """Read the config and make it hold, at once. by: what asked for it, for the log."""
+        """Read the config and apply it at once. by: the origin of the request, for the log."""
         async with self._one:
             self.told(True)
             try:
@@ -278,7 +278,7 @@ class Reloader:
         except ConfigError as error:
             return Outcome(problems=tuple(str(problem) for problem in error.problems))
         except Exception as error:
-            # Any error (a bad model class, a provider of guardrails), the next edit has to be heard.
+            # Any error (a bad model class, a provider of guardrails): the next edit must still be noticed.
             log.exception("the config could not be applied")
             return Outcome(problems=(f"unexpected: {type(error).__name__}; the log has more",))
 

@@ -1,4 +1,4 @@
-"""`antler send`: what scripts and timers say in a chat, put into the outbox like any reply and there once for a key."""
+"""`antler send`: messages from scripts and timers, put into the outbox like any reply, and only once per key."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = ANSWER_SECONDS - 1.5
 LONGEST_TEXT = 100_000
-"""Characters; what is longer is no message, but a file."""
+"""Characters; anything longer is no message, but a file."""
 
 SENT = "sent to {chat}"
 QUEUED = "{chat}: antler is not running, so it is sent at its next start"
@@ -52,7 +52,7 @@ UNSEEN = (
 
 
 class SendTool:
-    """settings: of the start, for the accounts there are. running: whether a gateway delivers it at once."""
+    """Sends messages. settings: of the start, for its accounts. running: whether a gateway delivers them at once."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class SendTool:
         self._running = running
 
     async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """An operation of the control socket: {"chat", "text", "key", "file", "anyway"} to {"text", "done"}."""
+        """Serve a request of the control socket: {"chat", "text", "key", "file", "anyway"} to {"text", "done"}."""
         try:
             text = await self._send(request)
         except Unsendable as error:
@@ -78,8 +78,8 @@ class SendTool:
         return {"text": text, "done": True}
 
     async def put(self, chat: str, text: str, key: str) -> bool:
-        """Put a text into the outbox, even of a chat where nobody wrote yet; returns once that is committed. False
-        where it was accepted before under the same key. Raises Unsendable."""
+        """Put a text into the outbox, even for a chat in which no one has written yet; returns once that is committed.
+        False where it was accepted before under the same key. Raises Unsendable."""
         if not text.strip() or len(text) > LONGEST_TEXT:
             raise Unsendable(
                 "the text is empty" if not text.strip() else f"the text has over {LONGEST_TEXT:,} characters"
@@ -123,7 +123,7 @@ class SendTool:
         return (ACCEPTED if reply.outcome is Outcome.PENDING else SENT).format(chat=chat)
 
     def _accept(self, tx: Connection, reply_key: str, address: Address, message: OutboundMessage) -> set[str]:
-        """Put it into the outbox, unless something stands there under the same key: what does."""
+        """Put it into the outbox, unless that has entries under the same key; returns those."""
         before = outbox.keys_below(tx, reply_key.rpartition(":")[0])
         if not before:
             self._delivery.finalize(tx, reply_key, address, None, message)
@@ -131,7 +131,7 @@ class SendTool:
 
     @contextlib.asynccontextmanager
     async def _attached(self, reply_key: str, file: Path | None) -> AsyncIterator[tuple[OutboundFile, ...]]:
-        """The file as a part of the reply, which has to be committed within the block."""
+        """The file as a part of the reply, which must be committed within the block."""
         if file is None:
             yield ()
             return
@@ -144,7 +144,7 @@ class SendTool:
             raise Unsendable(f"--file {file}: antler cannot read it ({error.strerror})") from error
 
     async def _address(self, chat: str, *, anyway: bool) -> Address:
-        """Raises Unsendable for what is no chat of an account here."""
+        """The address of a chat. Raises Unsendable for anything but a chat of an account here."""
         try:
             check_identity(chat)
         except ValueError as error:
@@ -163,11 +163,11 @@ class SendTool:
 
 
 class Unsendable(Exception):
-    """The text says what to change."""
+    """A message cannot be sent; the text says what to change."""
 
 
 def _reply_key(address: Address, key: str, text: str, file: Path | None) -> str:
-    """The same for the same key, chat and content. The first half is that of the key in the chat."""
+    """A reply key that is the same for the same key, chat and content. Its first half depends on key and chat alone."""
     key = key or secrets.token_hex(16)
     content = hashlib.sha256(f"{text}\0{file.name if file is not None else ''}".encode("utf-8", "replace"))
     where = hashlib.sha256(f"{chat_id(address)}\0{address.topic or ''}\0{key}".encode("utf-8", "replace"))
@@ -175,7 +175,7 @@ def _reply_key(address: Address, key: str, text: str, file: Path | None) -> str:
 
 
 def run(settings: Settings, chat: str, text: str, *, key: str | None, file: Path | None, anyway: bool) -> int:
-    """The command line: hand it to the running gateway, else put it into the outbox; returns the exit code."""
+    """The command line: hand the message to the running gateway, or else to the outbox; returns the exit code."""
     place = str(file.absolute()) if file is not None else None
     request = {"chat": chat, "text": text, "key": key, "file": place, "anyway": anyway}
     return do_there_or_here(settings, "send", request, _queue)

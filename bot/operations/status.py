@@ -1,4 +1,4 @@
-"""What /status in a chat and `antler status` on the machine tell, from the same live facts."""
+"""The content of /status in a chat and of `antler status` on the machine, from the same live facts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 STORE_SECONDS = 2.0
-"""That the status waits for what only the store knows; without it the rest is told."""
+"""Seconds that the status waits for what only the store knows; after that, the rest is shown without it."""
 
 
 LEADS, LOST = "leads", "has lost the lead"
@@ -38,8 +38,8 @@ LEADS, LOST = "leads", "has lost the lead"
 
 @dataclass(frozen=True, slots=True)
 class LeadFacts:
-    """role: the command by which the process was started. state: LEADS, or LOST while it may not act. leader: the
-    process that the database names, as `host:pid`. standing_by: those that wait for the lead, oldest first."""
+    """The lead among processes. role: the command by which the process was started. state: LEADS, or LOST while it may
+    not act. leader: per the database, as `host:pid`. standing_by: processes waiting for the lead, oldest first."""
 
     role: str
     state: str
@@ -49,12 +49,11 @@ class LeadFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the status asks other parts for.
+    """What the status queries from other parts.
 
     waiting: messages that wait for their turn. workers: none where the gateway itself works. unreadable: events.
-    pairings: persons who wait to be let in. budgets: of all together, for today. errors: the newest lines of the log
-    that are errors. read_by_admins: whether administrators read everybody's threads here. has_page: whether there is a
-    page.
+    pairings: people who wait for access. budgets: of everybody together, for today. errors: the newest error lines of
+    the log. read_by_admins: whether administrators read everybody's threads here. has_page: whether there is a page.
     """
 
     waiting: Callable[[], int]
@@ -72,8 +71,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
-    """What only the store knows. queue_age: seconds since the oldest message came that no run has begun to answer, 0
-    for none. budgets: as `Asked.budgets`. lead: None on SQLite, which one process has."""
+    """What only the store knows. queue_age: seconds since the oldest message arrived that no run has begun to answer, 0
+    for none. budgets: as `Asked.budgets`. lead: None on SQLite, which a single process has."""
 
     queue_age: float
     budgets: Sequence[BudgetAccount]
@@ -135,7 +134,7 @@ class StatusPage:
         return StoredFacts(max(0.0, age), budgets, lead)
 
     def _config_told(self) -> str:
-        """What of the config on disk does not hold here, "" when all does."""
+        """What of the config on disk is not in force here, "" for nothing."""
         outcome = self.asked.config()
         return "" if outcome is None else outcome.pending
 
@@ -150,7 +149,7 @@ class StatusPage:
         agent: str = DEFAULT,
     ) -> str:
         """Markdown for one conversation: its own connection, its model, its thread. For admins also the provider's name
-        of the model, why something does not work, the other connections in a word each, and what the sandbox lacks on
+        for the model, why something does not work, the other connections in a word each, and what the sandbox lacks on
         this machine."""
         say = texts.status
         uptime = texts.duration(self._clock.monotonic() - self._began)
@@ -191,7 +190,7 @@ class StatusPage:
         return [line, say["standing_by"].format(names=names) if names else say["alone"]]
 
     def _worker_lines(self, texts: Texts) -> list[str]:
-        """A line for each worker, and what does not work there; outages of models are told with the others."""
+        """A line for each worker, and what does not work there; outages of models are listed with the others."""
         lines = []
         for each in self.asked.workers():
             state = texts.status["worker"].format(
@@ -208,7 +207,7 @@ class StatusPage:
         return lines
 
     def _trouble_lines(self, ill: Sequence[Condition], texts: Texts) -> list[str]:
-        """What the administrators were told of and is not over; connections have lines of their own."""
+        """The ongoing outages that administrators were told of; connections have lines of their own."""
         now = self._clock.monotonic()
         return [outage_text(each, now - each.since, texts) for each in ill if each.part is not Part.RECEIVING]
 

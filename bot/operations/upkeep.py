@@ -1,4 +1,4 @@
-"""Upkeep while the gateway serves: forgets what nothing needs any more."""
+"""Upkeep while the gateway serves: deletes what is no longer needed."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 INTERVAL_SECONDS = 3600.0
 KEPT = timedelta(days=7)
-"""Longer than any platform's redelivery: keys of events must outlive it."""
+"""Longer than any platform's redelivery, since keys of events must outlive it."""
 
 
 PORTION = 200
-"""Events, replies or runs that are removed in one transaction, in which nobody else writes."""
+"""Events, replies or runs removed in one transaction, during which nothing else is written."""
 THREADS = 20
-"""Whose calls of a day are summed up in one transaction."""
+"""Threads whose calls of a day are summed up in one transaction."""
 IDLE, PAUSE_SECONDS = timedelta(days=1), 0.1
-"""After which a thread is condensed; between two of them."""
+"""Time after which a thread is condensed; pause between two of them."""
 READ_SECONDS = 60.0
-"""Longer than a thread is read. A worker that froze for so long is taken for dead, and writes nothing any more."""
+"""Longer than any read of a thread takes. A worker frozen for that long is considered dead, and writes no more."""
 T = TypeVar("T")
 
 
@@ -50,8 +50,8 @@ async def prune(
     presented: Presented,
     *further: Callable[[], Awaitable[object]],
 ) -> None:
-    """Once an hour until cancelled. keep_runs: how long runs, their events and effects are kept. further: done behind
-    it. What fails keeps nothing else from being done."""
+    """Clean up once an hour until cancelled. keep_runs: how long runs, their events and effects are kept. further: done
+    afterwards. A failing step does not prevent the others."""
 
     async def everything() -> None:
         await attempted("removing old rows", lambda: remove_old_rows(store, clock.now(), keep_runs()))
@@ -63,7 +63,7 @@ async def prune(
 
 
 async def remove_old_rows(store: Store, now: datetime, keep_runs: timedelta) -> None:
-    """Forget what was settled long ago."""
+    """Delete what was settled long ago."""
     for table in (inbox, outbox):
         await _removed(store, table.old, table.remove, now - KEPT)
     await _removed(store, runs.old, runs.remove, now - keep_runs)
@@ -73,7 +73,7 @@ async def remove_old_rows(store: Store, now: datetime, keep_runs: timedelta) -> 
 
 
 async def sum_up_usage(store: Store, days: Days, keep_runs: timedelta) -> None:
-    """Keep the sums alone of days whose runs are all forgotten: else every call would add a row for good."""
+    """Keep only the sums of days whose runs are all forgotten: otherwise every call would add a row for good."""
     before = days.starts(days.today - keep_runs - timedelta(days=1))
     while (oldest := await store.read(lambda tx: usage.oldest_single(tx, before))) is not None:
         day = days.day_of(oldest)
@@ -89,8 +89,8 @@ async def _sum_up(store: Store, since: datetime, until: datetime) -> None:
 async def condense(
     store: Store, clock: Clock, harness: Callable[[], Awaitable[Harness]], manager: ChannelManager
 ) -> None:
-    """Keep of idle threads their newest state and what their last exchange can be taken back to, none of the steps
-    before. First come the copies; the rest goes once nobody reads a thread any more as it was without them."""
+    """Reduce idle threads to their newest state and those that /undo and /retry return to, without the steps before.
+    The copies come first; the rest is deleted once no process can still be reading a thread without the copies."""
     agent, before, after = await harness(), clock.now() - IDLE, None
 
     async def condensed(thread: Row[*tuple[Any, ...]], *, drop: bool) -> None:
@@ -112,13 +112,13 @@ async def condense(
 
 
 def _bases(tx: Connection, thread: Row[*tuple[Any, ...]]) -> list[str]:
-    """What /undo and /retry go back to."""
+    """The checkpoints that /undo and /retry return to."""
     ended = [last(tx, thread.conversation, thread.thread_id) for last in (runs.last_kept, runs.last_worked)]
     return [row.base_checkpoint_id for row in ended if row is not None and row.base_checkpoint_id]
 
 
 async def clear_uploads(users: Path, clock: Clock) -> None:
-    """Remove files that people uploaded to the page or the API long ago: those of messages are in their threads."""
+    """Remove files uploaded to the page or the API long ago: those of messages are in their threads."""
     before = (clock.now() - KEPT).timestamp()
     await asyncio.to_thread(_clear, users, before)
 
@@ -131,7 +131,7 @@ def _clear(users: Path, before: float) -> None:
 
 
 async def _in_portions(store: Store, forget: Callable[[Connection], int]) -> None:
-    """Others are served between two portions."""
+    """Delete in portions, so that others are served in between."""
     while await store.write(forget):
         pass
 
@@ -142,7 +142,7 @@ async def _removed(
     remove: Callable[[Connection, Sequence[T]], None],
     before: datetime,
 ) -> None:
-    """Remove portions; what is to go is looked for beside the writer."""
+    """Remove portions; the rows to remove are looked up outside the writer."""
 
     async def portion() -> int:
         found = await store.read(lambda tx: old(tx, before, PORTION))

@@ -1,6 +1,6 @@
 """Why a message was answered as it was, or not: its decisions for administrators, on the machine and in a chat.
 
-It tells what was decided and by what, never what anybody said.
+It shows what was decided and by what, never what anyone said.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 RUN_ID = 32
 """Characters of a run's id."""
 LONGEST_NUMBER = 18
-"""Digits of an event's number: what both databases take."""
+"""Digits of an event's number that both databases accept."""
 
 
 class WhyPage:
-    """platforms: of the accounts, by name. zone: to tell times in."""
+    """Explains decisions. platforms: of the accounts, by name. zone: for the times shown."""
 
     def __init__(self, store: RetryingStore | Store, platforms: Mapping[str, str], zone: ZoneInfo) -> None:
         self._store = store
@@ -51,25 +51,25 @@ class WhyPage:
     async def of_message(
         self, account: str, chat: str, message_id: str, texts: Texts, *, to_admins: bool = True
     ) -> str:
-        """Markdown on a platform's message, a person's or the bot's. to_admins: it names who let the person in."""
+        """Markdown on a platform's message, a person's or the bot's. to_admins: name who gave the person access."""
         return await self._store.read(
             lambda tx: self._page(tx, decisions.event_of(tx, account, chat, message_id), texts, to_admins=to_admins)
         )
 
     async def of_quote(self, account: str, chat: str, quoted: str, texts: Texts) -> str:
-        """Markdown on the message of a chat that was quoted, where the platform says no more than its words."""
+        """Markdown on the message of a chat that was quoted, where the platform supplies only its words."""
         return await self._store.read(
             lambda tx: self._page(tx, decisions.event_of_quote(tx, account, chat, quoted), texts)
         )
 
     async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """An operation of the control socket: {"subject": ...} to {"text": ..., "done": ...}."""
+        """Serve a request of the control socket: {"subject": ...} to {"text": ..., "done": ...}."""
         texts = texts_for(DEFAULT)
         text = await self.of(str(request.get("subject", "")), texts)
         return {"text": _on_a_terminal(text), "done": text not in (texts.why["unknown"], texts.why["usage"])}
 
     def _finding(self, subject: str) -> Callable[[Connection], int | None] | None:
-        """What looks an event up by what names it; None where that names none."""
+        """The lookup of an event by what identifies it; None where the subject identifies none."""
         number = subject.removeprefix("#")
         if number.isdecimal() and len(number) <= LONGEST_NUMBER:
             return lambda tx: int(number)
@@ -121,7 +121,7 @@ class WhyPage:
         yield from _of_end(run, texts)
 
     def _by(self, tx: Connection, run: RunFacts, texts: Texts) -> str:
-        """Who decided on a person's access, where a decision let them in."""
+        """Who decided on a person's access, where a decision admitted them."""
         known = decisions.let_in(tx, run.speaker)
         if known is None or known[0] not in run.rule.split(", "):
             return ""
@@ -181,7 +181,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _on_a_terminal(text: str) -> str:
-    """The page as a terminal shows it: no marks of Markdown."""
+    """The page for a terminal: without Markdown markup."""
     return unmarked(text).replace("**", "").replace("`", "").replace("\\", "")
 
 

@@ -1,4 +1,4 @@
-"""Workers in operation: what each tells of itself with its signs of life, and what the gateway makes of it."""
+"""Workers in operation: what each reports with its signs of life, and what the gateway makes of it."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 ANSWER_SECONDS = 20.0
-"""That the gateway waits for workers to have read their configs."""
+"""Seconds that the gateway waits for workers to have read their configs."""
 LOOK_SECONDS = 1.0
 SILENT_SECONDS = 15.0
-"""After a missed sign of life no answer is waited for."""
+"""Seconds without a sign of life after which no answer is awaited."""
 BY = "the gateway"
 WORST = ("retrying", "connecting", "off", "ready")
-"""States of a server of tools; of several workers the first of these is told."""
+"""States of a server of tools; of several workers, the first of these is reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """How a worker is. running: runs that it works on, of `slots` at once. models: in the place of times their ages, in
-    seconds. troubles: what else does not work, a line each. config: what of its config does not hold, "" when all
-    does."""
+    """The state of a worker. running: its current runs, of `slots` at most. models: with ages, in seconds, instead of
+    times. troubles: what else does not work, a line each. config: what of its config is not in force, "" for
+    nothing."""
 
     running: int = 0
     slots: int = 0
@@ -65,7 +65,7 @@ FACTS = TypeAdapter(Facts)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSeen:
-    """A worker as the gateway knows it. process: host:pid. silence: seconds since its last sign of life."""
+    """A worker as known to the gateway. process: host:pid. silence: seconds since its last sign of life."""
 
     name: str
     process: str
@@ -75,7 +75,7 @@ class WorkerSeen:
 
     @property
     def alive(self) -> bool:
-        """Whether others do not take it for dead yet."""
+        """Whether other processes do not consider it dead yet."""
         return self.silence < STALLED_SECONDS
 
     def machine(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class WorkerSeen:
 
 
 class Workers:
-    """All workers, as of the last look. listening: an event that is set when one has answered."""
+    """All workers, as of the last poll. listening: an event that is set when one has answered."""
 
     def __init__(self, store: RetryingStore, listening: Callable[[], AbstractContextManager[asyncio.Event]]) -> None:
         self._store = store
@@ -95,7 +95,7 @@ class Workers:
         self._found: tuple[WorkerSeen, ...] = ()
 
     async def look(self) -> None:
-        """Read what they told, and forget those that are gone."""
+        """Read what they report, and forget those that are gone."""
         rows = await self._store.read(workers.present)
         gone = [row.id for row in rows if row.silence is None]
         if gone:
@@ -116,7 +116,7 @@ class Workers:
         return self._store.clock.monotonic() - self._looked
 
     def models(self) -> list[ModelState]:
-        """What they met with at models, times by this process's clock."""
+        """The states of models as they found them, with times by this process's clock."""
         return [
             replace(state, asked=self._looked - state.asked, since=self._looked - state.since, at=worker.name)
             for worker in self._found
@@ -124,7 +124,7 @@ class Workers:
         ]
 
     def servers(self) -> tuple[ServerFacts, ...]:
-        """Their servers of tools. Of one that not all of them reach, the worst is told, and which worker says so."""
+        """Their servers of tools. Where their states differ, the worst is returned, with the worker that reports it."""
         by_name: dict[str, list[tuple[str, ServerFacts]]] = {}
         for worker in self.seen:
             for facts in worker.facts.servers if worker.alive else ():
@@ -132,14 +132,14 @@ class Workers:
         return tuple(_together(found) for found in by_name.values())
 
     def conditions(self, now: float) -> Iterator[Condition]:
-        """Whether there is any of them at work."""
+        """Whether any worker is alive."""
         alive = any(each.alive for each in self.seen)
         yield Condition(
             part=Part.WORKERS, problem=None if alive else Problem.NO_WORKER, since=now if alive else self._last_alive
         )
 
     async def reload(self) -> tuple[WorkerOutcome, ...]:
-        """Have them read their configs, and wait for what comes of it."""
+        """Have them reload their configs, and wait for the outcomes."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 asked = await self._store.write(workers.ask)
@@ -182,9 +182,9 @@ def _together(found: list[tuple[str, ServerFacts]]) -> ServerFacts:
 
 
 class Presence:
-    """What a worker tells of itself, and how it answers.
+    """A worker's reports, and its answers.
 
-    facts: how it is now. registration: its id in procrastinate's tables, as of now.
+    facts: its current state. registration: its current id in procrastinate's tables.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class Presence:
         self._revision = STEPS.revisions[-1]
 
     def sign(self) -> dict[str, str]:
-        """What is written with the next sign of life."""
+        """The values to write with the next sign of life."""
         return self._who | {"facts": to_json(FACTS, self._facts())}
 
     def heard(self, asked: int, revision: str) -> None:
@@ -231,13 +231,13 @@ class Presence:
 
 
 def ages(states: tuple[ModelState, ...], clock: Clock) -> tuple[ModelState, ...]:
-    """The same with ages in the place of times."""
+    """The same states with ages instead of times."""
     now = clock.monotonic()
     return tuple(replace(each, asked=round(now - each.asked, 1), since=round(now - each.since, 1)) for each in states)
 
 
 def troubles(health: HealthService) -> tuple[str, ...]:
-    """What does not work in this process but for its models, which are told apart."""
+    """What does not work in this process, without its models, which are reported separately."""
     ill = [each for each in health.conditions() if each.problem is not None and each.part is not Part.MODEL]
     return tuple(
         f"{each.part}: {str(each.problem).replace('_', ' ')}{f' ({each.detail})' if each.detail else ''}"
