@@ -1,4 +1,4 @@
-"""The real clock behind the Clock ports of channels/ and harness/, and how long things took."""
+"""The real clock behind the Clock ports of channels/ and harness/, an alarm, and a histogram of durations."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from channels.base import Clock
 
 LONGEST_SLEEP = 60.0
-"""Seconds until the clock on the wall is looked at again: it may be set, and goes on while the machine sleeps. That
-costs no query."""
+"""Seconds after which a sleeping alarm reads the wall clock again, as it may be set and advances while the machine
+sleeps. This costs no query."""
 
 
 class SystemClock:
-    """now is aware UTC and may jump; monotonic never goes back, so every interval is measured with it."""
+    """The system clock. now is aware UTC and may jump; monotonic never goes back, so intervals are measured with it."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -32,7 +32,7 @@ class SystemClock:
 
 
 class Alarm:
-    """Ends the sleep of a task: at a time, or when it is rung."""
+    """Ends the sleep of a task at a given time, or earlier when it is rung."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -42,11 +42,11 @@ class Alarm:
         self._rung.set()
 
     def set(self) -> None:
-        """Only what rings from now on counts."""
+        """Clear the alarm: only a ring after this call counts."""
         self._rung.clear()
 
     async def sleep_until(self, at: datetime | None) -> None:
-        """Until then, None: without end, or until it was rung since `set`."""
+        """Sleep until that time (None: without limit), or until the alarm has been rung since `set`."""
         while not self._rung.is_set():
             if at is None:
                 await self._rung.wait()
@@ -57,10 +57,10 @@ class Alarm:
 
 
 class Durations:
-    """Counts how long things took, in steps.
+    """A cumulative histogram of durations.
 
-    STEPS: seconds, each the upper bound of one step; what takes longer than the last is counted in the sum and in
-    `count` alone. total: seconds, of all together.
+    STEPS: seconds, the upper bound of each bucket; longer durations count only towards `total` and `count`. total: the
+    sum of all durations, in seconds.
     """
 
     STEPS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -78,5 +78,5 @@ class Durations:
         return sum(self._counts)
 
     def up_to(self) -> list[tuple[float, int]]:
-        """Each step's upper bound, and how many took no longer than that."""
+        """Each bucket's upper bound, and how many durations were no longer than that."""
         return [(step, sum(self._counts[: place + 1])) for place, step in enumerate(self.STEPS)]

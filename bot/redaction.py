@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 MARK = "[redacted]"
 SHORTEST = 8
-"""Shorter values are no secrets worth the damage that replacing them everywhere would do."""
+"""Shorter values are not worth the damage that replacing them everywhere would do."""
 
 MOST_LEARNT = 100
-"""Secrets that `add` brings; of more the oldest are forgotten, which are no longer good for anything."""
+"""Secrets that `add` keeps; beyond that the oldest, which are no longer valid, are forgotten."""
 
 SIGN = 6
-"""Characters that a text's end must share with a secret's beginning to be held back."""
+"""Characters that the end of a text must share with the start of a secret to be held back."""
 
 
 class Redactor:
-    """Replaces each known secret, also URL-quoted, in base64 and escaped as in JSON, by a mark.
+    """Replaces each known secret by a mark, also where it is URL-quoted, base64-encoded or JSON-escaped.
 
-    longest: of all forms, in characters. sign: how many characters at a text's end may be a secret's beginning that
-    `without_beginning` leaves.
+    longest: of all forms, in characters. sign: how many characters of a secret's start `without_beginning` may leave at
+    the end of a text.
     """
 
     sign = SIGN - 1
@@ -39,7 +39,7 @@ class Redactor:
         self._prepare()
 
     def add(self, secret: str) -> None:
-        """Replace this secret too: a token that was obtained while the process runs."""
+        """Replace this secret too: a token obtained at run time."""
         if secret not in self._secrets and secret not in self._learnt:
             self._learnt.append(secret)
             self._prepare()
@@ -61,13 +61,13 @@ class Redactor:
         return self._pattern.sub(MARK, text) if self._pattern else text
 
     def may_begin_in(self, text: str) -> bool:
-        """Whether the letters and digits of the text, all that formatting is made of left out, hold those with which a
-        secret begins; no secret and no beginning of one that is held back can be read in it otherwise."""
+        """Whether the text without its ASCII punctuation and spaces, which all formatting consists of, contains the
+        start of a secret. Otherwise no secret, nor a start of one that would be held back, can be read in it."""
         bare = _bare(text)
         return any(head in bare for head in self._heads)
 
     def without_beginning(self, text: str) -> str:
-        """A growing text without the end that may be the beginning of a secret: the next token would complete it."""
+        """The growing text without an end that may be the start of a secret, which the next token would complete."""
         tail = text[-self.longest :] if self.longest else ""
         held = 0
         for form in self._forms:
@@ -91,8 +91,8 @@ def _forms(secret: str) -> Iterable[str]:
     yield quote(raw, safe="")
     yield quote_plus(raw)
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
-    for before in range(3):  # bytes of something else in the secret's first group, as in `user:secret`
-        # The first and the last character of a base64 text depend on the secret's neighbours: its own are between.
+    for before in range(3):  # bytes that precede the secret in its first group, as in `user:secret`
+        # The first and last characters of base64 depend on the secret's neighbours; those in between are its own.
         own = slice(-(-before * 8 // 6), (before + len(raw)) * 8 // 6)
         encoded = base64.b64encode(bytes(before) + raw + bytes(2)).decode()
         yield encoded[own]

@@ -1,4 +1,4 @@
-"""Tasks with an owner: every background task is named, held, and its error is seen in one place."""
+"""Background tasks with an owner: each is named and held, and its errors are logged in one place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class Tasks:
-    """Holds the tasks of one part. A task that fails is logged with its name; the others go on."""
+    """The tasks of one component. A failing task is logged with its name; the others continue."""
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
@@ -29,12 +29,12 @@ class Tasks:
         return len(self._held)
 
     async def drain(self) -> None:
-        """Wait until all have ended, those included that are spawned meanwhile."""
+        """Wait until all have ended, including those spawned while waiting."""
         while self._held:
             await asyncio.wait(self._held)
 
     async def cancel(self) -> None:
-        """Cancel all and wait for them, those included that are spawned meanwhile."""
+        """Cancel all and wait for them, including those spawned while waiting."""
         while self._held:
             for task in self._held:
                 task.cancel()

@@ -1,4 +1,4 @@
-"""Files that people sent, handed to the thread's sandbox: documents get their text next to the original.
+"""Hands files that people sent to the thread's sandbox; the text of a document is stored next to the original.
 
 A document is hostile until proven otherwise, so it is converted inside the sandbox, within its limits.
 """
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class Converter:
-    """One for the process. wanted: the settings ask for it. seconds: see SECONDS."""
+    """Hands files over and converts documents; one per process. wanted: by the settings. seconds: see SECONDS."""
 
     def __init__(self, sandboxes: Sandboxes, *, wanted: bool, seconds: float = SECONDS) -> None:
         self._sandboxes = sandboxes
@@ -42,8 +42,8 @@ class Converter:
         self._slots = FairSlots(AT_ONCE)
 
     async def __call__(self, thread_id: str, file: InputFile, person: str) -> InputFile:
-        """The file with the path of its text, or with a note for the model that says why there is none; as it is where
-        nothing was to be done. person: who sent it, whose slow documents hold up nobody else's."""
+        """Return the file with the path of its text, or with a note that explains to the model why there is none;
+        unchanged where nothing had to be done. person: the sender, whose slow documents delay only their own."""
         suffix = file.path.suffix.lower()
         converts = self.wanted and self._sandboxes.has_runtime
         is_document = converts and suffix in KINDS
@@ -60,7 +60,7 @@ class Converter:
             log.warning("a file was not handed to the sandbox, or not converted: %s %s", error, error.hint)
             reason = str(error)
         except Exception:
-            # Any error, in a provider of somebody's own too: the message has to be answered.
+            # Any error, also of a custom provider: the message must still be answered.
             log.exception("a file was not handed to the sandbox, or not converted")
             reason = "an unexpected error, which the log tells"
         else:
@@ -86,8 +86,8 @@ class Converter:
 
 
 async def _text_sha256(sandbox: Sandbox, file: InputFile, text: str) -> str:
-    """The hash of the text that was made of a document; "" where the document is not what came any more: a command of
-    the same thread may have changed it before it was converted."""
+    """The hash of the text extracted from a document; "" where the document is no longer what was received, since a
+    command of the same thread may have changed it before the conversion."""
     if not file.sha256 or await sha256_of(sandbox, f"{UPLOADS}/{file.path.name}") != file.sha256:
         return ""
     return await sha256_of(sandbox, f"{UPLOADS}/{text}")

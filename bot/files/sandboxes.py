@@ -1,4 +1,4 @@
-"""The sandboxes of this process: started with the agent, lent to conversions, ended at the stop.
+"""The sandboxes of this process: started with the agent, lent to conversions, shut down with the process.
 
 `antler check-config` and `antler doctor` probe with the same code.
 """
@@ -39,9 +39,10 @@ log = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 MOST_OWNERS = 10_000
-"""Threads whose owner is known; the one that was told of longest ago is forgotten, until its next message."""
+"""Threads whose owners are remembered; beyond that the least recently seen one is forgotten, until its next message."""
 State = Literal["starting", "off", "failed", "files", "none", "restricted", "full"]
-"""files: commands are refused, files work. failed: not even files. The last three: how well commands are held."""
+"""files: commands are refused, files work. failed: not even files work. The last three: how well commands are
+isolated."""
 WORDS: dict[State, str] = {
     "starting": "still starting",
     "off": "the agent has no files and runs no commands",
@@ -51,13 +52,13 @@ WORDS: dict[State, str] = {
     "restricted": "commands are held, but less well than in namespaces of their own",
     "full": "commands run isolated",
 }
-"""For operators: the log, `antler status` and `antler check-config`."""
+"""Descriptions for operators: the log, `antler status` and `antler check-config`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxFacts:
-    """provider: as the settings name it. shortfalls: what is not as it should be on this machine, a sentence each.
-    troubles: what does not work at this moment, though the rest does; each with a hint in brackets."""
+    """What is known of the sandbox. provider: as in the settings. shortfalls: what falls short on this machine, a
+    sentence each. troubles: what does not work right now though the rest does, each with a hint in brackets."""
 
     provider: str
     state: State
@@ -70,15 +71,14 @@ class SandboxFacts:
 
 
 def sources_in(data_dir: Path) -> FileSources:
-    """The pages that threads have read, kept beside their files, where commands do not reach them."""
+    """The pages that threads have read, stored next to their files but out of reach of commands."""
     return FileSources(partial(sources_folder, data_dir))
 
 
 class ThreadOwners:
-    """Whose the threads are that work now: told where a message's files come in and where a run begins, asked by the
-    sandboxes, which show a thread its owner's own skills. A thread always belongs to one owner, who gets another name
-    only where a chat gets another id.
-    """
+    """The owners of active threads, learned where a message's files arrive and where a run begins; the sandboxes query
+    it to show a thread its owner's own skills. A thread always belongs to one owner, whose name changes only where a
+    chat gets another id."""
 
     def __init__(self) -> None:
         self._owners: OrderedDict[str, str] = OrderedDict()
@@ -90,19 +90,19 @@ class ThreadOwners:
             self._owners.popitem(last=False)
 
     def of(self, thread_id: str) -> str | None:
-        """None of a thread that nobody told of: a probe's, or one that is at rest."""
+        """The owner of a thread; None for an unknown thread: that of a probe, or an idle one."""
         return self._owners.get(thread_id)
 
 
 def instance_of(folder: Path, name: str = "") -> str:
-    """What a process's sandboxes have in their names on this machine; the same after a restart. For the parameters see
-    Sandboxes."""
+    """The part that the names of a process's sandboxes have in common on this machine; the same after a restart. For
+    the parameters see Sandboxes."""
     return hashlib.sha256(f"{folder.resolve()}{name}".encode()).hexdigest()[:12]
 
 
 class Sandboxes:
-    """folder: the data folder, which the threads' files are in. route: (proxy, CA file) for a URL. skills: the folders
-    of the skills that a thread has. name: tells processes apart that share the folder."""
+    """The sandboxes of one process. folder: the data folder, which holds the threads' files. route: (proxy, CA file)
+    for a URL. skills: the folders of a thread's skills. name: distinguishes processes that share the folder."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Sandboxes:
         self._begun = False
 
     async def start(self) -> SandboxSetup | None:
-        """Once: start what the settings ask for; for the agent, None where it gets no sandbox."""
+        """Start what the settings ask for; called once. Returns the agent's setup, None where it gets no sandbox."""
         self._begun = True
         try:
             if self._settings.use != OFF:
@@ -139,7 +139,7 @@ class Sandboxes:
         return self._setup()
 
     def tell(self) -> None:
-        """One line for the log: a warning where this machine does not give what the settings ask for."""
+        """Log one line: a warning where this machine does not provide what the settings ask for."""
         as_asked = self._settings.use == OFF or (self._started is not None and not self._started.report.shortfalls)
         log.log(logging.INFO if as_asked else logging.WARNING, "sandbox %s", self.facts)
 
@@ -165,7 +165,7 @@ class Sandboxes:
 
     @property
     def facts(self) -> SandboxFacts:
-        """What is known now."""
+        """The current state of the sandbox."""
         use = self._settings.use
         if use == OFF:
             return SandboxFacts(provider=use, state="off")
@@ -182,28 +182,28 @@ class Sandboxes:
 
     @property
     def has_files(self) -> bool:
-        """Agents have files, or will have as soon as it has started."""
+        """Whether agents have files, or will have them once the sandbox has started."""
         return self.facts.state not in ("off", "failed")
 
     @property
     def owner(self) -> Owner | None:
-        """Who commands run as, and so whose the files of a thread must be, where that is not this process's user."""
+        """The user that commands run as, who must own the files of a thread, where that is not this process's user."""
         return owner_of(self._settings) if self._settings.use not in (OFF, REMOTE) else None
 
     @property
     def has_runtime(self) -> bool:
-        """Commands find the packages for the agent's code, as far as is known here."""
+        """Whether commands find the packages for the agent's code, as far as is known here."""
         return self._settings.use == REMOTE or policy.complete(self._packages) is not None
 
     @property
     def elsewhere(self) -> bool:
-        """The files of threads are not in their folders on this machine, so what comes has to be put into the
-        sandbox."""
+        """Whether the files of threads are not in their folders on this machine, so that received files have to be
+        written into the sandbox."""
         return self._settings.use == REMOTE
 
     @asynccontextmanager
     async def borrow(self, thread_id: str) -> AsyncIterator[Sandbox]:
-        """A thread's sandbox, next to anything else that happens in it. Waits for the start.
+        """Borrow a thread's sandbox, which others may use concurrently. Waits for the start.
 
         Raises SandboxError where there is none.
         """
@@ -214,8 +214,8 @@ class Sandboxes:
             yield sandbox
 
     async def forget(self, thread_id: str) -> None:
-        """Delete a thread's files, here and where its provider keeps them; what runs in it is ended. Idempotent. Waits
-        for the start. Raises SandboxError."""
+        """Delete a thread's files, here and at its provider, and end what runs in it. Idempotent. Waits for the start.
+        Raises SandboxError."""
         await self._done.wait()
         if self._started is not None:
             await self._started.provider.forget(thread_id)
@@ -228,8 +228,8 @@ class Sandboxes:
             workspaces.close()
 
     async def copy(self, thread_id: str, other: str) -> bool:
-        """Give another thread, which has no files yet, a copy of a thread's. False: not all of them: they are too many,
-        or not on this machine. Raises SandboxError."""
+        """Copy a thread's files to another thread, which has none yet. Returns False where not all could be copied:
+        they are too many, or not on this machine. Raises SandboxError."""
         if self.elsewhere:
             return False
         workspaces = Workspaces(self._site.folder_of, self._settings)
@@ -239,9 +239,9 @@ class Sandboxes:
             workspaces.close()
 
     async def shutdown(self, seconds: float) -> None:
-        """End what runs; what hangs longer than that is left to the next start. Idempotent."""
+        """End what runs; what takes longer than these seconds is left to the next start. Idempotent."""
         if self._begun:
-            with contextlib.suppress(TimeoutError):  # a start that was cancelled takes back what it has begun
+            with contextlib.suppress(TimeoutError):  # a cancelled start cleans up after itself
                 async with asyncio.timeout(seconds):
                     await self._done.wait()
         started, self._started = self._started, None
@@ -257,7 +257,7 @@ class Sandboxes:
 
 
 async def probe(settings: Settings) -> SandboxFacts:
-    """Try the sandbox that the settings ask for, on the file system of the data folder, and end it again."""
+    """Try the sandbox that the settings ask for, on the file system of the data folder, and shut it down again."""
     existing = next(path for path in (settings.data_dir, *settings.data_dir.parents) if path.is_dir())
     with tempfile.TemporaryDirectory(prefix=".antler-probe-", dir=existing) as folder:
         sandboxes = Sandboxes(settings.sandbox, Path(folder), settings.network_route)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 TRIES = 3
 AT_ONCE = 4
-"""Downloads of one account; half of them of one person."""
+"""Concurrent downloads of one account; at most half of them for one person."""
 AT_ONCE_IN_ALL = 16
 MEGABYTE = 1_000_000
 Problem = Literal[
@@ -49,13 +49,13 @@ T = TypeVar("T")
 HOUR = 3600.0
 HOURS = 24
 PERSONS = 10_000
-"""Persons whose files are counted; beyond it the one who was silent the longest is counted from zero."""
+"""People whose files are counted; beyond that the one who has been silent the longest starts again at zero."""
 Exceeded = Literal["too_large", "message_quota", "quota", "person_quota"]
 
 
 @dataclass(frozen=True, slots=True)
 class UploadLimits:
-    """Limits in bytes: one file, all files of a thread, of a message, and of a person within 24 hours."""
+    """Limits in bytes: for one file, and for all files of a thread, of a message, and of a person within 24 hours."""
 
     file: int
     thread: int
@@ -73,7 +73,7 @@ class UploadLimits:
 
 
 class PersonQuotas:
-    """What each person brought within the last 24 hours, by the hour."""
+    """The bytes that each person sent within the last 24 hours, by the hour."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -84,7 +84,7 @@ class PersonQuotas:
         return sum(size for hour, size in self._hours.get(person, {}).items() if hour > oldest)
 
     def add(self, person: str, size: int, at: datetime | None = None) -> None:
-        """size: negative for what was not kept in the end. at: when, now unless it is given."""
+        """Count bytes of a person. size: negative for what was not kept in the end. at: when; now by default."""
         hours = self._hours.setdefault(person, {})
         oldest = self._hour() - HOURS
         for hour in [hour for hour in hours if hour <= oldest]:
@@ -94,7 +94,7 @@ class PersonQuotas:
 
     @property
     def since(self) -> datetime:
-        """What was brought before does not count any more."""
+        """The time before which uploads no longer count."""
         return self._clock.now() - timedelta(hours=HOURS)
 
     def _hour(self, at: datetime | None = None) -> int:
@@ -103,7 +103,7 @@ class PersonQuotas:
 
 @dataclass(slots=True)
 class Allowance:
-    """What the files of one message may still take. thread: what the thread's uploads have left, once that is known."""
+    """What the files of one message may still use. thread: what the thread's uploads have left, once that is known."""
 
     person: str
     limits: UploadLimits
@@ -115,7 +115,7 @@ class Allowance:
         self.message = self.limits.message
 
     def exceeded(self, size: int, more: int = 0) -> Exceeded | None:
-        """Which limit a file of that size passes. more: how many of its bytes are not taken yet."""
+        """The limit that a file of that size exceeds. more: how many of its bytes are not counted yet."""
         if size > self.limits.file:
             return "too_large"
         if more > self.message:
@@ -125,7 +125,7 @@ class Allowance:
         return "person_quota" if self.book.used(self.person) + more > self.limits.person else None
 
     def take(self, size: int) -> None:
-        """size: negative to give it back."""
+        """Count bytes of a file. size: negative to give them back."""
         self.message -= size
         self.book.add(self.person, size)
 
@@ -144,9 +144,9 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An attachment that was not taken, and why. limit: the megabytes that were passed, where that is the reason.
+    """A rejected attachment, and why. limit: the megabytes that were exceeded, where that is the reason.
 
-    too_large_there: for the platform's own limit, which only the platform knows.
+    too_large_there: the platform's own limit was exceeded, which only the platform knows.
     """
 
     name: str
@@ -155,9 +155,9 @@ class Refused:
 
 
 class Uploads:
-    """One for the process. owner: of the files, where commands run as another user than this process.
+    """Fetches attachments; one per process. owner: of the files, where commands run as another user than this process.
 
-    Neither a person who sends many files nor a platform whose file server hangs holds up the downloads of others.
+    Neither a person who sends many files nor a platform whose file server hangs delays the downloads of others.
     """
 
     def __init__(self, limits: UploadLimits, clock: Clock, owner: Owner | None = None) -> None:
@@ -171,27 +171,27 @@ class Uploads:
         self._told: set[tuple[str, str]] = set()
 
     async def recall(self, store: Store) -> None:
-        """Count what people brought before this process began, as far as it became part of a run. Raises StoreError."""
+        """Count what people sent before this process began, as far as it became part of a run. Raises StoreError."""
         since, known = self._book.since, set[Path]()
         for run in await store.read(lambda tx: runs.with_files(tx, since)):
             for file in run.input.files:
-                if file.path not in known:  # one that was answered again came once
+                if file.path not in known:  # a file whose message was answered again was sent once
                     self._book.add(run.speaker, file.size, run.created_at)
                 known.add(file.path)
 
     def allowance(self, person: str) -> Allowance:
-        """What a message of that person may bring; one for all its files."""
+        """The allowance for all files of one message of that person."""
         return Allowance(person, self.limits, self._book)
 
     def sending(self, person: str) -> Allowance:
-        """What a file that the person sends by HTTP may take before a message brings it into a thread, where it counts
-        as every other: the day's limit holds for what is sent and never brought, too."""
+        """The allowance for a file that the person sends by HTTP before a message brings it into a thread, where it
+        counts like any other: the daily limit also covers files that no message ever brings."""
         return Allowance(person, self.limits, self._sent)
 
     async def fetch(
         self, channel: Channel, attachment: Attachment, folder: Path, allowance: Allowance
     ) -> InputFile | Refused:
-        """Store one attachment in `folder` (created, 0700). What is refused or cancelled leaves no file behind."""
+        """Store one attachment in `folder` (created, 0700). A refused or cancelled download leaves no file behind."""
         name = display_name(attachment)
         account = channel.account
         async with self._of_account[account].slot(allowance.person), self._slots.slot(account):
@@ -247,10 +247,10 @@ class Uploads:
 
 
 class _FileSink:
-    """A file that counts what it is given: the sender's own word on the size is not trusted.
+    """A file that counts the bytes written to it: the size that the sender declares is not trusted.
 
-    The folder is opened once and everything happens inside it, so that a link that somebody put in its place, or in the
-    file's, leads nowhere. exceeded: the limit that was passed.
+    The folder is opened once and everything happens inside it, so that a link put in its place, or in that of the file,
+    leads nowhere. exceeded: the limit that was exceeded.
     """
 
     def __init__(self, folder: Path, name: str, allowance: Allowance, owner: Owner | None) -> None:
@@ -260,7 +260,7 @@ class _FileSink:
         self.told: str | None = None
         self.allowance = allowance
         self._owner = owner
-        # Of what came, not of what the file has later: by then a command may have changed it.
+        # Of the bytes received, not of the file later on: a command may have changed it by then.
         self._hash = hashlib.sha256()
         self._folder: int | None = None
         self._fd: int | None = None
@@ -276,7 +276,7 @@ class _FileSink:
 
     @property
     def sha256(self) -> str:
-        """The hash of all that it was given."""
+        """The hash of all bytes written."""
         return self._hash.hexdigest()
 
     def check(self, size: int) -> None:
@@ -294,7 +294,7 @@ class _FileSink:
             await _in_thread(_write_all, self._fd, chunk)
 
     def called(self, name: str) -> None:
-        """NamedSink: only the download told it."""
+        """Take the name that only the download revealed (NamedSink)."""
         self.told = name
 
     def rename(self, name: str) -> None:
@@ -313,7 +313,7 @@ class _FileSink:
         self._hash = hashlib.sha256()
 
     def close(self, kept: bool) -> None:
-        """Idempotent; without `kept` the file is removed."""
+        """Close the file, and remove it without `kept`. Idempotent."""
         if not kept:
             self._give_back()
         if self._fd is not None:
@@ -327,7 +327,7 @@ class _FileSink:
 
 
 async def _in_thread(work: Callable[..., T], *args: object) -> T:
-    """asyncio.to_thread, except that a cancelled caller waits for the thread, which uses our descriptors."""
+    """Like asyncio.to_thread, but a cancelled caller waits for the thread, which uses our descriptors."""
     working = asyncio.ensure_future(asyncio.to_thread(work, *args))
     try:
         return await asyncio.shield(working)
@@ -348,6 +348,6 @@ def _write_all(fd: int, chunk: bytes) -> None:
 
 
 def _used(folder: int) -> int:
-    """Bytes in an open folder of uploads, which is flat and written by this class alone."""
+    """Bytes in an open folder of uploads, which is flat and written by _FileSink alone."""
     with os.scandir(folder) as entries:
         return sum(entry.stat(follow_symlinks=False).st_size for entry in entries)

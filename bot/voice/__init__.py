@@ -1,1 +1,1 @@
-"""Transcription of voice messages: which are sent to a service, how, and what is told when that fails."""
+"""Transcription of voice messages: which are sent to a service, how, and what is reported when that fails."""

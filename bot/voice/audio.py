@@ -1,6 +1,6 @@
-"""Kind and length of a recording, read from its content, and why a voice message has no transcript. Pure.
+"""Format and length of a recording, read from its content, and reasons for a missing transcript. Pure.
 
-Platforms name voice messages by no suffix, or by a wrong one, and services go by the suffix alone.
+Platforms give voice messages no suffix, or a wrong one, while services rely on the suffix alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 ACCEPTED = frozenset({"flac", "m4a", "mp3", "ogg", "wav", "webm"})
-"""What OpenAI's service takes ("Speech to text", supported formats), and with it every server that imitates it."""
+"""Formats accepted by OpenAI's service ("Speech to text", supported formats), and by servers that imitate it."""
 MIME_TYPES = {
     "aac": "audio/aac",
     "amr": "audio/amr",
@@ -46,7 +46,7 @@ _BY_TYPE = {
     **{mime_type: name for name, mime_type in MIME_TYPES.items()},
 }
 _MOST_STEPS = 1_000_000
-"""Frames, pages or boxes that are looked at for the length, so that hostile content takes no core for a minute."""
+"""Frames, pages or boxes read to find the length, so that hostile content does not keep a core busy for a minute."""
 _AMR_FRAME_SECONDS = 0.02
 _AMR_BYTES = {
     b"#!AMR\n": (12, 13, 15, 17, 19, 20, 26, 31, 5, 0, 0, 0, 0, 0, 0, 0),
@@ -75,13 +75,13 @@ CLAUSES: Mapping[Untranscribed, str] = {
     "silent": "no words were heard in it",
     "failed": "nobody could listen to it: something went wrong, which the log tells",
 }
-"""The reasons as the model is told."""
+"""The reasons as worded for the model."""
 
 
 class TranscriptionError(Exception):
-    """A voice message was not transcribed, for a reason that people and the model are told.
+    """A voice message was not transcribed, for a reason reported to people and the model.
 
-    The text is for the log: no secret, nothing of what was said.
+    The text is for the log: it holds no secret and nothing of what was said.
     """
 
     def __init__(self, reason: Untranscribed, detail: str = "") -> None:
@@ -102,12 +102,12 @@ class Kind:
 
     @property
     def accepted(self) -> bool:
-        """Whether services take it as it is."""
+        """Whether services accept the format as it is."""
         return self.suffix in ACCEPTED
 
 
 class _Recording(BytesIO):
-    """A recording whose length is looked for; each round of tinytag's loops reads from it."""
+    """A recording to measure; each round of tinytag's loops reads from it, so a limit on reads ends them."""
 
     _reads = 0
 
@@ -134,19 +134,19 @@ def _by_content(content: bytes) -> str | None:
     if content[4:8] == b"ftyp":
         return "m4a"
     if len(content) > 1 and content[0] == 0xFF and content[1] & 0xE0 == 0xE0:
-        return "aac" if content[1] & 0x06 == 0 else "mp3"  # the two bits of the layer, which ADTS leaves empty
+        return "aac" if content[1] & 0x06 == 0 else "mp3"  # the two bits of the layer, which are 0 in ADTS
     return None
 
 
 def _seconds(suffix: str, content: bytes) -> float | None:
     if suffix == "amr":
-        return _amr(content)  # tinytag has none
+        return _amr(content)  # tinytag does not know the format
     try:
         tag = TinyTag.get(file_obj=_Recording(content), tags=False)
     except TinyTagException:
         return None
     if suffix == "wav" and tag.duration and tag.bitrate:
-        # A WAV that was written to a pipe states the largest size there is.
+        # A WAV written to a pipe states the largest possible size.
         return min(tag.duration, len(content) * 8 / 1000 / tag.bitrate)
     return tag.duration or None
 

@@ -1,4 +1,4 @@
-"""Client of a transcription service, as OpenAI's API reference has it (POST /audio/transcriptions).
+"""Client of a transcription service that follows OpenAI's API reference (POST /audio/transcriptions).
 
 Every failure becomes a TranscriptionError.
 """
@@ -32,11 +32,11 @@ log = logging.getLogger(__name__)
 
 TRIES = 3
 PAUSE = 1.0
-"""Seconds before the second try; twice as many before the third, unless the service says when."""
+"""Seconds before the second try, and twice as many before the third, unless the service states a time."""
 MOST_BYTES = 1_000_000
-"""Size of an answer."""
+"""Largest size of an answer."""
 MOST_CHARACTERS = 50_000
-"""Length of a transcript; nobody talks so much in one message."""
+"""Longest transcript; no one says that much in one message."""
 _NAME = "transcription"
 _REFUSALS: Mapping[int, Untranscribed] = {
     **dict.fromkeys((400, 415, 422), "format"),
@@ -48,14 +48,14 @@ _REFUSALS: Mapping[int, Untranscribed] = {
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """Words of a recording. seconds: its length as the service counts it, None where it does not say."""
+    """The words of a recording. seconds: its length as counted by the service, None where it does not state it."""
 
     text: str
     seconds: float | None
 
 
 class _Busy(Exception):
-    """A failure after which trying again may help. wait: seconds that the service asks for."""
+    """A failure after which a retry may help. wait: seconds requested by the service."""
 
     def __init__(self, reason: Untranscribed, detail: str, wait: float | None = None) -> None:
         super().__init__(detail)
@@ -64,7 +64,7 @@ class _Busy(Exception):
 
 
 class TranscriptionService:
-    """The service as it is configured, one for the process. connections: at most so many at a time."""
+    """The configured service, one per process. connections: how many it may use concurrently."""
 
     def __init__(self, settings: TranscriptionSettings, route: Route, clock: Clock, connections: int) -> None:
         self._settings = settings
@@ -101,7 +101,7 @@ class TranscriptionService:
                 self._url, data=self._form(content, kind), headers=self._headers(), allow_redirects=False
             ) as response:
                 body = await _whole(response)
-        except (aiohttp.ClientError, OSError) as error:  # only its name: its text may hold a proxy's password
+        except (aiohttp.ClientError, OSError) as error:  # only the type: the text may hold a proxy's password
             raise _Busy("unavailable", type(error).__name__) from None
         if response.status != 200:
             wait = _seconds(response.headers.get("Retry-After"), self._clock.now())
@@ -129,7 +129,7 @@ class TranscriptionService:
                     proxy = usable_proxy(self._route, _NAME)
                 except Fatal as error:
                     raise TranscriptionError("failed", f"{error} {error.hint}") from None
-                timeout = aiohttp.ClientTimeout(total=None)  # the caller's counts
+                timeout = aiohttp.ClientTimeout(total=None)  # the caller sets the limit
                 self._session = http_session(self._connections, context, proxy=proxy, timeout=timeout)
             return self._session
 
@@ -151,7 +151,7 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _refused(status: int, wait: float | None, body: bytes) -> Exception:
-    """Return the error for an answer other than 200: _Busy where trying again may help."""
+    """Return the error for an answer other than 200: _Busy where a retry may help."""
     code = _error_code(body)
     detail = f"status {status}{f' ({code})' if code else ''}"
     if code == "insufficient_quota":
@@ -178,7 +178,7 @@ def _transcript(body: bytes) -> Transcript:
 
 
 def _error_code(body: bytes) -> str:
-    """The service's code of the error; never its sentence, which may repeat the key."""
+    """The service's error code; never its message, which may repeat the key."""
     error = _object(body).get("error")
     code = error.get("code") if isinstance(error, dict) else None
     return code[:80] if isinstance(code, str) and code.replace("_", "").isalnum() else ""
@@ -193,7 +193,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _seconds(retry_after: str | None, now: datetime) -> float | None:
-    """A Retry-After header: seconds, or a date (RFC 9110, 10.2.3); None where there is none that can be read."""
+    """The seconds of a Retry-After header: a number, or a date (RFC 9110, 10.2.3); None without a readable one."""
     if retry_after is None:
         return None
     if retry_after.strip().isdecimal():

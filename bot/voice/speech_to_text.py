@@ -1,6 +1,6 @@
 """Transcription of a run's voice messages, before the agent sees them.
 
-`Listener` asks a transcription service, `NoSpeechToText` stands in where none is configured. A recording that the
+`Listener` calls a transcription service; `NoSpeechToText` replaces it where none is configured. A recording that the
 service refuses is converted by ffmpeg inside the thread's sandbox: it is hostile until proven otherwise, and decoded
 nowhere else.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AT_ONCE = 4
-"""Voice messages that are transcribed at a time; each is held in memory meanwhile."""
+"""Voice messages transcribed concurrently; each is held in memory."""
 MEGABYTE = 1_000_000
 
 _RECODING_SECONDS = 60.0
@@ -59,11 +59,11 @@ class SpeechToText(Protocol):
     async def hear(self, thread_id: str, file: InputFile, speaker: str) -> InputFile:
         """Return the file with its transcript, or with the reason why it has none. Raises nothing but cancellation.
 
-        speaker: the person who sent it; one person's many messages do not hold up those of others.
+        speaker: the person who sent it; many messages of one person do not delay those of others.
         """
 
     def limit(self, reason: str) -> str:
-        """The limit in minutes or megabytes that a reason is about; "" for most."""
+        """The limit in minutes or megabytes that a reason refers to; "" for most."""
 
     async def close(self) -> None:
         """Release connections. Idempotent."""
@@ -84,7 +84,7 @@ class Lender(Protocol):
 
 
 class NoSpeechToText:
-    """Stands in where the settings have no section `transcription`."""
+    """Used where the settings have no section `transcription`."""
 
     works = False
 
@@ -99,7 +99,7 @@ class NoSpeechToText:
 
 
 class Listener:
-    """Asks a service, a few recordings at a time. recoder: converts what the service does not take."""
+    """Transcribes with a service, a few recordings concurrently. recoder: converts what the service does not accept."""
 
     works = True
 
@@ -122,7 +122,7 @@ class Listener:
                 log.warning("a voice message was not transcribed: %s", error)
                 return unheard(file, error.reason)
             except Exception:
-                # The cause may lie in a sandbox that an operator wrote: the message has to be answered all the same.
+                # The cause may be a sandbox that an operator wrote: the message must still be answered.
                 log.exception("a voice message was not transcribed")
                 return unheard(file, "failed")
 
@@ -170,7 +170,7 @@ class Recoder:
         self._sandboxes = sandboxes
 
     async def wav(self, thread_id: str, file: InputFile, most: int) -> bytes | None:
-        """Return the recording as WAV, mono at 16 kHz, at most so many bytes; None where that cannot be done here."""
+        """Return the recording as WAV, mono at 16 kHz, of at most `most` bytes; None where that is impossible here."""
         result = f"{UPLOADS}/{secrets.token_hex(8)}.wav"
         command = _COMMAND.format(
             recording=shlex.quote(f"{UPLOADS}/{file.path.name}"), result=shlex.quote(result), most=most
@@ -203,16 +203,16 @@ async def _fetched(sandbox: Sandbox, path: str, most: int) -> bytes | None:
 
 @dataclass(slots=True, eq=False)
 class _Service:
-    """users: messages that it transcribes now."""
+    """A service in use. users: messages that it is transcribing now."""
 
     speech_to_text: SpeechToText
     users: int = 0
 
 
 class CurrentSpeechToText:
-    """Transcribes as the settings of now ask for it. A service that was replaced is closed after its last message.
+    """Transcribes by the current settings. A replaced service is closed after its last message.
 
-    make: makes what transcribes by some settings.
+    make: builds the transcription for given settings.
     """
 
     def __init__(self, settings: Settings, make: Callable[[Settings], SpeechToText]) -> None:
@@ -221,7 +221,7 @@ class CurrentSpeechToText:
         self._now = _Service(make(settings))
 
     async def adopt(self, settings: Settings) -> None:
-        """Transcribe by other settings from the next message on."""
+        """Use other settings from the next message on."""
         if (asked := _asked(settings)) != self._asked:
             former, self._now = self._now, _Service(self._make(settings))
             self._asked = asked
@@ -256,11 +256,11 @@ def _asked(settings: Settings) -> tuple[object, object]:
 
 
 def make_speech_to_text(settings: Settings, sandboxes: Sandboxes, clock: Clock) -> SpeechToText:
-    """Make what transcribes voice messages, as the settings ask for it. Needs a running loop."""
+    """Build the transcription that the settings ask for. Needs a running loop."""
     transcription = settings.transcription
     if transcription is None:
         return NoSpeechToText()
-    # Not at the top: with it comes aiohttp, which a gateway without transcription may not need.
+    # Imported here: it imports aiohttp, which a gateway without transcription may not need.
     from bot.voice.service import TranscriptionService
 
     proxy, ca_file = settings.network_route(transcription.base_url)
@@ -274,7 +274,7 @@ def unheard(file: InputFile, reason: Untranscribed) -> InputFile:
 
 
 def _read(path: Path, most: int) -> bytes:
-    """Read the file, which a command may have replaced or made longer. Raises TranscriptionError."""
+    """Read the file, which a command may have replaced or extended. Raises TranscriptionError."""
     try:
         with open_regular(path) as file:
             content = file.read(most + 1)
