@@ -45,6 +45,7 @@ class Openings:
         self._ports = ports
         self._line = line
         self._record = record
+        self._opening: asyncio.Task[None] | None = None
 
     async def open(self, turn: Turn, running: RunRow | None) -> RunRow | None:
         """Put the turn into the line, or just tell that its files were refused, or that voice messages are not
@@ -124,7 +125,7 @@ class Openings:
         if waits or turn.offer or notice is not None:
             await self._commit(turn, notice, unit)
         else:  # it starts at once, which is one commit with this
-            self._ports.tasks.spawn(f"{run.run_id}:open", written())
+            self._opening = self._ports.tasks.spawn(f"{run.run_id}:open", written())
             await asyncio.sleep(0)  # it begins before whatever comes next is written: runs are numbered in this order
         self._line.add(run)
 
@@ -226,6 +227,8 @@ class Openings:
 
     async def _commit(self, turn: Turn, notice: OutboundMessage | None, unit: Callable[[Connection], object]) -> None:
         """What becomes of a turn, together with what there is to tell about its files."""
+        if self._opening is not None and not self._opening.done():  # an outage may keep it from being numbered first
+            await asyncio.wait({self._opening})
         if notice is None:
             await self._ports.store.write(unit)
             return

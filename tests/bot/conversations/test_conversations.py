@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from bot.files.uploads import UploadLimits
-from bot.store import inbox, runs
+from bot.store import StoreUnavailable, inbox, runs
 from bot.store.rows import InboxState, RunState
 from channels.message import Attachment
 from tests.bot.core import ANN, BOB, Core, core
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from sqlalchemy import Connection
 
 
 def file(name: str, size: int | None = None) -> Attachment:
@@ -52,6 +55,28 @@ async def test_messages_of_a_conversation_run_one_at_a_time_in_their_order(tmp_p
         assert c.harness.asked == ["first", "someone else", "second", "third"]
         assert c.texts() == ["The whole answer", "echo: second", "echo: third"]
         assert c.harness.most_at_work == 2
+
+
+async def test_a_run_is_stored_behind_one_whose_opening_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with core(tmp_path) as c:
+        write, refused, gate = c.store.write, list[object](), c.harness.hold("first")
+
+        async def flaky(unit: Callable[[Connection], Any], *, within: float = 0.0) -> Any:
+            if within and not refused:
+                refused.append(unit)
+                raise StoreUnavailable("the disk is full")
+            return await write(unit, within=within)
+
+        monkeypatch.setattr(c.store, "write", flaky)
+        await c.say("first")
+        await c.say("second")
+        assert refused
+        await c.clock.advance(2)
+        assert [row.input.text for row in await c.store.read(runs.unended)] == ["first", "second"]
+        gate.set()
+        await c.answered()
 
 
 async def test_at_most_so_many_runs_work_at_once_and_the_others_wait(tmp_path: Path) -> None:
