@@ -1,5 +1,5 @@
-# docker build -t antler .        compose.yaml runs it; docs/docker.md says what it holds and what it does not.
-# Another base, such as a Debian 12 or newer of your own, needs a Python of 3.11 or newer with venv below /usr.
+# docker build -t antler .        compose.yaml runs it; docs/docker.md describes its contents.
+# Another base, such as your own Debian 12 or newer, needs Python 3.11 or newer with venv below /usr.
 ARG BASE=python:3.11-slim
 FROM ${BASE} AS build
 
@@ -15,14 +15,14 @@ COPY constraints-sandbox.txt ./
 COPY sandbox/__init__.py sandbox/base.py sandbox/policy.py sandbox/build_runtime.py ./sandbox/
 RUN mkdir -p /opt/antler && { [ "$RUNTIME" = no ] || python3 -m sandbox.build_runtime --folder /opt/antler; }
 
-# .dockerignore lets only the sources in.
+# .dockerignore admits only the sources.
 COPY . .
 RUN /opt/app/bin/pip install -c constraints.txt --build-constraint constraints.txt '.[scale,tracing]'
 
 FROM ${BASE}
 
-# tini ends what commands leave behind; git, ffmpeg and the fonts are for the agent's work: repositories, recordings, and
-# charts and slides with Chinese in them. --build-arg PACKAGES= installs nothing.
+# tini ends processes that commands leave behind; git, ffmpeg and the fonts are for the agent's work: repositories,
+# recordings, and charts and slides with Chinese text. --build-arg PACKAGES= installs nothing.
 ARG PACKAGES="ca-certificates tini git ffmpeg fonts-noto-cjk bubblewrap"
 RUN [ -z "$PACKAGES" ] || { apt-get update -q && apt-get install -y -q --no-install-recommends $PACKAGES \
     && rm -rf /var/lib/apt/lists/*; }
@@ -30,8 +30,8 @@ RUN [ -z "$PACKAGES" ] || { apt-get update -q && apt-get install -y -q --no-inst
 COPY --from=build /opt/app /opt/app
 COPY --from=build /opt/antler /opt/antler
 
-# The data folder is 0700 and belongs to the one user who runs here; so do the folders in it which several processes share
-# as volumes (compose.scale.yaml): a new volume takes their owner over.
+# The data folder is 0700 and belongs to the only user here. So do the folders in it that several processes share as
+# volumes (compose.scale.yaml): a new volume inherits their owner.
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin antler \
     && install -d -o antler -g antler -m 0700 /data /data/threads /data/users /data/spool /data/skills /data/mcp \
     && install -d -m 0755 /config
@@ -42,7 +42,7 @@ WORKDIR /config
 VOLUME /data
 
 STOPSIGNAL SIGTERM
-# Exit codes after which a restart does not help: 77 another program has taken over the last account, 78 the config.
+# A restart does not help after exit codes 77 (another program has taken over the last account) and 78 (the config).
 HEALTHCHECK --interval=30s --timeout=10s --start-period=30s --retries=3 \
     CMD ["antler", "status", "--check"]
 

