@@ -32,21 +32,21 @@ PAGE = ROOT / "docs" / "configuration.md"
 HEAD = """\
 # Configuration
 
-Every key of `config.yaml`, with what it takes and its default. [Operating](operating.md#configuration) says how values
-come from the environment and from the command line, and what is taken over without a restart. `config.yaml.example` has
-the same in the form of a file. `NAME` stands for a name of yours, `[]` for each entry of a list.
+Every key of `config.yaml`, with its type and default. [Operating](operating.md#configuration) explains environment
+variables, the command line, and which changes apply without a restart. `config.yaml.example` has the same keys as a
+file. `NAME` stands for a name that you choose, `[]` for each entry of a list.
 
 <!-- Made by `python -m tests.configuration`. -->
 """
-TABLE = "| key | takes | default | meaning |\n|---|---|---|---|"
+TABLE = "| key | type | default | meaning |\n|---|---|---|---|"
 NAME, SECTION = "NAME", "section"
 COMMON = {
-    "type": "the platform, where the account's name does not tell it",
-    "access": "as `access` below, for this account alone",
-    "conversations": "as `conversations` below, for this account alone",
-    "locale": "as `locale` above, for this account alone",
-    "agent": "which agent answers here",
-    "proxy": "wins over `network.proxy` and `network.no_proxy`; `direct` for none",
+    "type": "the platform, if the account's name is not one",
+    "access": "like `access` below, for this account only",
+    "conversations": "like `conversations` below, for this account only",
+    "locale": "like `locale` above, for this account only",
+    "agent": "the agent that answers here",
+    "proxy": "overrides `network.proxy` and `network.no_proxy`; `direct`: none",
 }
 """What every account may have."""
 _KEY = re.compile(r"(?P<indent> *)(?P<off># ?)?(?P<more> *)(?P<item>- )?(?P<key>\w+):(?: (?P<value>.*))?")
@@ -167,7 +167,7 @@ def field_name(path: str) -> str:
 def _default(field: FieldInfo, said: Told) -> str:
     default = field.get_default(call_default_factory=True, validated_data={})
     if default is PydanticUndefined:
-        return "must be set"
+        return "required"
     if isinstance(default, BaseModel):
         return f"`{said.shown}`" if said.shown.startswith("{") else ""
     if isinstance(default, bool):
