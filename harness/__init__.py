@@ -5,7 +5,7 @@ Stays light (no langgraph here): bot/ imports harness.events long before the age
 
 import os
 
-# langgraph reads this at import: without it a checkpoint file can name any callable to run. checkpoint.py asserts it.
+# langgraph reads this at import: without it a checkpoint file can name any callable. threads/checkpoints.py checks it.
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 # A tracing switch left in the environment by another project must not send conversations to a third party.
 os.environ["LANGSMITH_TRACING"] = "false"

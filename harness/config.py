@@ -1,4 +1,4 @@
-"""The settings sections that the harness owns; bot/settings puts them into the one config tree."""
+"""Settings sections that the harness owns; bot/settings puts them into the one config tree."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 SAME = "same"
-"""Value of `model` for side jobs of a conversation: the model that answers there."""
+"""Value of `model` for a conversation's side jobs: the model that answers there."""
 
 
 OptionalSecret = Annotated[SecretStr | None, BeforeValidator(lambda value: None if value == "" else value)]
-"""An empty one is none: so a variable of the environment can be left empty."""
+"""An empty string counts as None, so that an environment variable can be left empty."""
 
 
 class Section(BaseModel):
@@ -20,7 +20,7 @@ class Section(BaseModel):
 
 
 class PriceSettings(Section):
-    """What a model costs, for a million tokens. cached: of what the provider read from its cache; as input if unset."""
+    """Cost of a model per million tokens. cached: of input that the provider read from its cache; as input if unset."""
 
     input: float = Field(ge=0, allow_inf_nan=False)
     output: float = Field(ge=0, allow_inf_nan=False)
@@ -61,17 +61,17 @@ class ModelSettings(Section):
 
     @property
     def full_name(self) -> str:
-        """Its name, with the provider's name of it: for the log and for administrators."""
+        """The model's name with the provider's name for it, for the log and for administrators."""
         return f"{self.name} ({self.model})" if self.model not in ("", self.name) else self.name
 
     @property
     def thinks(self) -> bool:
-        """Whether it thinks before it answers."""
+        """Whether the model thinks before it answers."""
         return self.supports_thinking and self.thinking
 
     @property
     def thinking_arguments(self) -> dict[str, Any]:
-        """What its requests hold besides, so that it thinks or does not."""
+        """Extra request arguments that turn thinking on or off."""
         if not self.supports_thinking:
             return {}
         return self.when_thinking_enabled if self.thinking else self.when_thinking_disabled
@@ -132,18 +132,18 @@ EXTRAS = {
     "langchain_deepseek": "deepseek",
     "langchain_ollama": "ollama",
 }
-"""Module of a vendor's chat model -> the extra of Antler's that installs it."""
+"""Module of a vendor's chat model -> Antler's extra that installs it."""
 
 
 def package_of(use: str) -> str:
-    """What is to be installed for a `module:Class`, for a shell: Antler's extra for the vendors it is tried with, else
-    the package that is named like the module."""
+    """The package to install for a `module:Class`, quoted for a shell: Antler's extra for the vendors it is tested
+    with, else the package named like the module."""
     module = use.partition(":")[0].partition(".")[0]
     return extra_of(EXTRAS[module]) if module in EXTRAS else module.replace("_", "-")
 
 
 def extra_of(name: str) -> str:
-    """An extra of Antler's, for a shell."""
+    """One of Antler's extras, quoted for a shell."""
     return f"'antler[{name}]'"
 
 

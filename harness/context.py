@@ -1,4 +1,4 @@
-"""What the harness is told about a run: frozen, JSON-able, no chat types in it."""
+"""What the harness knows about a run: frozen, JSON-serializable, without chat types."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 Progress = Literal["off", "short", "full"]
-"""What people see of the work: nothing, a label for each call, or the calls themselves."""
+"""How much of the work people see: nothing, a label for each call, or the calls themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speaker:
     """The person who speaks. id is `account:native id`; display_name is untrusted text.
 
-    is_person: False for who speaks anonymously or in the name of a chat.
+    is_person: False for an anonymous speaker, or one who speaks in the name of a chat.
     """
 
     id: str
@@ -26,15 +26,15 @@ class Speaker:
 
 
 HOOK = "hook:"
-"""What `RunContext.schedule` begins with where a webhook started the turn."""
+"""Prefix of `RunContext.schedule` for a turn that a webhook started."""
 COMMANDS = ("new", "stop", "retry", "undo", "threads", "models", "agent", "skills", "memory", "reminders", "help")
-"""Commands of the chat that the agent is told of."""
+"""Chat commands that the agent knows of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a conversation is. platform: what people call it, "" where that is not known. title: of a group, untrusted
-    text. commands: (name, how people type it there) of each of COMMANDS; () where none is known."""
+    """Where a conversation takes place. platform: its usual name, "" if unknown. title: of a group, untrusted text.
+    commands: (name, how people type it there) for each of COMMANDS; () if unknown."""
 
     platform: str = ""
     title: str = ""
@@ -43,13 +43,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """Kept with the run row, so that a resume after a restart needs nothing else.
+    """The facts of a run, kept with its row, so that a resume after a restart needs nothing else.
 
     model: a name of the config's list. schedule: what started this turn: the id of a schedule, or HOOK and the name of
-    a webhook; "" where a person did.
-    skills_off: those that were turned off for the conversation. intermediate: which of the run's messages people are
-    shown; progress: how much of what it does; voice: whether the answer is spoken too, "" as usual; heading: what
-    stands above its answer from the beginning on, in Markdown.
+    a webhook; "" for a person. skills_off: skills turned off for the conversation. intermediate: which of the run's
+    messages people see; progress: how much of its work; voice: whether the answer is spoken too, "" for the default;
+    heading: Markdown shown above the answer from the start.
     """
 
     thread_id: str
@@ -79,10 +78,10 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voice:
-    """What a voice message says, as far as anybody listened to it.
+    """The content of a voice message, if it was transcribed.
 
-    transcript: its words, written down by a machine. problem: why there are none, in the gateway's own terms; note: the
-    same for the model, a clause in English.
+    transcript: its words, as transcribed by a machine. problem: why it has none, as one of the gateway's codes; note:
+    the same for the model, a clause in English.
     """
 
     transcript: str = ""
@@ -91,17 +90,17 @@ class Voice:
 
     @property
     def listened(self) -> bool:
-        """Whether it was tried."""
+        """Whether a transcription was attempted."""
         return bool(self.transcript or self.problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputFile:
-    """A file that came with the message, already on disk under the thread's uploads.
+    """A file attached to the message, already on disk in the thread's uploads.
 
-    text_path: its text, converted, in the same folder; None where there is none. note: what else the model is to know
-    of it, such as why there is no text; a clause in English. voice: of a voice message, None of any other file. sha256,
-    text_sha256: of the file and of its text as they came, since agents can change both; "" where that is not known.
+    text_path: its converted text, in the same folder; None if there is none. note: what else the model should know,
+    such as why there is no text; a clause in English. voice: for a voice message; None for any other file. sha256,
+    text_sha256: of the file and its text as received, since agents can change both; "" if unknown.
     """
 
     path: Path
@@ -117,9 +116,9 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchRequest:
-    """A turn that is to be a research of its own. style: "" for that of the settings. auto: its plan waits for nobody.
-    resumes: go on with the newest research of the thread, in the place of a new one. files: that came to the thread
-    before, the newest first."""
+    """A turn that is a separate research. style: "" for that of the settings. auto: the plan waits for no approval.
+    resumes: continue the thread's newest research instead of starting one. files: received in the thread earlier,
+    newest first."""
 
     style: str = ""
     auto: bool = False
@@ -133,12 +132,12 @@ class RunInput:
 
     message_id: the id that the user's message gets in the thread (from its inbox row, so a repeat is the same message).
     quote: what the message replies to. background: what others said since the last answer, oldest first; data, not
-    instructions. dictated: the text, or a part of it, was spoken, and the platform wrote it down. skill: the name of
-    the one that was chosen for this turn, "" for none. steers: it may be heard by the run that works when it is said,
-    in place of a turn of its own. steered: what was said while this turn's run worked and heard by it, oldest first.
-    people: names of others who spoke to the agent there lately, untrusted text. research: the text is a question to be
-    researched. choice: "start", "change" or "stop" where the text says just that, for a plan that waits for it.
-    collections: of the knowledge, that the text names (`@handbook`) and that there are for who says it.
+    instructions. dictated: the text, or part of it, was spoken and transcribed by the platform. skill: the name of the
+    skill chosen for this turn, "" for none. steers: a run that is already active may take it in, instead of a separate
+    turn. steered: messages that this turn's run took in while it was active, oldest first. people: names of others who
+    recently spoke to the agent there, untrusted text. research: the text is a question to be researched. choice:
+    "start", "change" or "stop" if the text says just that, for a plan that waits for it. collections: knowledge
+    collections that the text names (`@handbook`) and the speaker can use.
     """
 
     message_id: str
@@ -157,13 +156,13 @@ class RunInput:
 
     @property
     def words(self) -> str:
-        """What the person said: the text, and behind it the transcripts of the voice messages."""
+        """What the person said: the text, followed by the transcripts of the voice messages."""
         spoken = [file.voice.transcript for file in self.files if file.voice is not None and file.voice.transcript]
         return "\n".join([*([self.text] if self.text.strip() or not spoken else []), *spoken])
 
     @property
     def whole(self) -> RunInput:
-        """All that the run heard, as one input."""
+        """Everything that the run took in, as one input."""
         if not self.steered:
             return self
         heard = (self, *self.steered)
@@ -179,13 +178,13 @@ class RunInput:
 
     @property
     def is_blank(self) -> bool:
-        """Its words were deleted: nobody ever sends nothing."""
+        """Whether its words were deleted: an empty message is never sent."""
         return not self.words.strip() and not any(file.name for file in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfinished:
-    """What people have read of a message that its run was not able to end."""
+    """The part of a message that people have read although its run could not finish it."""
 
     run_id: str
     message_id: str
@@ -203,7 +202,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A message that is taken out of a thread. message_id: None for all that are there by then."""
+    """A message to be removed from a thread. message_id: None for all messages present."""
 
     message_id: str | None
 
@@ -212,8 +211,8 @@ class Removal:
 class ThreadView:
     """A thread at one of its checkpoints, as programs see it: JSON types, in the form of LangChain's messages.
 
-    messages: of persons, the assistant and its tools; what the harness added for the model is left out. open: a turn is
-    under way. run_id: of the run that made the checkpoint, "" for none. created_at: ISO 8601.
+    messages: of people, the assistant and its tools; messages that the harness added for the model are left out. open:
+    a turn is in progress. run_id: of the run that made the checkpoint, "" for none. created_at: ISO 8601.
     """
 
     checkpoint_id: str
@@ -228,10 +227,10 @@ class ThreadView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchView:
-    """The newest research of a thread. run_id: of the run that worked on it last. phase: as in
-    harness/research/record.py. can_resume: it was left in the middle, or ended without a report. steps: (title, state),
-    state "" for one that has not ended. sources: pages that were read. file: of the report, in the sandbox. past:
-    earlier ones of the thread, oldest first, as (title, phase, sources)."""
+    """The newest research of a thread. run_id: of the last run that worked on it. phase: as in
+    harness/research/record.py. can_resume: it was interrupted, or ended without a report. steps: (title, state), state
+    "" for one that has not ended. sources: number of pages read. file: of the report, in the sandbox. past: the
+    thread's earlier ones, oldest first, as (title, phase, sources)."""
 
     run_id: str
     question: str
@@ -255,7 +254,7 @@ class ResearchFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Titled:
-    """A title that a model made, as it said it, and the tokens that it took."""
+    """A title that a model made, verbatim, and the tokens used."""
 
     text: str
     input_tokens: int
@@ -276,4 +275,4 @@ UNREADABLE_CONTEXT = RunContext(
     model="",
 )
 UNREADABLE_INPUT = RunInput(message_id="", text="?")
-"""What stands for a context or an input that another version stored in another form."""
+"""Placeholder for a context or input stored by another version in another form."""

@@ -1,4 +1,4 @@
-"""The harness's error tree: what a caller does next decides the class."""
+"""The harness's error tree: each class corresponds to what the caller does next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class HarnessError(Exception):
-    """Base of all errors that the harness raises on purpose."""
+    """Base of all errors that the harness raises deliberately."""
 
 
 class SetupError(HarnessError):
@@ -18,7 +18,7 @@ class SetupError(HarnessError):
 
 
 class ToolSetupError(SetupError):
-    """A tool of the config cannot be had; the text names its key."""
+    """A tool of the config is not available; the text names its key."""
 
 
 class ModelSetupError(SetupError):
@@ -26,9 +26,9 @@ class ModelSetupError(SetupError):
 
 
 class ModelFailure(HarnessError):
-    """A model call ended without an answer and trying again does not help now; the runner turns it into Failed.
+    """A model call ended without an answer, and a retry does not help now; the runner turns it into Failed.
 
-    retry_after: seconds after which the provider wants to be asked again. detail: for the log only.
+    retry_after: seconds after which the provider wants to be called again. detail: for the log only.
     """
 
     def __init__(self, kind: FailureKind, *, model: str, detail: str, retry_after: float | None = None) -> None:
@@ -40,19 +40,19 @@ class ModelFailure(HarnessError):
 
 
 class UnfitChange(HarnessError):
-    """What is to be written into a thread does not fit what is in it; the text says why."""
+    """A change does not fit the thread's state; the text says why."""
 
 
 class ThreadTooLarge(UnfitChange):
-    """A thread would hold more than it may; the text says how much that is."""
+    """A thread would exceed its size limit; the text gives the limit."""
 
 
 class GuardrailSetupError(SetupError):
-    """The provider of guardrails cannot be used. The text names the key."""
+    """The guardrail provider cannot be used. The text names the key."""
 
 
 def imported(use: str, key: str) -> Any:
-    """What a `module:name` of the config leads to. key: of the setting. Raises ToolSetupError."""
+    """Import the object that a `module:name` of the config refers to. key: of the setting. Raises ToolSetupError."""
     module, _, name = use.partition(":")
     try:
         return getattr(importlib.import_module(module), name)

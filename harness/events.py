@@ -1,6 +1,6 @@
-"""What a run tells while it works: typed events, in order, without gaps.
+"""The events that a run emits: typed, in order, without gaps.
 
-`seq` starts at 1 for each run and goes on after a resume. Sentences for people are made in bot/, from these.
+`seq` starts at 1 for each run and continues after a resume. bot/ turns events into sentences for people.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter
 
 
 class SubagentState(StrEnum):
-    """What became of a task that the lead agent delegated, so far or in the end."""
+    """State of a task that the lead agent delegated, so far or at the end."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -25,7 +25,7 @@ class SubagentState(StrEnum):
 
 
 class TodoStatus(StrEnum):
-    """How far a step of a plan is."""
+    """State of a step of a plan."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -33,15 +33,15 @@ class TodoStatus(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a run that produced an answer ended. LIMITED: a limit cut it and the model summed up."""
+    """How a run that produced an answer ended. LIMITED: it reached a limit, and the model summed up."""
 
     SUCCESS = "success"
     LIMITED = "limited"
 
 
 class FailureKind(StrEnum):
-    """Why a run has no answer; each has one sentence in bot/texts. CONNECTION: there was none, or it broke before the
-    answer began; CUT: in the middle of it. UNAVAILABLE: an error of the provider's own."""
+    """Why a run has no answer; each has one sentence in bot/texts. CONNECTION: it could not be made, or broke before
+    the answer began; CUT: it broke in mid-answer. UNAVAILABLE: an internal error of the provider."""
 
     AUTH = "auth"
     QUOTA = "quota"
@@ -69,7 +69,7 @@ class BaseEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta(BaseEvent):
-    """More of the assistant's text. Only assistant text ever comes out here."""
+    """More of the assistant's text. No other text is ever emitted in this event."""
 
     message_id: str
     text: str
@@ -78,7 +78,7 @@ class TextDelta(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReset(BaseEvent):
-    """Forget the text of this message: it will be told again, should there be such a message at all."""
+    """Discard the text of this message: it will be sent again, if the message still exists."""
 
     message_id: str
     type: Literal["text_reset"] = "text_reset"
@@ -93,8 +93,8 @@ class ReasoningDelta(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStarted(BaseEvent):
-    """summary: one short line (the salient argument), no secret in it. description: what the model says that the call
-    does, for people; "" where it says nothing."""
+    """A tool call has begun. summary: one short line (the salient argument), without secrets. description: the model's
+    own description of the call, for people; "" if it gives none."""
 
     call_id: str
     tool: str
@@ -113,9 +113,9 @@ class ToolEnded(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolProgress(BaseEvent):
-    """A tool is still at work, for so many seconds. line: the last that it printed, for people; one short line.
+    """A tool has been running for so many seconds. line: the last line it printed, for people; one short line.
 
-    At most one a second and call; worth showing, not worth keeping: the next one says all of it again.
+    At most one a second and call; worth showing, not worth keeping: the next one repeats all of it.
     """
 
     call_id: str
@@ -127,7 +127,7 @@ class ToolProgress(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentStarted(BaseEvent):
-    """The lead agent delegated a task by this call; it is pending. description: for people, one short line."""
+    """The lead agent delegated a task with this call; it is pending. description: for people, one short line."""
 
     call_id: str
     subagent: str
@@ -137,9 +137,9 @@ class SubagentStarted(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentProgress(BaseEvent):
-    """The task is running, for so many seconds. tool, summary, description: of the call that the subagent made last, ""
-    before the first. trouble, delay, waited: of its model's call that failed and is tried again, as in ModelRetrying;
-    None while none is.
+    """The task has been running for so many seconds. tool, summary, description: of the subagent's last call, "" before
+    the first. trouble, delay, waited: of a model call that failed and is being retried, as in ModelRetrying; None
+    otherwise.
 
     At most one a second and call, and like ToolProgress not worth keeping.
     """
@@ -157,7 +157,7 @@ class SubagentProgress(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentEnded(BaseEvent):
-    """seconds: that it was running. model_calls: that it made; their tokens are told as Usage."""
+    """A delegated task has ended after running for `seconds`. model_calls: their number; Usage reports their tokens."""
 
     call_id: str
     state: SubagentState
@@ -168,7 +168,7 @@ class SubagentEnded(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TodosChanged(BaseEvent):
-    """The agent's plan, as it is from now on: (step, how far it is), in order; each step one line for people."""
+    """The agent's new plan: (step, status), in order; each step is one line for people."""
 
     todos: tuple[tuple[str, TodoStatus], ...]
     type: Literal["todos_changed"] = "todos_changed"
@@ -176,8 +176,8 @@ class TodosChanged(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsEnded(BaseEvent):
-    """A research has come further, and is kept as far as it is: whatever happens, this run does none of that again.
-    count: of its steps that have ended."""
+    """A research has progressed and its state is saved: whatever happens, this run repeats none of it. count: of its
+    steps that have ended."""
 
     count: int
     type: Literal["steps_ended"] = "steps_ended"
@@ -187,8 +187,8 @@ class StepsEnded(BaseEvent):
 class ReadyFile:
     """A file for the person, as it was when the agent presented it.
 
-    name: to be shown. path: in the sandbox. spooled: of the copy, relative to the spool folder. size in bytes. kind:
-    "image" only where the content is one that every platform shows.
+    name: for display. path: in the sandbox. spooled: path of the copy, relative to the spool folder. size in bytes.
+    kind: "image" only if every platform can display the content.
     """
 
     name: str
@@ -201,7 +201,7 @@ class ReadyFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReady(BaseEvent):
-    """The agent presented a file. Presenting the same path again takes the place of the earlier one."""
+    """The agent presented a file. Presenting the same path again replaces the earlier file."""
 
     call_id: str
     file: ReadyFile
@@ -210,9 +210,9 @@ class FileReady(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRetrying(BaseEvent):
-    """A model call failed and is tried again in `delay` seconds. waited: seconds since the first failure of the call.
+    """A model call failed and is retried in `delay` seconds. waited: seconds since the first failure of the call.
 
-    Told again every few seconds of a long delay, with the same attempt.
+    Repeated every few seconds of a long delay, with the same attempt.
     """
 
     kind: FailureKind
@@ -225,8 +225,8 @@ class ModelRetrying(BaseEvent):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice(BaseEvent):
     """Something the person should know besides the answer. images_not_seen: the model has no vision. fallback: the
-    model answered instead of the one that was asked for. summarizing: a summary of the history is being made, until it
-    is summarized, or not_summarized."""
+    model answered instead of the requested one. summarizing: the history is being summarized, until summarized or
+    not_summarized follows."""
 
     kind: Literal["images_not_seen", "summarizing", "summarized", "not_summarized", "fallback"]
     model: str = ""
@@ -236,11 +236,11 @@ class Notice(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question(BaseEvent):
-    """The agent asks the person, and the run ends with it: Finished comes next, with the same text.
+    """The agent asks the person a question, which ends the run: Finished follows, with the same text.
 
-    prompt_id: derived from the run, so that a repeat is the same question. options: what a button may answer, at most
-    six; the next message answers it as well. expires_at: no button answers it from then on. personal: only who the run
-    was for, or an administrator, answers it.
+    prompt_id: derived from the run, so that a repeat is the same question. options: answers offered as buttons, at most
+    six; the next message answers it as well. expires_at: from then on no button works. personal: only the person that
+    the run was for, or an administrator, may answer.
     """
 
     prompt_id: str
@@ -253,14 +253,14 @@ class Question(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequested(BaseEvent):
-    """A tool call is made only if a person allows it. Ends the run's events for now: the graph waits at its checkpoint,
-    and `run` goes on once there is a decision.
+    """A tool call needs a person's approval. Ends the run's events for now: the graph waits at its checkpoint, and
+    `run` continues once there is a decision.
 
-    prompt_id: derived from the run and the very call, so that a repeat is the same request. call_id: of the call within
-    its run. args_masked: the arguments for people, escaped and cut. args_hash: of the exact arguments; the decision
-    counts for nothing else. requester: the person for whom it is done. reason: the rule's, or "". coverage: what an
-    answer for the whole chat covers: "call:..." exactly this call, "tool:..." the tool with any arguments. expires_at:
-    without an answer it is denied then.
+    prompt_id: derived from the run and the exact call, so that a repeat is the same request. call_id: of the call
+    within its run. args_masked: the arguments for people, escaped and truncated. args_hash: of the exact arguments; the
+    decision is valid for these only. requester: the person that the call is made for. reason: the rule's, or "".
+    coverage: what an answer for the whole chat covers: "call:..." exactly this call, "tool:..." the tool with any
+    arguments. expires_at: when an unanswered request is denied.
     """
 
     prompt_id: str
@@ -277,8 +277,8 @@ class ApprovalRequested(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage(BaseEvent):
-    """Tokens of one model call, as the provider counted them. flat: what it cost besides, in billionths of the price's
-    currency: a picture, a recording."""
+    """Tokens of one model call, as the provider counted them. flat: additional cost in billionths of the price's
+    currency, for a picture or a recording."""
 
     model: str
     input_tokens: int
@@ -290,7 +290,7 @@ class Usage(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed(BaseEvent):
-    """The run goes on after a restart; attempt is 2 for the first resume."""
+    """The run continues after a restart; attempt is 2 for the first resume."""
 
     attempt: int
     type: Literal["resumed"] = "resumed"
@@ -298,8 +298,8 @@ class Resumed(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a research has delivered. path: of its file in the sandbox, "" where there is none. skills: those that make
-    something else of a report and can be used here, by name."""
+    """What a research has delivered. path: of its file in the sandbox, "" without one. skills: names of the available
+    skills that make something else out of a report."""
 
     title: str
     path: str
@@ -310,9 +310,9 @@ class Report:
 class Finished(BaseEvent):
     """The last event of a run with an answer: the last assistant message without tool calls.
 
-    LIMITED was cut by one of: calls, the limit of model calls; repeated, so many equal tool calls; budget, the name of
-    one that is used up; none of them, the model's own output limit. files: all that the run presented, in order, also
-    before a restart. report: that the answer sums up, where the run was a research and made one.
+    The cause of LIMITED is one of: calls, the limit of model calls; repeated, so many equal tool calls; budget, the
+    name of the one that is used up; none of them, the model's own output limit. files: all that the run presented, in
+    order, including before a restart. report: the one that the answer sums up, if the run was a research and made one.
     """
 
     outcome: Outcome
@@ -328,8 +328,8 @@ class Finished(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed(BaseEvent):
-    """The last event of a run without an answer. detail_for_log and full_name, the model's with its provider's name of
-    it, are never shown in a chat."""
+    """The last event of a run without an answer. detail_for_log and full_name, the model's name with the provider's
+    name for it, are never shown in a chat."""
 
     kind: FailureKind
     model: str
@@ -363,4 +363,4 @@ AnyRunEvent = (
 )
 RunEvent = Annotated[AnyRunEvent, Field(discriminator="type")]
 RUN_EVENT: TypeAdapter[Any] = TypeAdapter(RunEvent)
-"""Turns run events to JSON and back."""
+"""Converts run events to JSON and back."""

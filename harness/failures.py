@@ -1,7 +1,7 @@
-"""Sorts what a model client raised into FailureKind; used by the LLMErrorHandling and Summarization middlewares.
+"""Classifies errors raised by model clients as FailureKind; used by the LLMErrorHandling and Summarization middlewares.
 
-Providers name the same thing differently, so status, code and text are all looked at. Names of exception classes are
-compared, not classes: clients of other vendors need not be installed.
+Providers name the same thing differently, so status, code and text are all considered. Exception classes are compared
+by name: clients of other vendors need not be installed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ AUTH_TEXTS = (
     *("api_key_invalid", "api key not valid"),  # Gemini's, with 400
 )
 RETRY_INFO = "google.rpc.RetryInfo"
-"""Type of the detail in which Google's APIs say how long to wait."""
+"""Type of the error detail in which Google's APIs say how long to wait."""
 
 STATUS_KINDS: Mapping[int, Kind] = {
     400: Kind.BAD_REQUEST,
@@ -85,11 +85,11 @@ CORE_KINDS: tuple[tuple[type[Exception], Kind], ...] = (
 )
 TIMEOUT_NAMES = frozenset({"APITimeoutError", "TimeoutException", "StreamChunkTimeoutError", "TimeoutError"})
 API_NAMES = frozenset({"APIError", "ModelAPIError", "ResponseError"})
-# Ours, aiohttp's and http.client's, of a body that ends too early.
+# Ours, aiohttp's and http.client's names for a body that ends too early.
 CUT_NAMES = frozenset({"TruncatedStreamError", "ClientPayloadError", "IncompleteRead"})
 # httpx's TransportError and its family, httpcore's and the SDKs' connection errors.
 TRANSPORT_NAMES = frozenset({"APIConnectionError", "TransportError", "ConnectionError", "ClientConnectionError"})
-# What clients raise when the answer is not what the protocol promises: not JSON, a chunk without its keys.
+# What clients raise when the response violates the protocol: not JSON, a chunk without its keys.
 GARBAGE = (json.JSONDecodeError, UnicodeError, KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
@@ -99,16 +99,16 @@ HARMLESS = frozenset(
         *(Kind.TIMEOUT, Kind.CONNECTION, Kind.CUT, Kind.UNAVAILABLE),
     }
 )
-"""Failures that have nothing to do with what was asked. What providers say of others may repeat the request, and the
-log has no words of people."""
+"""Failures unrelated to the content of the request. Error messages for other failures may repeat the request, and
+people's words must not reach the log."""
 BUSY = frozenset({Kind.RATE_LIMITED, Kind.OVERLOADED})
 PASSING = BUSY | {Kind.TIMEOUT, Kind.CONNECTION, Kind.UNAVAILABLE}
-"""Failures that pass by themselves, and are waited for."""
+"""Transient failures, which are retried for a while."""
 NAME = re.compile(r"[A-Za-z0-9_.\[\]-]{1,80}")
 
 
 def classify(error: Exception, *, model: str, now: Callable[[], datetime]) -> ModelFailure | None:
-    """The failure that `error` stands for; None when it is no trouble with the model, but ours."""
+    """The failure that `error` represents; None if the fault is not the model's but ours."""
     if isinstance(error, ModelFailure):
         return error
     kind = _kind(error)
@@ -124,7 +124,7 @@ def _kind(error: Exception) -> Kind | None:
             return kind
     names = {cls.__name__ for cls in type(error).__mro__}
     status = status_of(error)
-    if status is None and not names & CUT_NAMES:  # packages put errors of their own around the SDK's
+    if status is None and not names & CUT_NAMES:  # packages wrap the SDK's errors in their own
         status = next(filter(None, map(status_of, _causes(error))), None)
     if status is not None and status >= 500:
         by_text = _kind_of_text(_text(error))
@@ -132,7 +132,7 @@ def _kind(error: Exception) -> Kind | None:
         return STATUS_KINDS.get(status) or busy or Kind.UNAVAILABLE
     by_text = _kind_of_text(_text(error))
     if status is not None:
-        if by_text is Kind.QUOTA and RETRY_INFO in _text(error):  # Gemini says the same of a minute's limit
+        if by_text is Kind.QUOTA and RETRY_INFO in _text(error):  # Gemini reports a per-minute limit the same way
             by_text = Kind.RATE_LIMITED
         return _kind_of_status(status, by_text)
     if names & TIMEOUT_NAMES:
@@ -141,13 +141,13 @@ def _kind(error: Exception) -> Kind | None:
         return by_text or Kind.CUT
     if names & TRANSPORT_NAMES or isinstance(error, OSError):
         return Kind.CONNECTION
-    if names & API_NAMES:  # an error event in a stream that has told nothing yet; it has no status
+    if names & API_NAMES:  # an error event before any data of the stream; it has no status
         return by_text or Kind.UNAVAILABLE
     return Kind.BAD_RESPONSE if isinstance(error, GARBAGE) else None
 
 
 def _kind_of_status(status: int, by_text: Kind | None) -> Kind:
-    """The text refines what a status leaves open; it must not turn a 404 for a model into something else."""
+    """The kind for a status. The text refines an ambiguous status; it must not reinterpret a 404 for a model."""
     plain = STATUS_KINDS.get(status, Kind.BAD_REQUEST)
     if plain is Kind.BAD_REQUEST and by_text is not None:
         return by_text
@@ -174,7 +174,7 @@ def status_of(error: Exception) -> int | None:
 
 
 def retry_after(error: Exception, now: Callable[[], datetime]) -> float | None:
-    """Seconds that the provider asks to wait: Retry-After as seconds or as a date (RFC 9110, 10.2.3), or RETRY_INFO."""
+    """Seconds that the provider asks us to wait: Retry-After as seconds or a date (RFC 9110, 10.2.3), or RETRY_INFO."""
     for cause in (error, *_causes(error, implicit=True)):
         headers = getattr(getattr(cause, "response", None), "headers", None) or {}
         for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
@@ -192,7 +192,7 @@ def retry_after(error: Exception, now: Callable[[], datetime]) -> float | None:
 
 
 def _retry_info(body: Any) -> float | None:
-    """The delay of an answer like {"error": {"details": [{"@type": RETRY_INFO, "retryDelay": "21s"}]}}."""
+    """The delay in a response like {"error": {"details": [{"@type": RETRY_INFO, "retryDelay": "21s"}]}}."""
     match body:
         case {"error": {"details": [*details]}}:
             for detail in details:
@@ -203,7 +203,7 @@ def _retry_info(body: Any) -> float | None:
 
 
 def _causes(error: BaseException, *, implicit: bool = False) -> Iterator[Exception]:
-    """The exceptions that led to it, at most four. implicit: also those that were only being handled."""
+    """The exceptions that led to it, at most four. implicit: also those that were merely being handled."""
     for _ in range(4):
         cause = error.__cause__ or (error.__context__ if implicit else None)
         if not isinstance(cause, Exception):
@@ -228,7 +228,7 @@ def _text(error: Exception) -> str:
 
 
 def _bare(error: Exception) -> str:
-    """A failure for the log, without the provider's sentences: the status, and the error code of the answer."""
+    """A failure for the log, without the provider's message: only the status and the error code."""
     body = getattr(error, "body", None)
     fields = body.get("error", body) if isinstance(body, dict) else None
     named = [fields.get(key) for key in ("type", "code", "param")] if isinstance(fields, dict) else []
@@ -237,7 +237,7 @@ def _bare(error: Exception) -> str:
 
 
 def _detail(error: Exception) -> str:
-    """The chain of causes for the log, so that "Connection error." also says which."""
+    """The chain of causes for the log, so that "Connection error." also shows which one."""
     parts: list[str] = []
     cause: BaseException | None = error
     while cause is not None and len(parts) < 4:

@@ -1,4 +1,4 @@
-"""What the harness needs from outside, each with an in-memory implementation below the port.
+"""Ports: what the harness needs from outside, each with an in-memory implementation.
 
 bot/store implements them on the database; tests and `demo` use the in-memory ones.
 """
@@ -44,21 +44,21 @@ class EffectKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """state "started": it may have happened; "done": it did, and `result` (JSON text) is what it returned."""
+    """state "started": it may have happened; "done": it did, and `result` (JSON text) is its return value."""
 
     state: Literal["started", "done"]
     result: str = ""
 
 
 class EffectLog(Protocol):
-    """The durable record that keeps a tool call from running twice. Each call commits before it returns; what
-    `begin` is for may be done at once, for then no other process does it."""
+    """The durable record that prevents a tool call from running twice. Each call commits before it returns; the action
+    that `begin` records may start right after it, since no other process will perform it."""
 
     async def begin(self, key: EffectKey, tool: str) -> Effect | None:
-        """Record `started`; if the call was recorded before, change nothing and return that record."""
+        """Record `started`; if the call is already recorded, change nothing and return that record."""
 
     async def done(self, key: EffectKey, result: str) -> None:
-        """Record the result of a started call."""
+        """Record the result of a call that has begun."""
 
 
 class RunLedger(Protocol):
@@ -70,38 +70,38 @@ class RunLedger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Overdraft:
-    """A budget that is used up. name: of its key in the config. small: one more call, to sum up, can be afforded."""
+    """A budget that is used up. name: of its key in the config. small: one more call, for a summary, is affordable."""
 
     name: str
     small: bool
 
 
 class Budget(Protocol):
-    """What may still be spent, in tokens or money, by the person or chat that a run works for. What is spent is told by
-    Usage events."""
+    """What the person or chat that a run works for may still spend, in tokens or money. Usage events report what is
+    spent."""
 
     async def overdraft(self, ctx: RunContext) -> Overdraft | None:
-        """Asked before each model call of a run and of its subagents: the budget that forbids it, None: it is made."""
+        """The budget that forbids the next model call of a run or its subagents; None if it is allowed."""
 
 
 class Steering(Protocol):
-    """What a person says while their run works, and that is to be heard in it."""
+    """Messages that a person sends while their run is active, and that the run should take in."""
 
     async def said(self, ctx: RunContext, *, more: bool = True) -> Sequence[RunInput]:
-        """Asked before each model call of a run: all of it since the run began, oldest first. What is given once is
-        given again at every later call, also after a crash; what comes later waits for the next call, or for a turn of
-        its own.
+        """All such messages since the run began, oldest first. Called before each model call of a run. A message that
+        was returned once is returned again by every later call, also after a crash; later messages wait for the next
+        call, or for a separate turn.
 
-        more: False: only what was given before."""
+        more: False: only messages that were returned before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One line about a command of the agent's.
+    """One entry about a command of the agent's.
 
     event: "asked" before it runs, or is refused; "ended" after it ran (a call that a resume answers from its record is
-    asked again and does not end again). verdict: pass, warn or block; rule and reason say why. ending, exit_code,
-    seconds: of "ended" only.
+    asked again and does not end again). verdict: pass, warn or block; rule and reason explain it. ending, exit_code,
+    seconds: only for "ended".
     """
 
     at: datetime
@@ -121,22 +121,22 @@ class AuditEntry:
 
 
 class AuditLog(Protocol):
-    """Keeps what the agent's shell was asked to do; only ever grows. Commands may hold secrets of their own."""
+    """An append-only record of the commands given to the agent's shell. Commands may contain secrets."""
 
     async def append(self, entry: AuditEntry) -> None:
-        """Write one entry. Raises OSError when that cannot be done: then the command does not run."""
+        """Append one entry. Raises OSError if it cannot be written: then the command does not run."""
 
 
 class Fence(Protocol):
-    """Who may write checkpoints, where several processes do (PostgreSQL)."""
+    """Decides which process may write checkpoints, if there are several (PostgreSQL)."""
 
     def __call__(self, thread_id: str) -> tuple[LiteralString, tuple[Any, ...]]:
-        """A statement with its parameters, which gives a row while this process may write that thread, "": any, and
-        locks what says so until the end of the transaction."""
+        """A statement with its parameters that returns a row while this process may write that thread ("": any thread),
+        and locks the rows that prove it until the end of the transaction."""
 
 
 class Clock(Protocol):
-    """Time that tests can turn: now is aware UTC, monotonic and sleep are in seconds."""
+    """Time that tests can control: now is aware UTC; monotonic and sleep are in seconds."""
 
     def now(self) -> datetime: ...
     def monotonic(self) -> float: ...
@@ -145,7 +145,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A thread's newest checkpoint. id: None for a new thread. saved: what the harness read of it."""
+    """A thread's newest checkpoint. id: None for a new thread. saved: the checkpoint as the harness read it."""
 
     id: str | None = None
     saved: CheckpointTuple | None = field(default=None, compare=False, repr=False)
@@ -163,84 +163,84 @@ class Harness(Protocol):
         next_seq: int = 1,
         head: Head | None = None,
     ) -> AsyncGenerator[AnyRunEvent, None]:
-        """Start the run, or go on where its newest checkpoint stands; ends with Finished or Failed.
+        """Start the run, or continue from its newest checkpoint; ends with Finished or Failed.
 
-        attempt: 2 for the first start after a restart. next_seq: one more than the run's last recorded event. head:
-        the thread's, where it is known already.
-        Cancelling the iteration stops the run (use contextlib.aclosing, so that leaving the loop does too); the thread
-        is consistent again after the next `settle` or `run`.
+        attempt: 2 for the first start after a restart. next_seq: one more than the run's last recorded event. head: the
+        thread's, if it is already known. Cancelling the iteration stops the run (use contextlib.aclosing, so that
+        leaving the loop does too); the thread is consistent again after the next `settle` or `run`.
         """
 
     def abandon(self, run_id: str) -> None:
-        """A run that waits for a person ends without going on: what it keeps at work meanwhile is ended."""
+        """End whatever a run that waits for a person keeps running: the run will not continue."""
 
     async def settle(self, thread_id: str, unfinished: Unfinished | None = None) -> None:
-        """Make a thread that was stopped in mid-turn ready for new input: open tool calls get an honest result, and
-        what people have read of the message in the making stays there as the assistant's own words."""
+        """Make a thread that was stopped in mid-turn ready for new input: open tool calls get an honest result, and the
+        part of an unfinished message that people have read stays there as the assistant's own words."""
 
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
-        """Make the thread what it was at that checkpoint, None: before anything. Raises LookupError when it is gone."""
+        """Restore the thread to that checkpoint, None: to an empty thread. Raises LookupError if it is gone."""
 
     async def compact(self, thread_id: str, model: str) -> Usage | None:
-        """Summarise the thread's history now, by this model and no other; returns what that cost, of no run, where the
-        provider told it. Raises ModelFailure where that model gives no summary: then nothing has changed."""
+        """Summarise the thread's history now, with this model only; returns the cost, if the provider reported it,
+        without a run. Raises ModelFailure if the model gives no summary: then nothing has changed."""
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
-        """What was said, oldest first; after a summarization only what is still kept verbatim."""
+        """The messages, oldest first; after a summarization only those still kept verbatim."""
 
     async def views(
         self, thread_id: str, *, at: str | None = None, before: str | None = None, limit: int = 1
     ) -> list[ThreadView]:
-        """The thread at its newest checkpoints, newest first; [] for a new thread. at: at this checkpoint alone.
-        before: those older than this checkpoint. Older ones are not kept for long."""
+        """The thread at its newest checkpoints, newest first; [] for a new thread. at: only at this checkpoint. before:
+        only checkpoints older than this one. Old checkpoints are not kept for long."""
 
     async def seed(self, thread_id: str, said: Sequence[HistoryEntry]) -> None:
-        """Begin a new thread with what was said elsewhere."""
+        """Begin a new thread with messages from elsewhere."""
 
     async def change(self, thread_id: str, changes: Sequence[HistoryEntry | Removal], *, at: str | None = None) -> None:
-        """Add messages, replace those with a known id, and take others out, in this order, in a thread in which nothing
-        runs. at: in its state at that checkpoint, which takes the place of the newest one. Raises LookupError when that
-        is gone, UnfitChange."""
+        """Add messages, replace those with a known id, and remove others, in this order, in a thread without an active
+        run. at: apply them to its state at that checkpoint, which replaces the newest one. Raises LookupError if that
+        no longer exists, UnfitChange."""
 
     async def fork(
         self, thread_id: str, fork_id: str, *, before: str = "", through: str = "", checkpoint_id: str | None = None
     ) -> bool:
-        """Begin the new thread `fork_id` with what another one held, tools' results and all: up to before the person's
-        message of that id, or to the end of that run, which works no more; all of it without either. checkpoint_id:
-        where the thread was before that message, for where it is not in its history any more. False: it is not kept;
-        then nothing was written. The other thread stays as it is, and may be at work."""
+        """Begin the new thread `fork_id` with the contents of another one, including tool results: up to just before
+        the person's message with the id `before`, or to the end of the ended run `through`; everything without either.
+        checkpoint_id: where the thread stood before that message, in case its history no longer contains it. False:
+        that state is not kept; then nothing was written. The other thread stays as it is, and may be active."""
 
     async def research(self, thread_id: str) -> ResearchView | None:
-        """The thread's newest research; None where there was none."""
+        """The thread's newest research; None if there was none."""
 
     async def research_record(self, thread_id: str) -> Research | None:
-        """All that is recorded of the thread's newest research; None where there was none."""
+        """The full record of the thread's newest research; None if there was none."""
 
     async def research_files(self, thread_id: str) -> ResearchFiles | None:
-        """The thread's newest research, for a person to keep; None where there was no plan of one."""
+        """The thread's newest research as files for a person; None if it has no plan."""
 
     async def forget(self, thread_id: str) -> None:
-        """Delete everything kept of the thread."""
+        """Delete everything stored for the thread."""
 
     async def condense(self, thread_id: str, keep: Sequence[str], *, drop: bool) -> None:
-        """Keep nothing but the thread's newest state and these checkpoints. First they get what they need, while it may
-        be at work; drop: then the others go, when nothing runs in it and all who read it before that have done so."""
+        """Keep only the thread's newest state and these checkpoints. First these are made self-contained, safely even
+        while it is active; drop: then the others are deleted, once nothing runs in it and earlier readers have
+        finished."""
 
     async def scrub(self) -> None:
-        """What was forgotten is not to be found in the files of its database any more either."""
+        """Remove what was forgotten from the database's files too."""
 
     async def title(self, model: str, said: str, answered: str) -> Titled | None:
-        """A short title for a thread that begins with this exchange; None when that model gives none."""
+        """A short title for a thread that begins with this exchange; None if the model gives none."""
 
     async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
-        """What these turns change in their owner's memory, by the model that the settings name; None when that fails.
-        Nothing is stored. The demo model learns nothing."""
+        """The changes that these turns make to their owner's memory, by the configured model; None if it fails. Nothing
+        is stored. The demo model learns nothing."""
 
     async def head(self, thread_id: str) -> Head:
         """The thread's newest checkpoint."""
 
     async def retire(self) -> None:
-        """Once its work has ended, give back all but the threads, which another one has taken over."""
+        """Once its work has ended, release everything except the threads, which another process has taken over."""
 
     async def close(self) -> None: ...
 
@@ -284,8 +284,8 @@ class MemoryRunLedger:
 
 @dataclass(slots=True)
 class MemoryBudget:
-    """Budget in memory: so many calls of each run are affordable, None for any number. A further one is a small
-    overdraft, more are not."""
+    """Budget in memory: so many calls of each run are affordable, None: any number. One more call is a small overdraft,
+    further ones are not."""
 
     calls: int | None = None
     asked: dict[str, int] = field(default_factory=dict)
@@ -299,7 +299,7 @@ class MemoryBudget:
 
 @dataclass(slots=True)
 class MemorySteering:
-    """Steering in memory. waiting: what was said to a run and is heard at its next call."""
+    """Steering in memory. waiting: messages to a run that its next call takes in."""
 
     waiting: dict[str, list[RunInput]] = field(default_factory=dict)
     heard: dict[str, list[RunInput]] = field(default_factory=dict)
@@ -312,7 +312,7 @@ class MemorySteering:
 
 
 class TracedCall(Protocol):
-    """A call of a model or a tool that is being made. said: gives what came of it, asked only where words are sent."""
+    """A model or tool call in progress. said: returns its result, called only if contents are exported."""
 
     def answered(
         self, said: Callable[[], str], *, input_tokens: int = 0, output_tokens: int = 0, failed: bool = False
@@ -320,8 +320,8 @@ class TracedCall(Protocol):
 
 
 class Tracing(Protocol):
-    """Who traces runs. The block that `call` surrounds is the call; what raises in it has failed. given: gives what is
-    sent to the model or the tool, asked only where words are sent."""
+    """A tracer of runs. The block inside `call` is the call; if it raises, the call has failed. given: returns what is
+    sent to the model or tool, called only if contents are exported."""
 
     def call(
         self, run_id: str, kind: Literal["chat", "execute_tool"], name: str, given: Callable[[], str]

@@ -1,1 +1,1 @@
-"""Agents of others, spoken to by the Agent Client Protocol: programs in the thread's sandbox."""
+"""Third-party agents, run in the thread's sandbox and driven over the Agent Client Protocol."""

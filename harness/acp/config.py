@@ -1,4 +1,4 @@
-"""The settings of agents that speak the Agent Client Protocol."""
+"""Settings of agents that speak the Agent Client Protocol."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 
 class AcpAgentSettings(Section):
-    """One entry of `acp_agents:`, a program that commands of the sandbox find."""
+    """One entry of `acp_agents:`, a program that the sandbox's shell can find."""
 
     command: str = Field(min_length=1, max_length=300, description="The program, as the sandbox finds it")
     args: tuple[str, ...] = Field(default=(), max_length=50)

@@ -1,8 +1,8 @@
-"""One task of one agent: its process in the sandbox, what it says, and what it asks permission for.
+"""One task of one agent: its process in the sandbox, its output, and the permissions it requests.
 
-The process lives in the thread's sandbox as a command does, with its limits, network and end. Messages to it are files,
-numbered, which a loop in front of it reads; what it prints are messages from it. So every provider of sandboxes can run
-agents, and the gateway's own environment never reaches one.
+The process runs in the thread's sandbox like a command, with the same limits and network, and ends with it. Messages to
+the process are numbered files, which a shell loop in front of it reads; messages from it are its standard output. So
+every sandbox provider can run agents, and the gateway's own environment never reaches them.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 20_000_000
 LONGEST_TEXT = 100_000
-"""Characters of what an agent says that are kept; the end of it."""
+"""Characters kept of an agent's output: the last ones."""
 CANCEL_SECONDS = 3.0
-"""That an agent has to stop by itself."""
+"""Grace period in which an agent can stop by itself."""
 AT = "@antler "
 _SCRIPT = """
 io="$PWD/.acp/{mark}"; mkdir -p "acp/{name}" "$io"; cd "acp/{name}" || exit 1
@@ -79,17 +79,17 @@ OPTIONS: dict[Answer, tuple[str, ...]] = {
     "once": ("allow_once",),
     "always": ("allow_always",),
 }
-"""The kinds of options by which a person's answer is told, the first that the agent has."""
+"""Option kinds that express a person's answer; the first one that the agent offers is used."""
 
 
 class AgentFailed(Exception):
-    """The agent did not do its task. The text says why, for the model."""
+    """The agent did not complete its task. The text says why, for the model."""
 
 
 @dataclass(slots=True)
 class Permission:
-    """What the agent asks for. number: from 1 on, in the order in which it asks. shown: for the person. always: it can
-    be allowed once and for all, as far as `shown` says."""
+    """A permission that the agent requests. number: counted from 1, in the order of the requests. shown: the text for
+    the person. always: it can be granted permanently, as far as `shown` says."""
 
     number: int
     shown: str
@@ -99,7 +99,7 @@ class Permission:
 
 @dataclass(slots=True)
 class Ended:
-    """How a task ended. reason: as the protocol has it (end_turn, refusal, max_tokens ...), "" for a failure."""
+    """How a task ended. reason: the protocol's stop reason (end_turn, refusal, max_tokens ...), "" for a failure."""
 
     reason: str = ""
     failure: str = ""
@@ -107,8 +107,8 @@ class Ended:
 
 @dataclass(eq=False)
 class Session:
-    """goes_on: in the session of the thread's last call of this agent, if the agent keeps any. progress: told of the
-    title of each thing that it does."""
+    """A task given to an agent. goes_on: continue the session of the thread's last call of this agent, if the agent
+    keeps sessions. progress: called with the title of each step."""
 
     settings: AcpAgentSettings
     name: str
@@ -132,11 +132,11 @@ class Session:
 
     @property
     def said(self) -> str:
-        """The end of what it has said."""
+        """The agent's output so far; only the end of it if it is long."""
         return self._said.strip()
 
     async def next(self) -> Permission | None:
-        """The oldest permission that waits for an answer; None: the task has ended."""
+        """Wait for the oldest unanswered permission; None when the task has ended."""
         while True:
             if self._waiting:
                 return self._waiting[0]
@@ -146,23 +146,23 @@ class Session:
             await self._changed.wait()
 
     def decide(self, permission: Permission, answer: Answer) -> None:
-        """Answer what was asked."""
+        """Answer a permission request."""
         self._waiting.remove(permission)
         if not permission.answer.done():
             permission.answer.set_result(answer)
 
     async def cancel(self) -> None:
-        """Ask it to stop, then end it with all that it started."""
+        """Ask the agent to stop, then end it and everything that it started."""
         if self._work is None or self._work.done():
             return
         if self._agent is not None and self._session_id:
-            with contextlib.suppress(Exception):  # whatever the protocol's client raises: it is ended anyway
+            with contextlib.suppress(Exception):  # whatever the client raises: the agent is ended anyway
                 await self._agent.cancel(self._session_id)
                 await asyncio.wait({self._work}, timeout=CANCEL_SECONDS)
         self._work.cancel()
         await asyncio.wait({self._work})
 
-    # The protocol's client.
+    # The client's side of the protocol.
 
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_: Any
@@ -185,14 +185,14 @@ class Session:
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         if not self._listening:
-            return  # an agent that loads a session tells all that was said in it
+            return  # an agent that loads a session replays everything that was said in it
         if isinstance(update, AgentMessageChunk) and isinstance(update.content, TextContentBlock):
             self._said = (self._said + update.content.text)[-LONGEST_TEXT:]
             self.progress(update.content.text)
         elif isinstance(update, ToolCallStart | ToolCallProgress) and update.title:
             self.progress(f"\n{update.title}\n")
 
-    # Its process.
+    # The agent's process.
 
     async def _run(self) -> None:
         try:
@@ -208,16 +208,16 @@ class Session:
             self._changed.set()
 
     async def _worked(self, sandbox: Sandbox) -> str:
-        """Run it and give it the task; returns why it stopped. Raises AgentFailed, SandboxError."""
+        """Start the agent and give it the task; returns the stop reason. Raises AgentFailed, SandboxError."""
         pipe = _Pipe(sandbox, f"{WORKSPACE}/.acp/{secrets.token_hex(6)}")
         process = asyncio.create_task(pipe.run(self.name, self.settings), name=f"process of acp agent {self.name}")
-        client: Any = self  # without files and terminals, which it does not say that it has
+        client: Any = self  # it offers neither files nor terminals, and announces neither
         connection = connect_to_agent(client, pipe)
         asking = asyncio.create_task(self._asked_for(connection, pipe), name=f"task of acp agent {self.name}")
         try:
             await asyncio.wait({process, asking}, return_when=asyncio.FIRST_COMPLETED)
             if asking.done() and isinstance(asking.exception(), AgentFailed):
-                # Where it has died, its end says more than what became of the messages.
+                # If the process has died, its exit tells more than the failed message exchange.
                 await asyncio.wait({process}, timeout=0.5)
             if asking.done() and not (asking.exception() and process.done()):
                 return asking.result()
@@ -256,12 +256,12 @@ class Session:
         return str(answer.stop_reason)
 
     async def _opened(self, connection: Any, pipe: _Pipe, folder: str, can: AgentCapabilities | None) -> str:
-        """The id of the thread's last session of this agent, where that can be gone on with, else of a new one."""
+        """The id of the thread's last session of this agent if that can be continued, else of a new one."""
         keeps = self.goes_on and can is not None and bool(can.load_session)
         known = await pipe.last_session(self.name) if keeps else ""
         if known:
-            await pipe.keep_session(self.name, "")  # one that cannot be loaded must not stop the next call as well
-            with contextlib.suppress(RequestError):  # it is gone: the agent's files were deleted, or it is another one
+            await pipe.keep_session(self.name, "")  # a session that fails to load must not fail the next call too
+            with contextlib.suppress(RequestError):  # the agent's files were deleted, or it is a different agent
                 await connection.load_session(folder, known, [])
                 await pipe.keep_session(self.name, known)
                 return known
@@ -272,7 +272,7 @@ class Session:
 
 
 class _Pipe:
-    """The protocol's transport to a process in the sandbox. folder: where it works, as the process sees it."""
+    """The protocol's transport to a process in the sandbox. folder: its working directory, as the process sees it."""
 
     def __init__(self, sandbox: Sandbox, path: str) -> None:
         self._sandbox = sandbox
@@ -286,8 +286,8 @@ class _Pipe:
         self.folder: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def _variables(self, settings: AcpAgentSettings) -> str:
-        """The lines that give the process its variables. They are secrets, and what a crash leaves must tell none: the
-        command has them combined with random bytes, which alone are in a file."""
+        """The shell lines that set the process's environment variables. They are secrets, and the remains of a crash
+        must not reveal them: the command holds them XORed with random bytes, which are only in a file."""
         values = ((name, value.get_secret_value()) for name, value in settings.env.items())
         text = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values).encode()
         if not text:
@@ -297,17 +297,17 @@ class _Pipe:
         return _VARIABLES.format(text=bytes(one ^ other for one, other in zip(text, pad, strict=True)).hex())
 
     async def last_session(self, name: str) -> str:
-        """The id of the agent's last session in this thread, as far as it was kept; "" for none."""
+        """The id of the agent's last session in this thread, if it was kept; "" for none."""
         kept = await self._sandbox.read_file(_session_file(name))
         known = "" if isinstance(kept, Problem) else kept.text.strip()
         return known if _SESSION_ID.fullmatch(known) else ""
 
     async def keep_session(self, name: str, session_id: str) -> None:
-        """Remember the session for the thread's next call. Where that fails, the next call begins a new one."""
+        """Remember the session for the thread's next call. If that fails, the next call begins a new one."""
         await self._sandbox.write_file(_session_file(name), session_id)
 
     async def run(self, name: str, settings: AcpAgentSettings) -> str:
-        """Run it to its end; returns how that was."""
+        """Run the process to its end; returns a description of how it ended."""
         try:
             variables = await self._variables(settings)
         except ConnectionError as error:
@@ -331,7 +331,7 @@ class _Pipe:
         return f"it ended by itself with exit code {result.exit_code}{words}"
 
     async def end(self) -> None:
-        """No more messages: its input ends."""
+        """Close the process's input: no more messages follow."""
         await self._write("end", "")
 
     async def send(self, message: dict[str, Any]) -> None:
@@ -354,7 +354,7 @@ class _Pipe:
         first, *others = text.split("\n")
         self._line.append(first)
         self._held += len(first)
-        if self._held > LONGEST_LINE:  # no message is so long: for the protocol this is its end
+        if self._held > LONGEST_LINE:  # no message is that long: treated as the end of the stream
             self._line, self._held = [], 0
             self._received.put_nowait(None)
         if not others:
@@ -370,7 +370,7 @@ class _Pipe:
                 self._take(line)
 
     def _take(self, line: str) -> None:
-        """What is no message, such as a banner, is left out."""
+        """Queue a message; anything else, such as a banner, is ignored."""
         with contextlib.suppress(ValueError, RecursionError):
             message = json.loads(line)
             if isinstance(message, dict):
@@ -382,8 +382,8 @@ def _session_file(name: str) -> str:
 
 
 def _shown(name: str, call: ToolCallUpdate, lasting: str) -> str:
-    """A permission as a person reads it: what it is about, its arguments, the places. lasting: what the agent calls it
-    to be allowed for good, "" where it offers nothing of the kind."""
+    """A permission as a person reads it: its subject, its arguments, the places. lasting: the agent's name for a
+    permanent grant, "" if it offers none."""
     lines = [f"{name}: {call.title or call.kind or 'a step of its own'}"]
     if call.raw_input is not None:
         lines.append(json.dumps(call.raw_input, ensure_ascii=False, indent=1, default=str))

@@ -1,7 +1,7 @@
-"""invoke_acp_agent: hands a task to another agent, and asks people for what it wants to be permitted.
+"""invoke_acp_agent: hands a task to another agent, and asks people for the permissions that it requests.
 
-A permission is a request for approval like any other: the run waits for a person, for hours if need be, while the agent
-waits in its sandbox. After a crash the agent is gone, and that is told; it is never started again by itself.
+A permission is an approval request like any other: the run waits for a person, for hours if necessary, while the agent
+waits in its sandbox. After a crash the agent is gone; this is reported, and it is never restarted automatically.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ENDINGS = {
 
 
 class AcpAgents:
-    """The tool, and the agents that work or wait. spool: records which calls have begun."""
+    """The tool, and the agents that are running or waiting. spool: records which calls have begun."""
 
     def __init__(
         self,
@@ -76,13 +76,13 @@ class AcpAgents:
         self.tools: list[BaseTool] = [self._tool()]
 
     async def close(self) -> None:
-        """End all of them; runs must have ended."""
+        """End all agents; runs must have ended."""
         sessions = list(self._sessions.values())
         self._sessions.clear()
         await asyncio.gather(*self._ending, *(session.cancel() for session in sessions))
 
     def abandon(self, run_id: str) -> None:
-        """End the agents that wait for a person on behalf of a run that does not go on."""
+        """End the agents that wait for a person on behalf of a run that will not continue."""
         for key in [each for each in self._sessions if each[0] == run_id]:
             session = self._sessions.pop(key)
             ending = asyncio.create_task(session.cancel(), name=f"end of acp agent {session.name}")
@@ -116,7 +116,7 @@ class AcpAgents:
                     while (permission := await session.next()) is not None:
                         session.decide(permission, await self._allowed(runtime, place, permission, settings))
             except GraphInterrupt:
-                raise  # a person is asked: the agent waits, and this call is made again with their answer
+                raise  # a person is asked: the agent waits, and the call is repeated with the answer
             except BaseException:  # a stop: the agent ends with the run
                 self._sessions.pop(key, None)
                 await session.cancel()
@@ -130,7 +130,7 @@ class AcpAgents:
     async def _begun(
         self, key: tuple[str, str], agent: str, settings: AcpAgentSettings, prompt: str, runtime: Runtime
     ) -> Session:
-        """A session at work. What earlier runs of the thread left waiting, since they were stopped, is ended."""
+        """Start a session. Agents left waiting by earlier, stopped runs of the thread are ended."""
         thread_id = scope_of(runtime).ctx.thread_id
         for other in [each for each in self._sessions if each[0] != key[0]]:
             if self._sessions[other].thread_id == thread_id:
@@ -146,13 +146,13 @@ class AcpAgents:
     async def _allowed(
         self, runtime: Runtime, place: str, permission: Permission, settings: AcpAgentSettings
     ) -> Answer:
-        """A person's decision; raises GraphInterrupt while there is none."""
+        """A person's decision; raises GraphInterrupt while it is pending."""
         scope = scope_of(runtime)
         if not settings.permissions or scope.depth > 0:
             return "deny"
         call = f"{place}/permission-{permission.number}"
         digest = hashlib.sha256(f"{call}\0{permission.shown}".encode()).hexdigest()
-        # What is allowed for good is so in this thread, whose sessions of the agent are one to people.
+        # A permanent grant is valid for the thread, since people see the agent's sessions there as one.
         same = hashlib.sha256(f"{scope.ctx.thread_id}\0{permission.shown}".encode()).hexdigest()
         coverage = f"call:{same}" if permission.always else f"{ONCE}:{digest}"
         decided = scope.approvals.decided.get((call, digest))
@@ -177,8 +177,8 @@ class AcpAgents:
         }
         tell(runtime, ApprovalNeeded(asked))
         while True:
-            # What this gives at once are the answers to earlier requests of this very call, which are not for this one:
-            # the record alone is believed. Then it raises.
+            # The values returned here are answers to earlier requests of this same call, not to this one, so only the
+            # record counts. Once they are used up, it raises.
             interrupt(asked)
 
 

@@ -1,1 +1,1 @@
-"""Agents put together: profile, tools, prompt and middleware chain around a model."""
+"""Assembles agents: profile, tools, prompt and middleware chain around a model."""

@@ -1,4 +1,4 @@
-"""Makes agents: the tools, the prompt and the chain of one definition around a model."""
+"""Builds agents: the tools, the prompt and the middleware chain of one definition around a model."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """The graph of one agent with one model, and its summarization for `compact`. revision: of the servers' tools that
-    the graph has. sections: of its system prompt, whose slots `slots` fills. tools: all that it has. research:
-    gives the graph of its researches, made at the first one, which takes 0.1 s; None where there are none."""
+    """The graph of one agent with one model, and its summarization for `compact`. revision: of the MCP servers' tools
+    in the graph. sections: of the system prompt; `slots` fills their placeholders. tools: all of the agent's tools.
+    research: returns the research graph, built on first use, which takes 0.1 s; None if research is not available."""
 
     settings: ModelSettings
     model: BuiltModel
@@ -71,13 +71,13 @@ class Agent:
     research: Callable[[], Graph] | None = None
 
     def prompt(self, scope: RunScope) -> list[Section]:
-        """The parts of the system prompt as a run reads them."""
+        """The sections of the system prompt as a run sees them."""
         filled = (section._replace(text=self.slots.filled(section.text, scope)) for section in self.sections)
         return [section for section in filled if section.text]
 
 
 class AgentMaker:
-    """parts: what of all parts this definition has. slots: of the subagents of the process."""
+    """Builds the agents of one definition. parts: those that the definition has. slots: of the process's subagents."""
 
     def __init__(
         self,
@@ -90,14 +90,14 @@ class AgentMaker:
         self._definition = definition
         self._parts = parts
         if parts.subagents is not None and not self._kinds(parts.subagents):
-            self._parts = replace(parts, subagents=None)  # nobody is left to delegate to
+            self._parts = replace(parts, subagents=None)  # no kind is left to delegate to
         self._models = models
         self._manager = _skill_manager(self._parts, models)
         self._slots = slots
         self._saver = saver
 
     def make(self, settings: ModelSettings, revision: int) -> Agent:
-        """Make the agent with this model. Raises ModelSetupError."""
+        """Build the agent with this model. Raises ModelSetupError."""
         parts = self._parts
         model = self._models.built(settings.name)
         tools, remote = self._tools_and_offering(settings, LEAD)
@@ -114,13 +114,13 @@ class AgentMaker:
     def _research(
         self, research: ResearchParts | None, settings: ModelSettings, tools: Collection[str]
     ) -> Callable[[], Graph] | None:
-        """Makes the graph of researches for the lead agent with this model, which has these tools, once."""
+        """A function that builds, once, the research graph of the lead agent with this model and these tools."""
         if research is None:
             return None
 
         @cache
         def made() -> Graph:
-            # Here, not at the top: most gateways run for days without a research.
+            # Imported here, not at the top: most gateways run for days without a research.
             from harness.agents.research import ResearchTeam, research_kinds
             from harness.research.graph import make_research
 
@@ -152,7 +152,7 @@ class AgentMaker:
         )
 
     def _tools_and_offering(self, settings: ModelSettings, agent: str) -> tuple[list[BaseTool], Offering]:
-        """All tools but `task`, those of the servers for this agent among them."""
+        """All tools except `task`, including this agent's tools from MCP servers."""
         parts, tools = self._parts, self._tools(settings)
         taken = [TASK, *(tool.name for tool in tools)]
         remote = offering(
@@ -166,7 +166,7 @@ class AgentMaker:
         return [*tools, *remote.tools], remote
 
     def _subagent_pool(self, subagents: SubagentsSettings, lead: str, tools: Collection[str]) -> SubagentPool:
-        """The subagents of the lead agent with this model, which has these tools."""
+        """The subagents of the lead agent with this model and these tools."""
         return self._pool(self._kinds(subagents), lead, tools)
 
     def _pool(self, kinds: Mapping[str, Kind], lead: str, tools: Collection[str]) -> SubagentPool:
@@ -180,25 +180,25 @@ class AgentMaker:
         return SubagentPool(kinds, build, self._slots, self._parts.clock)
 
     def _model_of(self, lead: str, kind: Kind) -> ModelSettings:
-        """The model of a kind. Raises ModelFailure for one that is not there."""
+        """The model of a kind. Raises ModelFailure if it does not exist."""
         return self._models.settings(lead if kind.model == INHERIT else kind.model)
 
     def _kinds(self, subagents: SubagentsSettings) -> dict[str, Kind]:
-        """The types that the definition names, of those that there are here."""
+        """The available kinds that the definition names."""
         sandbox, wanted = self._parts.sandbox, self._definition.settings.subagents
         kinds = subagent_kinds(subagents, bash=sandbox is not None and sandbox.report.bash)
         return {name: kind for name, kind in kinds.items() if wanted is True or name in (wanted or ())}
 
     def _worker(self, kind: Kind, settings: ModelSettings, most: Collection[str]) -> Worker:
-        """most: the tools of the lead agent; its subagents have others only by an operator's add_to_agents. Raises
-        ModelSetupError."""
+        """Build a subagent. most: the lead agent's tools; its subagents have others only through an operator's
+        add_to_agents. Raises ModelSetupError."""
         parts, model = self._parts, self._models.built(settings.name)
         offered, remote = self._tools_and_offering(settings, kind.name)
         has = {tool.name for tool in offered if tool.name in most and kind.allows(tool.name)}
         has |= remote.given - kind.disallowed
         tools = [tool for tool in offered if tool.name in has]
         names = {tool.name for tool in tools}
-        named = kind.tools is not None  # what was chosen by name need not be found first
+        named = kind.tools is not None  # tools chosen by name need not be searched for
         deferred = remote.deferred if remote.deferred is None or not named else ()
         chain = self._chain(settings, model, tools, deferred)
         reads = READ in names and kind.skills != ()
@@ -252,11 +252,11 @@ class AgentMaker:
 
 
 def _skill_manager(parts: Parts, models: ModelPool) -> SkillManaging | None:
-    """What changes skills; None where the agent may not."""
+    """The tool that changes skills; None if the agent may not change any."""
     editing = parts.skills.editing if parts.skills is not None else None
     if editing is None:
         return None
-    # Here, not at the top: few installations let their agents write skills.
+    # Imported here, not at the top: few installations let their agents write skills.
     from harness.skills.tool import skill_managing
 
     return skill_managing(editing, models, parts.clock, parts.health)
@@ -268,8 +268,8 @@ async def _without_thread(
     return context.run(function, *args, **kwargs)
 
 
-# create_agent wraps a middleware in langsmith's tracing, which enters and leaves a thread and a task around each call
-# even when tracing is off: model calls would wait for the thread pool.
+# create_agent wraps a middleware in langsmith's tracing, which hops through a thread and a task around each call even
+# when tracing is off: model calls would wait for the thread pool.
 langsmith.set_runtime_overrides(aio_to_thread=_without_thread)
 
 
@@ -289,7 +289,7 @@ def make_lead_agent(
 
 
 def make_subagent(parts: ChainParts, *, prompt: str, tools: Sequence[BaseTool]) -> Graph:
-    """The compiled graph of one kind of subagents for one model. It keeps nothing: a subagent lives for one task."""
+    """The compiled graph of one kind of subagent for one model. No checkpoints: a subagent lives for one task."""
     return create_agent(
         parts.model,
         tools=list(tools),

@@ -1,4 +1,4 @@
-"""What agents are made of: one object, which the gateway fills and from which each agent has its share. Light to
+"""The parts that agents are built from: the gateway fills one object, and each agent receives its share. Light to
 import."""
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ async def _at_once() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraSettings:
-    """images, speech: of services that make them; None: there is none. acp_agents: by name. groups: which of the tools;
-    all where empty. route: how to reach a URL, (proxy or None for direct, CA file)."""
+    """Settings of optional tools. images, speech: of the generating services; None without one. acp_agents: by name.
+    groups: of `tools` to load; all if empty. route: how to reach a URL: (proxy or None for direct, CA file)."""
 
     web: WebSettings = NO_WEB
     images: ImageSettings | None = None
@@ -60,22 +60,22 @@ class ExtraSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What all agents of a process share: sections of the settings, then what the gateway has.
+    """What all agents of a process share: sections of the settings, then objects of the gateway.
 
-    models: the first one is the default. subagents: None: nothing is delegated. extras: the web, and the operator's own
-    tools. definitions: of agents, by name; empty: only the plain one.
+    models: the first one is the default. subagents: None: no delegation. extras: the web, and the operator's own tools.
+    definitions: agents by name; empty: only the plain one.
 
-    route: a model's name -> (proxy, CA file). budget: None: none is set. guarding: what decides on tool calls. sandbox:
+    route: a model's name -> (proxy, CA file). budget: None: none is set. guarding: decides on tool calls. sandbox:
     None: agents have no files and run no commands. audit: of the commands. spool: keeps files for the person until they
-    are delivered; None: none can be sent. servers: whose tools agents have besides, started and closed by the caller.
-    scheduling: None: nothing can be put off. skills: None: there are none, as without a sandbox. remembering: None:
-    nothing is remembered. steering: what is said to runs at work; None: nothing. health: is told how calls of models
-    went. tracing: None: nobody traces. sources: keep what runs have read of the web. research: None: no turn is one.
-    knowledge: None: there are no collections. leads: whether the threads are this process's to write. fence: None: no
-    other process writes them.
-    may_act: asked right before a model is; waits until no other process can have gone on with the runs of this one.
-    tools: further ones; once loaded (tools.py), all but those of the sandbox. outside: some of them bring what
-    strangers wrote. gone: (address, for whom) -> why a page does not answer now; None where it was not asked.
+    are delivered; None: files cannot be sent. servers: MCP servers whose tools agents also have, started and closed by
+    the caller. scheduling: None: nothing can be scheduled. skills: None: no skills, as without a sandbox. remembering:
+    None: no memory. steering: messages for running runs; None: none. health: receives the outcome of model calls.
+    tracing: None: no tracing. sources: keep what runs have read on the web. research: None: no research. knowledge:
+    None: no collections. leads: whether this process may write the threads. fence: None: no other process writes them.
+
+    may_act: awaited right before each model call; waits until no other process can have taken over the runs of this
+    one. tools: further ones; once loaded (agents/tools.py), all but those of the sandbox. outside: some of them return
+    text written by strangers. gone: (address, speaker id) -> why a page does not answer now; None if not requested.
     """
 
     models: Sequence[ModelSettings]

@@ -1,4 +1,4 @@
-"""The agents by name and model: built at first use, kept, closed."""
+"""Agents by name and model: built on first use, kept, closed."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 MAX_AGENTS = 32
 Key = tuple[str, str]
-"""An agent's name, and a model's."""
+"""(agent name, model name)."""
 
 MOST_TITLED = 2000
-"""Characters that a title is made from, of each side of the exchange."""
+"""Characters of each side of the exchange that a title is made from."""
 TITLE_SECONDS = 60.0
 TITLE_PROMPT = f"""\
 Name this conversation: at most six words, in the language of the person's message, no quotes, no full stop. Answer with
@@ -62,15 +62,15 @@ The answer was:
 async def make_title(
     model: BuiltModel, name: str, said: str, answered: str, clock: Clock, health: ModelHealth
 ) -> Titled | None:
-    """Make a title for a thread by one short model call outside of the conversation; None when the model fails.
+    """Make a title for a thread with one short model call outside the conversation; None when the model fails.
 
-    name: the model's. health: is told how the call went.
+    name: the model's. health: receives the outcome of the call.
     """
     blocks = {"said": _block(said), "answered": _block(answered)}
     try:
         async with asyncio.timeout(TITLE_SECONDS):
             answer = await model.chat.ainvoke([HumanMessage(TITLE_PROMPT.format(**blocks))])
-    except Exception as error:  # clients of any vendor raise anything; what is not theirs goes on up
+    except Exception as error:  # vendors' clients raise anything; unrelated errors propagate
         failure = classify(error, model=name, now=clock.now)
         if failure is None:
             raise
@@ -100,7 +100,7 @@ class Agents:
         self._definitions = {DEFAULT: AgentDefinition(), **parts.definitions}
         self._parts = parts
         self._saver = saver
-        subagents = parts.subagents or SubagentsSettings()  # without any, those of researches have the default's slots
+        subagents = parts.subagents or SubagentsSettings()  # without subagents, research uses the default's slots
         self._slots = FairSlots(subagents.max_concurrent)
         self._kept: LRUCache[Key, Agent] = LRUCache(MAX_AGENTS)
         self._updaters: dict[str, Updater] = {}
@@ -110,9 +110,9 @@ class Agents:
         return self.get(self._models.default)
 
     def get(self, model: str, agent: str = DEFAULT) -> Agent:
-        """An agent with a model, built at its first use. Raises ModelFailure for a model that cannot be had.
+        """An agent with a model, built on first use. Raises ModelFailure for a model that is not available.
 
-        An agent that is not defined any more is the default one: what its threads wait for is answered.
+        An agent that is no longer defined is replaced by the default one, so that its threads are still answered.
         """
         definition = self._definition(agent)
         known = self._kept.get((definition.name, model))
@@ -124,15 +124,15 @@ class Agents:
             raise ModelFailure(FailureKind.NOT_FOUND, model=model, detail=str(error)) from error
 
     def has_sandbox(self, agent: str) -> bool:
-        """Whether the agent has files and commands, where there are any."""
+        """Whether the agent has files and commands, if a sandbox is configured."""
         return self._definition(agent).settings.features.sandbox
 
     def skills_of(self, agent: str) -> tuple[str, ...] | None:
-        """The names of the skills that the agent has at most; None: all."""
+        """The names of the skills that the agent is limited to; None: all."""
         return self._definition(agent).settings.skills
 
     def remembering(self, agent: str) -> Remembering | None:
-        """What the agent remembers by; None where it remembers nothing."""
+        """The agent's memory; None if it has none."""
         return self._parts.remembering if self._definition(agent).settings.features.memory else None
 
     def _definition(self, agent: str) -> AgentDefinition:
@@ -143,7 +143,7 @@ class Agents:
         self._keep(self._definitions[DEFAULT], self._models.settings(self._models.default))
 
     async def title(self, model: str, said: str, answered: str) -> Titled | None:
-        """See make_title; None for a model that cannot be had, and for `demo`, which has nothing to say."""
+        """See make_title; None for a model that is not available, and for `demo`, which makes no titles."""
         try:
             if self._models.settings(model).use == DEMO:
                 return None
@@ -154,7 +154,7 @@ class Agents:
             return None
 
     async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
-        """See updater.Updater. None also for a model that cannot be had, or where there is no memory; `demo` learns
+        """See updater.Updater. None also for a model that is not available, or without a memory; `demo` learns
         nothing."""
         if self._parts.remembering is None:
             return None
@@ -174,7 +174,7 @@ class Agents:
         return await updater.update(memory, exchanges)
 
     async def close(self) -> None:
-        """Give back all connections."""
+        """Close all connections."""
         self._kept.clear()
         await self._models.close()
 
@@ -183,7 +183,7 @@ class Agents:
         return self._parts.servers.revision if self._parts.servers is not None else 0
 
     def _keep(self, definition: AgentDefinition, settings: ModelSettings) -> Agent:
-        """Runs that use an older one, of another revision, go on with it."""
+        """Build and keep an agent. Runs that use an older one, of an earlier revision, continue with that."""
         maker = AgentMaker(definition, parts_of(definition, self._parts), self._models, self._slots, self._saver)
         agent = self._kept[definition.name, settings.name] = maker.make(settings, self._revision)
         return agent

@@ -1,6 +1,6 @@
-"""The agents that an operator defines: one folder each, with SOUL.md (who it is) and config.yaml (what it has).
+"""Agents that an operator defines: one folder each, with SOUL.md (who it is) and config.yaml (what it has).
 
-Read at the start, by `antler check-config`, and again when a file changes. Light to import, for bot/.
+Read at startup, by `antler check-config`, and again when a file changes. Light to import, for bot/.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 OWN = "own"
-"""What `features.memory` says of an agent that keeps a memory for itself."""
+"""Value of `features.memory` for an agent with a memory of its own."""
 LONGEST_SOUL = 20_000
-"""Characters; every request begins with them."""
+"""Characters; every request begins with this text."""
 SOUL_FILE, CONFIG_FILE = "SOUL.md", "config.yaml"
 
 
 class Features(Section):
-    """What the agent has of what the config switches on. sandbox: files and commands; mcp: the servers' tools; memory:
-    it is told what is remembered, and can remember more; OWN: in a memory that no other agent reads; knowledge: it
-    searches the collections."""
+    """Which of the features enabled in the config the agent has. sandbox: files and commands; mcp: the MCP servers'
+    tools; memory: it sees what is remembered, and can remember more; OWN: in a memory that no other agent reads;
+    knowledge: it searches the collections."""
 
     sandbox: bool = True
     web: bool = True
@@ -42,11 +42,11 @@ class Features(Section):
 
 
 class AgentSettings(Section):
-    """An agent's config.yaml; all of it may be left out.
+    """An agent's config.yaml; every key is optional.
 
-    model: where the chat has chosen none with /models. tool_groups: of `tools`; None: all. subagents: false: none; or
-    the types that it may use. skills: names of those that it has; None: all. mcp_servers: names of the servers whose
-    tools it has; None: all.
+    model: used unless the chat has chosen one with /models. tool_groups: of `tools`; None: all. subagents: false: none;
+    or the types that it may use. skills: names of its skills; None: all. mcp_servers: names of the servers whose tools
+    it has; None: all.
     """
 
     description: str = Field(default="", max_length=300)
@@ -60,7 +60,7 @@ class AgentSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class AgentDefinition:
-    """soul: the text of SOUL.md, for the prompt; "" where there is none."""
+    """An agent as defined by its folder. soul: the text of SOUL.md, for the prompt; "" if the file is missing."""
 
     name: str = DEFAULT
     soul: str = ""
@@ -69,7 +69,7 @@ class AgentDefinition:
 
 @dataclass(frozen=True, slots=True)
 class AgentProblem:
-    """What is wrong with an agent's folder. key: within the file, "" for the whole of it."""
+    """A problem in an agent's folder. key: within the file, "" for the whole file."""
 
     file: Path
     key: str
@@ -78,7 +78,7 @@ class AgentProblem:
 
 @dataclass(frozen=True, slots=True)
 class LoadedAgents:
-    """definitions: by name, the default one first. Those with problems are left out."""
+    """The agents of a folder. definitions: by name, the default one first; without those that have problems."""
 
     definitions: dict[str, AgentDefinition]
     problems: tuple[AgentProblem, ...] = ()
@@ -95,14 +95,14 @@ class Known:
 
 
 def built_in_folder() -> Path:
-    """Where Antler's own default agent is: inside this package when installed, next to it in a checkout."""
+    """The folder of Antler's own default agent: inside this package when installed, next to it in a checkout."""
     here = Path(__file__).parents[1]
     packed = here / "built_in_agents"
     return packed if packed.is_dir() else here.parent / "agents"
 
 
 def load_agents(folder: Path, known: Known) -> LoadedAgents:
-    """All agents of the folder, which may be missing. A folder `default` takes the place of Antler's own."""
+    """All agents of the folder, which may be missing. A folder `default` replaces Antler's own."""
     found: dict[str, AgentDefinition] = {}
     problems: list[AgentProblem] = []
     own = built_in_folder() / DEFAULT
@@ -132,7 +132,7 @@ def _load(folder: Path, known: Known, wrong: list[AgentProblem]) -> AgentDefinit
 
 
 def _text(file: Path, wrong: list[AgentProblem]) -> str | None:
-    """None where there is no such file."""
+    """The file's text; None if it does not exist."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The agents of a research: one kind of subagent for each role, in a pool of its own; and the report as a file."""
+"""The agents of a research: one kind of subagent per role, in a separate pool; and the report as a file."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ NEEDED: Mapping[Role, frozenset[str]] = {
     Role.RESEARCHER: frozenset({SEARCH, FETCH, KNOWLEDGE}),
     Role.CODER: frozenset({"bash"}),
 }
-"""Of these tools a role needs one, to be of any use."""
+"""Tools of which a role needs at least one to be of any use."""
 WITH_ENVIRONMENT = frozenset({Role.RESEARCHER, Role.ANALYST, Role.CODER})
-"""Roles that carry out steps: their prompt tells of their tools and files, as that of any subagent does."""
+"""Roles that carry out steps: their prompt describes their tools and files, like that of any subagent."""
 TURNS: Mapping[Role, int] = {Role.BACKGROUND: 3}
 
 
@@ -77,8 +77,8 @@ def research_kinds(
     *,
     only_known: bool = True,
 ) -> dict[str, Kind]:
-    """A kind for each role, by its name. tools: of the lead agent. given: role -> tools of servers that are its by the
-    operator's add_to_agents. only_known: web.fetch.only_known of the settings."""
+    """A kind for each role, by its name. tools: of the lead agent. given: role -> the MCP servers' tools that the
+    operator gives it with add_to_agents. only_known: web.fetch.only_known of the settings."""
     kinds = {}
     for role in Role:
         model = str(getattr(settings.models, role.value))
@@ -105,9 +105,9 @@ def _further(settings: ResearchSettings, role: Role) -> tuple[str, ...]:
 
 
 class ResearchTeam:
-    """See harness.research.team.Team. tools: of the lead agent. given: see research_kinds; its team has no others.
-    model: the settings of a kind's model. spool: None: no file can be handed over. gone: (address, for whom) -> why a
-    page does not answer, None where it was not asked; itself None: nobody can tell."""
+    """See harness.research.team.Team. tools: of the lead agent. given: see research_kinds; the team has no other tools.
+    model: the settings of a kind's model. spool: None: no file can be delivered. gone: (address, speaker id) -> why a
+    page does not answer, None if it was not requested; itself None: this cannot be checked."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class ResearchTeam:
         self._gone = gone
 
     async def perform(self, task: Task, scope: RunScope, runtime: Runtime[RunScope]) -> Done:
-        """Have a task done by a subagent of its own."""
+        """Have a dedicated subagent do a task."""
         report = await self._pool.perform(
             Order(
                 kind=self._pool.kinds[task.role.value],
@@ -141,20 +141,20 @@ class ResearchTeam:
         return _done(report)
 
     def can(self, role: Role) -> bool:
-        """Whether one of the tools that it needs is there."""
+        """Whether at least one of the tools that the role needs is available."""
         needed = NEEDED.get(role)
         if needed is None:
             return True
-        # What it was given besides is meant to be of use to it.
+        # Tools that the operator added count as useful too.
         own = needed | (set(self._pool.kinds[role.value].tools or ()) - TOOLS[role])
         return bool(own & self._tools)
 
     def model(self, role: Role) -> ModelSettings:
-        """The settings of the model that a role has. Raises ModelFailure for one that is not there."""
+        """The settings of a role's model. Raises ModelFailure if it does not exist."""
         return self._model(self._pool.kinds[role.value])
 
     async def gone(self, addresses: Sequence[str], scope: RunScope) -> Mapping[str, str]:
-        """Ask all at once, as far as the time goes."""
+        """Check all addresses concurrently, within the time limit."""
         if self._gone is None:
             return {}
         whose = scope.ctx.speaker.id
@@ -174,12 +174,12 @@ class ResearchTeam:
             if (error := task.exception()) is None:
                 if (why := task.result()) is not None:
                     found[address] = why
-            else:  # a defect there costs a line of the check, never the report
+            else:  # a defect there may cost a line of the check, but never the report
                 log.error("a page could not be asked for", exc_info=error)
         return found
 
     async def charts(self, run_ids: Sequence[str]) -> Sequence[str]:
-        """The pictures among what these runs present."""
+        """The pictures among the files that these runs presented."""
         if self._spool is None:
             return ()
         files = [file for run_id in run_ids for file in await self._spool.files(run_id)]
@@ -188,8 +188,8 @@ class ResearchTeam:
         return tuple(dict.fromkeys(path.removeprefix(below) for path in pictures))
 
     async def present(self, name: str, text: str, formats: Sequence[Format], scope: RunScope) -> Sequence[ReadyFile]:
-        """Write the report below the thread's outputs and hand it over. A sandbox that does not work costs the files,
-        never the report."""
+        """Write the report to the thread's outputs and deliver it. A failing sandbox costs the files, never the
+        report."""
         if self._spool is None or scope.sandbox is None:
             return ()
         whole = f"{OUTPUTS}/{name}.md"
@@ -212,7 +212,7 @@ class ResearchTeam:
 
 
 async def _converted(sandbox: Sandbox, whole: str, path: str) -> bool:
-    """Whether the Markdown file was made into another one, by the sandbox's own tools."""
+    """Convert the Markdown file with the sandbox's own tools; returns whether that worked."""
     command = f"python3 {CONVERT} to {shlex.quote(whole)} {shlex.quote(path)}"
     result = await sandbox.execute_command(command, timeout=CONVERT_SECONDS)
     if result.exit_code != 0:

@@ -1,4 +1,4 @@
-"""The tools of agents: the sandbox's, the web's, and the operator's own from `tools` and `tool_groups`."""
+"""The agents' tools: the sandbox's, the web's, and the operator's own from `tools` and `tool_groups`."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ WEB_TOOLS = frozenset({"web_search", "web_fetch"})
 MEMORY_TOOLS = frozenset({"remember", "recall"})
 KNOWLEDGE_SEARCH = "knowledge_search"
 OUTSIDE_TOOLS = WEB_TOOLS | {KNOWLEDGE_SEARCH}
-"""Tools of Antler whose results hold what strangers wrote."""
+"""Antler's tools whose results contain text written by strangers."""
 ACP_TOOL = "invoke_acp_agent"
 WITH_FILES = frozenset({"make_image", "speak", ACP_TOOL})
-"""Further tools that need the sandbox."""
+"""Other tools that need the sandbox."""
 ANTLERS = "the tools of Antler"
 GROUP = "antler_group"
-"""metadata key of an operator's tool: the group that agents name it by."""
+"""Metadata key of an operator's tool: the group by which agents refer to it."""
 RESERVED = (TASK, ASK)
-"""Names of tools that an agent is given when it is built."""
+"""Names of tools that are added when an agent is built."""
 
 
 class Extras:
-    """holding: what makes some of the tools. tools: of which no two have one name. outside: some bring what strangers
-    wrote. gone: tells whether a page still answers, see Pages.gone; None: nothing reads pages. agents: of others; None
-    where there are none."""
+    """Loaded tools and their owners. holding: the objects behind some of the tools. tools: with distinct names.
+    outside: some return text written by strangers. gone: checks whether a page still answers, see Pages.gone; None: no
+    tool reads pages. agents: third-party ones; None if there are none."""
 
     def __init__(
         self,
@@ -67,15 +67,15 @@ class Extras:
         self._holding = holding
 
     async def close(self) -> None:
-        """Give back connections and processes; runs must have ended."""
+        """Close connections and processes; runs must have ended."""
         for each in self._holding:
             await each.close()
 
 
 async def load_extras(parts: Parts) -> Extras:
-    """All tools but the sandbox's, whose names are taken too. Raises ToolSetupError."""
+    """All tools except the sandbox's, whose names are reserved too. Raises ToolSetupError."""
     settings, clock = parts.extras, parts.clock
-    # All that any model may get: a clash is told at the start and not by the first picture.
+    # All tools that any model may get, so that a clash is reported at startup, not by the first picture.
     own = sandbox_tools(parts.sandbox, spool=parts.spool, sees_images=True, clock=clock) if parts.sandbox else []
     given = [
         *parts.tools,
@@ -83,7 +83,7 @@ async def load_extras(parts: Parts) -> Extras:
         *(memory_tools(parts.remembering, clock) if parts.remembering is not None else []),
     ]
     if parts.knowledge is not None:
-        # Here, not at the top: its sources come with what compares addresses of the web.
+        # Imported here, not at the top: it pulls in the module that compares web addresses.
         from harness.knowledge.tool import knowledge_tool
 
         given.append(knowledge_tool(parts.knowledge, parts.sources, clock))
@@ -108,7 +108,7 @@ def _web(parts: Parts) -> Web | None:
     settings = parts.extras
     if not settings.web.is_on:
         return None
-    # Here, not at the top: with it comes an HTTP client, which an agent without the web does not need.
+    # Imported here, not at the top: it pulls in an HTTP client, which an agent without the web does not need.
     from harness.web.tools import Web
 
     hosts = parts.sandbox.report.hosts if parts.sandbox is not None else ()
@@ -116,11 +116,11 @@ def _web(parts: Parts) -> Web | None:
 
 
 def _media(parts: Parts) -> Media | None:
-    """What they make becomes files of the thread, so that there is nothing without a sandbox."""
+    """Tools that generate images and speech. They write files of the thread, so they need a sandbox."""
     settings = parts.extras
     if parts.sandbox is None or parts.spool is None or (settings.images is None and settings.speech is None):
         return None
-    # Here, not at the top: with it comes OpenAI's client.
+    # Imported here, not at the top: it pulls in OpenAI's client.
     from harness.media.tools import Media
 
     return Media(
@@ -129,12 +129,12 @@ def _media(parts: Parts) -> Media | None:
 
 
 def _acp(parts: Parts) -> AcpAgents | None:
-    """Their programs are commands of the sandbox. Raises ToolSetupError where the protocol's package is missing."""
+    """Third-party agents, which run as sandbox commands. Raises ToolSetupError if the protocol's package is missing."""
     agents = parts.extras.acp_agents
     if not agents:
         return None
     try:
-        from harness.acp.tool import AcpAgents  # with it comes the package of an extra
+        from harness.acp.tool import AcpAgents  # needs the package of an extra
     except ImportError as error:
         raise ToolSetupError(f"acp_agents: {error.name} is not installed; pip install 'antler[acp]'") from error
     if parts.sandbox is None or not parts.sandbox.report.bash or parts.spool is None:
@@ -144,8 +144,8 @@ def _acp(parts: Parts) -> AcpAgents | None:
 
 
 def sandbox_tools(setup: SandboxSetup, *, spool: Spool | None, sees_images: bool, clock: Clock) -> list[BaseTool]:
-    """bash only where the provider runs commands, present_files only where there is a spool, view_image only for
-    models that see."""
+    """The sandbox's tools: bash only if the provider runs commands, present_files only with a spool, view_image only
+    for models with vision."""
     return [
         *([bash_tool(setup, clock)] if setup.report.bash else []),
         *file_tools(),
@@ -155,7 +155,7 @@ def sandbox_tools(setup: SandboxSetup, *, spool: Spool | None, sees_images: bool
 
 
 def configured_tools(settings: Sequence[ToolSettings], groups: Sequence[str]) -> list[tuple[str, BaseTool]]:
-    """(place in the config, tool), of these groups, or of all where none is named. Imports their modules.
+    """(place in the config, tool) of these groups, or of all if none is named. Imports their modules.
 
     Raises ToolSetupError, whose text names the key.
     """
@@ -167,7 +167,7 @@ def configured_tools(settings: Sequence[ToolSettings], groups: Sequence[str]) ->
 
 
 def distinct(placed: Iterable[tuple[str, BaseTool]]) -> list[BaseTool]:
-    """The tools. Raises ToolSetupError when two have the same name, with both places."""
+    """The tools without their places. Raises ToolSetupError, naming both places, when two have the same name."""
     places = dict.fromkeys(RESERVED, ANTLERS)
     tools = []
     for place, tool in placed:
@@ -193,7 +193,7 @@ def _loaded(place: str, settings: ToolSettings) -> BaseTool:
 
 
 def parts_of(definition: AgentDefinition, parts: Parts) -> Parts:
-    """What of the parts this agent has: never more than all agents share."""
+    """The parts that this agent has: never more than all agents share."""
     features, settings = definition.settings.features, definition.settings
     tools = [tool for tool in parts.tools if _has(definition, tool)]
     return replace(
