@@ -1,1 +1,1 @@
-"""Files and pictures on their way to and from an agent, and the helper processes that decode them."""
+"""Files and pictures passed to and from an agent, and the helper processes that decode them."""

@@ -1,5 +1,5 @@
-"""Documents made into Markdown inside a thread's sandbox and within its limits, by markitdown, or for PDFs with tables
-by pdf_tables.py: a document is hostile until proven otherwise."""
+"""Converts documents to Markdown inside a thread's sandbox and its limits, with markitdown, or pdf_tables.py for PDFs
+with tables: a document is hostile until proven otherwise."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 TABLES = Path(__file__).with_name("pdf_tables.py")
 KINDS = frozenset({".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".html", ".htm", ".epub", ".msg"})
 NOT_READ = frozenset({".doc", ".ppt", ".odt", ".ods", ".odp", ".rtf", ".pages", ".numbers", ".key", ".mobi"})
-"""Documents that markitdown does not read."""
+"""Documents that markitdown cannot read."""
 SECONDS = 20.0
-"""For which one file is worked on at most, the sandbox's start included, once its turn has come."""
+"""Time limit for one file, including the sandbox's start, once its turn has come."""
 AT_ONCE = 2
 MOST_BYTES = 20_000_000
-"""Of the text; what is longer is cut."""
+"""Limit of the text; longer texts are truncated."""
 LONGEST_REASON = 200
 TABLES_SHARE = 0.2
-"""Of the time, for the tables of a PDF."""
+"""Share of the time for the tables of a PDF."""
 _COMMAND = """
 ulimit -t {seconds}
 text=$(mktemp) || exit
@@ -44,9 +44,9 @@ _KILLED = "it took too long, or more memory than a sandbox has"
 async def convert(
     sandbox: Sandbox, document: str, result: str, *, seconds: float = SECONDS, discard: bool = False
 ) -> str:
-    """Write a document's text to `result`, both paths of the sandbox; returns why there is none, "" for a text.
+    """Write a document's text to `result` (both are paths in the sandbox); returns why there is none, "" on success.
 
-    discard: the document is deleted afterwards. Raises SandboxError.
+    discard: delete the document afterwards. Raises SandboxError.
     """
     places = {"document": shlex.quote(document), "result": shlex.quote(result), "most": MOST_BYTES}
     first = ""
@@ -60,7 +60,7 @@ async def convert(
 
 
 def _quoted_twice(path: str) -> str:
-    """A path within the single quotes of a trap."""
+    """A path quoted for use inside the single quotes of a trap."""
     return shlex.quote(path).replace("'", "'\\''")
 
 
@@ -69,7 +69,7 @@ def too_slow(seconds: float) -> str:
 
 
 def _reason(ended: CommandResult, seconds: float) -> str:
-    """Why a conversion failed, as far as the converter says. Its words may be the document's."""
+    """Why a conversion failed, as far as the converter reports it. The message may contain text of the document."""
     if ended.ending is Ending.TIMED_OUT:
         return too_slow(seconds)
     if ended.ending is not Ending.EXITED:
@@ -80,5 +80,5 @@ def _reason(ended: CommandResult, seconds: float) -> str:
 
 
 def without_folders(text: str) -> str:
-    """The text with every path outside the sandbox cut to its last name."""
+    """The text with every path outside the sandbox cut to its last component."""
     return re.sub(r"(?<![\w/])/(?!mnt/)(?:[^\s/'\"]+/)+", "", text)

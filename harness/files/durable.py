@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, whenever the process or the machine dies. Blocking."""
+"""Files written completely or not at all, even if the process or the machine dies. Blocking."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NEW = ".new-"
-"""Beginning of the names of what is not complete yet; a crash may leave some."""
+"""Prefix of the names of incomplete files; a crash may leave some behind."""
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace a file in one step; it is on the disk when this returns."""
+    """Replace a file atomically; it is on disk when this returns."""
     fresh = path.with_name(f"{NEW}{path.name}-{secrets.token_hex(4)}")
     try:
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
@@ -29,7 +29,7 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """A rename is on the disk when its folder is."""
+    """Flush a folder to disk, which makes renames in it durable."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

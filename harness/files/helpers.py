@@ -1,8 +1,8 @@
-"""Helper processes for work on foreign bytes that may take any time and any memory.
+"""Helper processes for untrusted bytes whose processing may take any amount of time and memory.
 
-A thread could not be ended, and a regular expression in it would hold up the whole process. A helper is a script that
+A thread could not be killed, and a regular expression in it would block the whole process. A helper is a script that
 imports nothing of Antler, knows no secret (its environment is empty), and is killed when it takes too long. It reads a
-line of JSON and as many bytes as that says, and answers with a line of JSON.
+line of JSON and the number of bytes that the line gives, and answers with a line of JSON.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONUTF8": "1"}
 
 
 class HelperFailed(Exception):
-    """It could not be started, it ended, or it answered nothing that can be read."""
+    """The helper could not be started, exited, or gave no readable answer."""
 
 
 class Helpers:
-    """Processes of one script, at most `at_once`: started when needed, ended when idle. Calls beyond that wait, and
-    nobody's many hold back those of others. idle_seconds: 0 where each answers once."""
+    """Processes of one script, at most `at_once`: started on demand, ended when idle. Further calls wait, and one
+    person's many calls do not hold up those of others. idle_seconds: 0 if a process answers only one call."""
 
     def __init__(self, script: Path, *, at_once: int = AT_ONCE, idle_seconds: float = IDLE_SECONDS) -> None:
         self._script = script
@@ -45,8 +45,8 @@ class Helpers:
         self._ended: set[asyncio.Task[None]] = set()
 
     async def call(self, question: Mapping[str, Any], body: bytes, *, seconds: float, whose: str) -> dict[str, Any]:
-        """seconds: for the work, once its turn has come. whose: the person's for whom it is. Raises TimeoutError and
-        HelperFailed; the helper is gone then."""
+        """Have a helper answer. seconds: for the work, once its turn has come. whose: the person it is done for. Raises
+        TimeoutError and HelperFailed; the helper has then been killed."""
         async with self._room.slot(whose):
             helper = self._rested() or await self._started()
             kept = False
@@ -62,7 +62,7 @@ class Helpers:
         return answer
 
     async def close(self) -> None:
-        """End all of them; nobody may be waiting for one."""
+        """End all helpers; no call may be waiting for one."""
         if self._ending is not None:
             self._ending.cancel()
         self._end_idle()
@@ -85,7 +85,7 @@ class Helpers:
                 stderr=asyncio.subprocess.DEVNULL,
                 limit=LONGEST_ANSWER,
             )
-        except OSError as error:  # no descriptors, processes or memory are left
+        except OSError as error:  # out of descriptors, processes or memory
             log.warning("a helper process was not started: %s", error)
             raise HelperFailed from error
 

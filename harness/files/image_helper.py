@@ -1,4 +1,4 @@
-"""The helper process that makes pictures fit for a vision model; imports nothing of Antler."""
+"""The helper process that prepares pictures for a vision model; imports nothing of Antler."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from PIL import Image, ImageOps
 MEMORY = 512 << 20
 PROCESSOR_SECONDS = 60
 MAX_BYTES = 2_000_000
-"""Of the encoded picture; base64 makes a third more of it on the wire."""
+"""Limit of the encoded picture; base64 adds a third on the wire."""
 MEGAPIXELS = 12
 MAX_PIXELS = MEGAPIXELS << 20
-"""That are decoded; the binary million, since cameras of 12 megapixels make a little more than 12 million."""
+"""Limit for decoding, in binary millions, since 12-megapixel cameras produce slightly more than 12 million."""
 MAX_SIDE = 2048
 LOSSLESS_PIXELS = 2_000_000
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
-"""Only these are tried: every other parser is a way in for a crafted file."""
+"""Only these are tried: every other parser is attack surface for a crafted file."""
 
-# The limit here is checked before anything is decoded; Pillow's would only warn.
+# MAX_PIXELS is checked before anything is decoded; Pillow's own limit would only warn.
 Image.MAX_IMAGE_PIXELS = None
 
 
 class TooManyPixels(Exception):
-    """More than may be decoded."""
+    """The picture exceeds MAX_PIXELS."""
 
 
 def main() -> None:
-    """Answer questions until nobody asks any more."""
+    """Answer requests until the input ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def answer(source: io.BytesIO) -> dict[str, str]:
-    """`url`, or `problem` in words for the model."""
+    """`url`, or `problem`, worded for the model."""
     try:
         kind, data = _encoded(_plain(source))
     except TooManyPixels:
@@ -53,9 +53,9 @@ def answer(source: io.BytesIO) -> dict[str, str]:
 
 
 def _plain(source: io.BytesIO) -> Image.Image:
-    """Upright, at most MAX_SIDE, RGB on white; a new picture, so nothing of the file's metadata comes along."""
+    """The picture upright, at most MAX_SIDE, RGB on white; a new picture, so none of the file's metadata is kept."""
     with Image.open(source, formats=FORMATS) as opened:
-        opened.draft("RGB", (MAX_SIDE, MAX_SIDE))  # a large JPEG is decoded smaller, if not smaller than that
+        opened.draft("RGB", (MAX_SIDE, MAX_SIDE))  # a large JPEG is decoded at a lower resolution, never below this
         if opened.width * opened.height > MAX_PIXELS:
             raise TooManyPixels
         opened.thumbnail((MAX_SIDE, MAX_SIDE))
@@ -70,7 +70,7 @@ def _plain(source: io.BytesIO) -> Image.Image:
 
 
 def _encoded(picture: Image.Image) -> tuple[str, bytes]:
-    """PNG where it is small (screenshots keep their sharp text), else JPEG, smaller until it fits."""
+    """The picture as PNG if that is small (screenshots keep their sharp text), else as JPEG, reduced until it fits."""
     if picture.width * picture.height <= LOSSLESS_PIXELS:
         data = _save(picture, "PNG")
         if len(data) <= MAX_BYTES // 4:

@@ -1,7 +1,7 @@
-"""Makes a picture fit to be sent to a vision model: small, without metadata, and safe to open.
+"""Prepares a picture for a vision model: small, without metadata, and safe to open.
 
-A few bytes can be a picture that takes a gigabyte, so it is decoded in a helper process with a memory limit, one in the
-whole gateway at a time. That process ends with its picture: pictures are rare, and nothing has to be given back.
+A file of a few bytes can decode to a gigabyte, so it is decoded in a helper process with a memory limit, one at a time
+in the whole gateway. The process ends with its picture: pictures are rare, and nothing needs to be released.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ log = logging.getLogger(__name__)
 HELPER = Path(__file__).with_name("image_helper.py")
 SECONDS = 20.0
 MOST_BYTES = 50_000_000
-"""Of a file among the uploads, which a command may have made larger than anybody could send it."""
+"""Limit of an uploaded file, which a command may have made larger than any that can be sent."""
 
 _helpers = Helpers(HELPER, at_once=1, idle_seconds=0)
 _one_at_a_time = FairSlots(1)
-"""One for the process: after a reload the former harness finishes its runs while the new one works."""
+"""One per process: after a reload the old harness finishes its runs while the new one is active."""
 
 
 class UnreadableImage(Exception):
-    """The file is no picture that can be shown to a model; the text says why, in words for the model."""
+    """The file is not a picture that a model can be shown; the text says why, worded for the model."""
 
 
 async def upload_data_url(path: Path, whose: str) -> str:
-    """`image_data_url` of a file among the uploads, where a command may have put a link or a pipe in its place.
+    """`image_data_url` of an uploaded file, where a command may have put a link or a pipe in its place.
 
     Raises UnreadableImage.
     """
-    async with _one_at_a_time.slot(whose):  # the file's bytes are in memory only then
+    async with _one_at_a_time.slot(whose):  # the file's bytes are in memory only here
         return await _data_url(await asyncio.to_thread(_content, path))
 
 
 async def image_data_url(content: bytes, whose: str) -> str:
     """The picture as a data URL, of at most 2 MB, upright, first frame, no EXIF.
 
-    whose: the person's for whom it is, whose many pictures do not hold up those of others. Raises UnreadableImage.
+    whose: the person it is done for; one person's many pictures do not hold up those of others. Raises UnreadableImage.
     """
     async with _one_at_a_time.slot(whose):
         return await _data_url(content)

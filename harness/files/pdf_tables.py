@@ -1,7 +1,7 @@
-"""The program that makes Markdown of a PDF with ruled tables; run in a sandbox by harness/files/documents.py.
+"""The program that converts a PDF with ruled tables to Markdown; run in a sandbox by harness/files/documents.py.
 
-`python3 THIS DOCUMENT TEXT SECONDS`. It exits with 3 where it would take longer, and with 4 where it finds no table:
-then markitdown does better.
+`python3 THIS DOCUMENT TEXT SECONDS`. It exits with 3 if it would take longer, and with 4 if it finds no table: then
+markitdown does better.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 SAMPLE = 3
-"""Pages after which the time for all of them is estimated."""
+"""Pages after which the total time is estimated."""
 TOO_SLOW, NO_TABLE = 3, 4
 
 
@@ -38,7 +38,7 @@ def main(document: str, result: str, seconds: float) -> int:
 
 
 def page_text(page: Any) -> tuple[str, int]:
-    """A page's lines with its tables in their places, and how many tables there are."""
+    """A page's lines with its tables in place, and the number of tables."""
     tables = [table for table in page.find_tables() if len(table.rows) > 1 and len(table.rows[0].cells) > 1]
     boxes = [table.bbox for table in tables]
     rest = page.filter(lambda thing: not any(is_inside(thing, box) for box in boxes))
@@ -48,13 +48,13 @@ def page_text(page: Any) -> tuple[str, int]:
 
 
 def is_inside(thing: dict[str, float], box: tuple[float, float, float, float]) -> bool:
-    """Whether the middle of something lies in a box (left, top, right, bottom)."""
+    """Whether the center of an object lies in a box (left, top, right, bottom)."""
     across, down = (thing["x0"] + thing["x1"]) / 2, (thing["top"] + thing["bottom"]) / 2
     return box[0] <= across <= box[2] and box[1] <= down <= box[3]
 
 
 def markdown(rows: list[list[str | None]]) -> str:
-    """A table; its first row is the heading."""
+    """A Markdown table; the first row is its header."""
     cells = [[" ".join((cell or "").split()).replace("|", "\\|") for cell in row] for row in rows]
     width = max(map(len, cells))
     lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in cells]

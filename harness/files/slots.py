@@ -1,4 +1,4 @@
-"""FairSlots: how many of a kind work at once in a process, and whose turn it is."""
+"""FairSlots: limits how many tasks of a kind run concurrently in a process, and decides whose turn it is."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class FairSlots:
-    """`most` at once, and nobody holds more than `share` of them, or half: so there is room for others, however long
-    the work is.
+    """Limits holders to `most` at once, of which one speaker has at most `share`, by default half: so there is room for
+    others, however long the work takes.
 
-    A free slot goes to who holds the fewest; of those to who was not served for the longest time. Waiting costs
-    nothing, so that as many may wait as like.
+    A free slot goes to the speaker that holds the fewest; among equals to the one not served for the longest time.
+    Waiting costs nothing, so any number may wait.
     """
 
     def __init__(self, most: int, share: int | None = None) -> None:
@@ -27,10 +27,10 @@ class FairSlots:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._turns = itertools.count(1)
         self._served: dict[str, int] = {}
-        """The last turn of those who hold or wait for any."""
+        """The last turn of each speaker that holds or waits for a slot."""
 
     def resize(self, most: int, share: int | None = None) -> None:
-        """Slots already taken stay taken, even above a lowered limit."""
+        """Change the limits. Slots already taken stay taken, even above a lowered limit."""
         self._free += most - self.most
         self.most = most
         self._share = (most + 1) // 2 if share is None else share
@@ -38,7 +38,7 @@ class FairSlots:
 
     @property
     def free(self) -> bool:
-        """One can be had without waiting, within the share."""
+        """Whether a slot is available without waiting, within the share."""
         return self._free > 0 and not self._waiting
 
     @property
@@ -67,7 +67,7 @@ class FairSlots:
         except asyncio.CancelledError:
             if turn.cancelled():
                 self._leave(speaker, turn)
-            else:  # its turn had come in the same moment
+            else:  # its turn came at the same moment
                 self._release(speaker)
             raise
 
@@ -83,7 +83,7 @@ class FairSlots:
         while self._free > 0 and (speaker := self._next()) is not None:
             turn = self._waiting[speaker][0]
             self._leave(speaker, turn)
-            if turn.cancelled():  # its waiter has not heard of that yet
+            if turn.cancelled():  # its waiter has not noticed yet
                 continue
             self._free -= 1
             self._held[speaker] += 1

@@ -1,7 +1,7 @@
-"""Copies of what the agent presents, one folder for each run, until they are delivered.
+"""Copies of the files that the agent presents, one folder per run, until they are delivered.
 
-What is in a run's folder is what the run presents: it outlives a restart, a summary of the thread, and every later
-change in the sandbox. The owner of the folder deletes a run's when its files are delivered.
+The contents of a run's folder are what the run presents: they outlive a restart, a summary of the thread, and every
+later change in the sandbox. The owner of the folder deletes a run's folder once its files are delivered.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sandbox.base import Sandbox
 
 FOLDER = "spool"
-"""The usual name, below the data folder."""
+"""The usual name, in the data folder."""
 MEGABYTE = 1_000_000
 HEAD = 16
 IMAGES = (
@@ -34,7 +34,7 @@ IMAGES = (
     (re.compile(rb"GIF8[79]a"), "image/gif"),
     (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
 )
-"""Whole signatures: the package filetype takes a PNG for one by four bytes of its eight, and a GIF by three of six."""
+"""Full signatures: the package filetype checks only four of a PNG's eight bytes, and three of a GIF's six."""
 UNKNOWN = "application/octet-stream"
 CARD = ".json"
 
@@ -50,17 +50,17 @@ class SpoolSettings:
 
 
 class NotTaken(Exception):
-    """A file that cannot be presented. The text says why, in words for the model."""
+    """A file cannot be presented. The text says why, worded for the model."""
 
 
 class Spool:
-    """take() of one run must not run twice at a time."""
+    """The presented files of all runs. Calls of take() for one run must not overlap."""
 
     def __init__(self, settings: SpoolSettings) -> None:
         self._settings = settings
 
     async def take(self, run_id: str, path: str, sandbox: Sandbox) -> ReadyFile | Problem:
-        """Copy a file out of the sandbox as it is now. Raises NotTaken."""
+        """Copy a file out of the sandbox in its current state. Raises NotTaken."""
         known = await self.files(run_id)
         others = [file for file in known if file.path != path]
         if len(others) >= self._settings.most_files:
@@ -75,12 +75,12 @@ class Spool:
             ) from None
 
     async def files(self, run_id: str) -> tuple[ReadyFile, ...]:
-        """What the run presents, in order."""
+        """The files that the run presents, in order."""
         return await asyncio.to_thread(self._cards, self._folder(run_id))
 
     async def begun(self, run_id: str, place: str) -> bool:
-        """Record that a call of the run begins which is not to be paid twice; whether it had begun before. place: its
-        name within the run. Raises OSError."""
+        """Record that a call begins that must not be paid for twice; returns whether it had already begun. place: the
+        call's name within the run. Raises OSError."""
         return await asyncio.to_thread(self._begin, self._folder(run_id), place)
 
     def _begin(self, folder: Path, place: str) -> bool:
@@ -119,7 +119,7 @@ class Spool:
         return tuple(ReadyFile(**card["file"]) for card in sorted(cards, key=lambda card: int(card["place"])))
 
     def _keep(self, folder: Path, ready: ReadyFile) -> None:
-        """Write the file's card, in the place of an earlier one of the same path; then its old copy goes."""
+        """Write the file's card, replacing an earlier one for the same path; then delete the old copy."""
         card = folder / (hashlib.sha256(ready.path.encode()).hexdigest()[:16] + CARD)
         old = json.loads(card.read_text("utf-8")) if card.exists() else None
         place = old["place"] if old else len(list(folder.glob(f"*{CARD}")))
@@ -152,7 +152,7 @@ def _opened(base: Path, copy: Path) -> BinaryIO:
 
 
 def _closed(file: BinaryIO, copy: Path, path: str, run_id: str) -> ReadyFile:
-    """Bring the copy to the disk; what it is."""
+    """Flush the copy to disk and describe it."""
     file.flush()
     os.fsync(file.fileno())
     size = file.tell()
@@ -171,7 +171,7 @@ def _closed(file: BinaryIO, copy: Path, path: str, run_id: str) -> ReadyFile:
 
 
 def mime_type_of(name: str, head: bytes) -> str:
-    """MIME type by the content of a picture, else by the name; what only calls itself a picture is unknown."""
+    """MIME type by content for pictures, else by name; unknown for a file that is a picture only by name."""
     for pattern, mime_type in IMAGES:
         if pattern.match(head):
             return mime_type

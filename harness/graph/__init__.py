@@ -1,1 +1,1 @@
-"""What every node of an agent's graph shares: state, run scope, signals, messages, results of tools."""
+"""What the nodes of an agent's graph share: state, run scope, signals, messages, tool results."""

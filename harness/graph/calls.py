@@ -1,4 +1,4 @@
-"""Tool calls: how each is named within its run, what the record says of one, and the marks on the tools themselves."""
+"""Tool calls: their names within a run, their recorded results, and the marks on the tools themselves."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ OWN_TOOLS = frozenset(
         *("web_search", "web_fetch", "knowledge_search", RECORD, "make_image", "speak", "invoke_acp_agent"),
     ]
 )
-"""Names of Antler's tools, kept even where they are switched off: what says `bash` to the model, to people and to the
+"""Names of Antler's tools, reserved even when they are switched off: a tool called `bash` for the model, people and the
 audit log is ours."""
 
 FOREIGN = "foreign"
-"""Metadata key of a tool whose results are framed: the operator's own, and any other that was not written here."""
+"""Metadata key of a tool whose results are framed: the operator's own, and any other tool not written by us."""
 
 INTERRUPTED = (
     "This tool call was interrupted: it may have happened, wholly, in part or not at all. "
@@ -50,20 +50,20 @@ IDEMPOTENT = "idempotent"
 
 
 def call_place(request: ToolCallRequest) -> str:
-    """The call's name within its run."""
+    """The call's unique name within its run."""
     call_id = request.tool_call["id"] or ""
     asking = scope_of(request.runtime).key(asking_message(request.state["messages"], call_id))
     return f"{asking}/{call_id}"
 
 
 def effect_key(thread_id: str, run_id: str, message_id: str, call_id: str) -> EffectKey:
-    """(thread, run, call). Some providers number the calls of each answer from the start, so the message's id is a part
-    of it."""
+    """(thread, run, call). Some providers number the calls of each answer from the start, so the message's id is
+    included."""
     return EffectKey(thread_id=thread_id, run_id=run_id, call_id=f"{message_id}/{call_id}")
 
 
 async def recorded_result(effects: EffectLog, key: EffectKey, call: ToolCall) -> ToolMessage:
-    """What the log knows of a call that will not be made any more: its result, unknown, or that it never began."""
+    """The logged outcome of a call that will not be made again: its result, unknown, or that it never began."""
     known = await effects.begin(key, call["name"])
     if known is None:
         return error_result(call, NEVER_BEGUN)
@@ -81,18 +81,18 @@ def asking_message(messages: Sequence[BaseMessage], call_id: str) -> str:
 
 
 def place_of(runtime: Runtime) -> str:
-    """A call's name within its run, also of a subagent's call."""
+    """A call's name within its run, including calls of subagents."""
     call_id = runtime.tool_call_id or ""
     return f"{scope_of(runtime).key(asking_message(runtime.state['messages'], call_id))}/{call_id}"
 
 
 def interrupted_result(call: ToolCall) -> ToolMessage:
-    """The honest result of a call whose outcome nobody knows."""
+    """The honest result of a call whose outcome is unknown."""
     return error_result(call, INTERRUPTED)
 
 
 def error_result(call: ToolCall, text: str) -> ToolMessage:
-    """The result of a call that failed, or was not made; the text says why, and is harmless already."""
+    """The result of a call that failed or was not made; the text says why, and is already harmless."""
     return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")
 
 
@@ -107,5 +107,5 @@ def open_calls(messages: Sequence[AnyMessage]) -> list[tuple[str, ToolCall]]:
 
 
 def is_foreign(tool: BaseTool | None) -> bool:
-    """Whether what a tool says is not ours."""
+    """Whether a tool's output is untrusted."""
     return bool(((tool.metadata if tool is not None else None) or {}).get(FOREIGN))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from langchain_core.messages.ai import UsageMetadata
 
 VOICE_LINE = "[voice message "
-"""How the line about one begins; no other line about a file does."""
+"""Prefix of the line about a voice message; lines about other files never begin with it."""
 SCHEDULED = """\
 occasion: a schedule that the speaker made earlier is due, and the text above is from it. Nobody wrote just now, and the
 person reads the text right above your answer, so do not repeat it. Do what it asks; if it only reminds, one short
@@ -32,7 +32,7 @@ occasion: written while you were at work on what was asked before. It belongs to
 message does not say otherwise, and heed both in your answer."""
 
 MOST_TOKENS = 1_000_000_000
-"""Of one call. A server may count anything; what no database can hold would leave a run without an end."""
+"""Limit for one call. A server may report anything; a count too large for the database would keep a run open."""
 
 OUTCOME = "antler_outcome"
 CALLS = "antler_model_calls"
@@ -47,9 +47,9 @@ INTERRUPTED_TURN = "interrupted_turn"
 SUMMARY = "summary"
 REASONING = "reasoning_content"
 TEXT_LENGTH = "antler_text_length"
-"""additional_kwargs key: how much of a message's first text is what its author said; the rest is ours."""
+"""additional_kwargs key: the length of the author's own words in a message's first text; the rest is ours."""
 CHOSEN_SKILL = "antler_skill"
-"""additional_kwargs key of a user's message: the name of the skill that they chose for it."""
+"""additional_kwargs key of a user's message: the name of the skill chosen for it."""
 
 THINK_OPEN, THINK_CLOSE = "<think>", "</think>"
 
@@ -69,15 +69,15 @@ def next_message_id(run_id: str, messages: Sequence[BaseMessage]) -> str:
 
 
 def round_of(run_id: str, message: AIMessage) -> int:
-    """Which of the run's assistant messages it is, from 1; 0 for none of them."""
+    """The message's number among the run's assistant messages, from 1; 0 if it is not one of them."""
     number = (message.id or "").removeprefix(f"{run_id}-")
     return int(number) if number != message.id and number.isdecimal() else 0
 
 
 def stored_form(message: Any, message_id: str, history: Sequence[BaseMessage]) -> Any:
-    """The model's answer as the thread keeps it: our id, tool call ids that occur once, thinking out of the text.
+    """The model's answer as the thread keeps it: our id, unique tool call ids, thinking removed from the text.
 
-    Servers give chunks all kinds of ids, even the same one each time, and our reducer replaces by id.
+    Servers give chunks arbitrary ids, even the same one each time, and our reducer replaces by id.
     """
     if not isinstance(message, AIMessage):
         return message
@@ -95,8 +95,8 @@ def stored_form(message: Any, message_id: str, history: Sequence[BaseMessage]) -
 
 
 def _stored_content(blocks: list[Any]) -> str | list[Any]:
-    """Plain text where the blocks are nothing else. Tool calls stand in the message's own list alone: a call that a
-    limit takes back there must not stay in a block, or the next request has a call without a result."""
+    """Plain text if the blocks are only that. Tool calls are kept only in the message's own list: a call that a limit
+    removes there must not remain in a block, or the next request has a call without a result."""
     kept: list[Any] = [
         {key: value for key, value in block.items() if key != "index"} if isinstance(block, dict) else block
         for block in blocks
@@ -108,9 +108,9 @@ def _stored_content(blocks: list[Any]) -> str | list[Any]:
 
 
 def readable_by(provider: str, messages: Sequence[BaseMessage], *, thoughts: bool = False) -> list[BaseMessage]:
-    """The messages for a vendor's API: of another vendor's answers only their text and tool calls, since signed
-    thoughts and blocks of one are refused by the next. provider: as response_metadata names it. thoughts: plain ones
-    stay."""
+    """The messages for a vendor's API: other vendors' answers are reduced to text and tool calls, since signed thoughts
+    and blocks of one vendor are rejected by another. provider: the name in response_metadata. thoughts: keep plain
+    ones."""
     return [_plain(message, thoughts) if _is_foreign(message, provider) else message for message in messages]
 
 
@@ -144,14 +144,14 @@ def split_thinking(text: str) -> tuple[str, str]:
 
 
 def answer_text(message: AIMessage) -> str:
-    """The text of an assistant message, without reasoning and without what it repeats of our blocks."""
+    """The text of an assistant message, without reasoning and without echoes of our blocks."""
     text = clean_text(str(message.text))
     shown = visible(text)
     return text if shown == text else shown.rstrip()
 
 
 def outcome_of(message: AIMessage) -> Outcome:
-    """LIMITED when our limit or the provider's output limit cut the answer."""
+    """LIMITED if our limit or the provider's output limit cut the answer short."""
     metadata = message.response_metadata
     if metadata.get(OUTCOME) == Outcome.LIMITED.value or finish_reason(message) in LENGTH_REASONS:
         return Outcome.LIMITED
@@ -159,7 +159,7 @@ def outcome_of(message: AIMessage) -> Outcome:
 
 
 def cut_answer(message: Any, cause: Mapping[str, int | str]) -> Any:
-    """The model's last word in a turn that a limit cut: no calls, and marked with the cause (CALLS, LOOP, BUDGET)."""
+    """The model's last message in a turn that a limit cut: no calls, marked with the cause (CALLS, LOOP, BUDGET)."""
     if not isinstance(message, AIMessage):
         return message
     metadata = {**message.response_metadata, OUTCOME: Outcome.LIMITED.value, **cause}
@@ -167,35 +167,35 @@ def cut_answer(message: Any, cause: Mapping[str, int | str]) -> Any:
 
 
 def cut_by(message: AIMessage, cause: str) -> int | None:
-    """The limit (CALLS), or the number of equal calls (LOOP), that cut the answer; None when that was not the cause."""
+    """The limit (CALLS) or the number of equal calls (LOOP) that cut the answer short; None for any other cause."""
     count = message.response_metadata.get(cause)
     return count if isinstance(count, int) else None
 
 
 def cut_by_budget(message: AIMessage) -> str | None:
-    """The name of the budget that cut the answer; None when that was not the cause."""
+    """The name of the budget that cut the answer short; None for any other cause."""
     name = message.response_metadata.get(BUDGET)
     return name if isinstance(name, str) else None
 
 
 def finish_reason(message: AIMessage) -> str:
-    """Why the provider stopped, lower case; "" when it did not say."""
+    """Why the provider stopped, in lower case; "" if it did not say."""
     return reason_in(message.response_metadata)
 
 
 def reason_in(metadata: Mapping[str, Any]) -> str:
-    """It stands under the names that OpenAI and Gemini, Anthropic, and Ollama have for it."""
+    """The finish reason, under the key that OpenAI and Gemini, Anthropic, or Ollama use for it."""
     named = (metadata.get(key) for key in ("finish_reason", "stop_reason", "done_reason"))
     return str(next(filter(None, named), "")).lower()
 
 
 def is_users(message: BaseMessage) -> bool:
-    """Whether a person wrote it (a summary is stored as a human message too)."""
+    """Whether a person wrote the message (a summary is stored as a human message too)."""
     return isinstance(message, HumanMessage) and MARK not in message.additional_kwargs
 
 
 def users_text(message: BaseMessage) -> str:
-    """What the person wrote, without the context that prompt.py put behind it."""
+    """What the person wrote, without the context that prompt.py appended."""
     text = message.content if isinstance(message.content, str) else _first_text(message.content)
     return text[: message.additional_kwargs.get(TEXT_LENGTH, len(text))]
 
@@ -217,7 +217,7 @@ def usage_event(model: str, usage: UsageMetadata) -> Callable[..., Usage]:
 
 
 def believed(tokens: int) -> int:
-    """A provider's count, as far as it can be one: else a negative one would pay budgets back."""
+    """A provider's count, limited to plausible values: a negative one would refund budgets."""
     return min(max(tokens, 0), MOST_TOKENS)
 
 
@@ -230,7 +230,7 @@ def has_images(message: BaseMessage) -> bool:
 
 
 def without_images(message: AnyMessage) -> AnyMessage:
-    """The message with a word in the place of each image; itself when there is none. Only text left: plain text."""
+    """The message with a word in place of each image; itself if it has none. If only text is left: plain text."""
     if not has_images(message):
         return message
     content: list[Any] = [{"type": "text", "text": LEFT_OUT} if is_image(b) else b for b in message.content]

@@ -1,4 +1,4 @@
-"""How tools answer the model: texts, and artifacts that only the harness reads."""
+"""Results of tools: texts for the model, and artifacts that only the harness reads."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 Runtime = ToolRuntime[Any, Any]
 Answer = ToolMessage
-"""Both are looked up in the tools' modules when their schemas are made."""
+"""Both names are looked up in the tools' modules when their schemas are built."""
 
 VERSIONS, IMAGE = "versions", "image"
-"""Keys of a result's artifact: path -> the version that the model has seen; the path of a picture to show it."""
+"""Keys of a result's artifact: path -> the version that the model has seen; the path of a picture to show to it."""
 MOST_CHARACTERS = "most_characters"
-"""Metadata key of a tool whose results may be longer than others'."""
+"""Metadata key of a tool whose results may be longer than those of others."""
 LONGEST_SHOWN_PATH = 300
 
 TRY: dict[ProblemCode, str] = {
@@ -63,7 +63,7 @@ def done(runtime: Runtime, tool: str, text: str, **artifact: Any) -> ToolMessage
 
 
 def failed(runtime: Runtime, tool: str, text: str) -> ToolMessage:
-    """The result of a call that did nothing."""
+    """The result of a call that had no effect."""
     return ToolMessage(
         neutral(readable(clean_text(text))), tool_call_id=runtime.tool_call_id or "", name=tool, status="error"
     )
@@ -74,24 +74,24 @@ def refused(runtime: Runtime, tool: str, problem: Problem) -> ToolMessage:
 
 
 def explained(problem: Problem) -> str:
-    """A problem in words for the model."""
+    """A problem, worded for the model."""
     text = TRY[problem.code].format(path=short(problem.path))
     return f"{text} ({problem.detail})" if problem.detail else text
 
 
 def short(path: str) -> str:
-    """A path in a sentence."""
+    """A path, shortened for use in a sentence."""
     line = " ".join(path.split()) or '""'
     return line if len(line) <= LONGEST_SHOWN_PATH else line[: LONGEST_SHOWN_PATH - 1] + "…"
 
 
 def canonical(path: str) -> str:
-    """The one spelling of a virtual path under which things are remembered of it."""
+    """The canonical spelling of a virtual path, under which facts about it are stored."""
     return "/" + posixpath.normpath(posixpath.join(WORKSPACE, path)).lstrip("/")
 
 
 def sandbox_of(runtime: Runtime) -> RunSandbox:
-    """The run's sandbox; raises RuntimeError where the tools were given to a run without one."""
+    """The run's sandbox; raises RuntimeError if the run has none although it was given these tools."""
     sandbox = scope_of(runtime).sandbox
     if sandbox is None:
         raise RuntimeError("a sandbox tool was called in a run without a sandbox")

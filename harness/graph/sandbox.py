@@ -1,4 +1,4 @@
-"""The sandbox as a run has it: acquired at the first use, released when the run ends; for the runner and the tools."""
+"""The sandbox as a run sees it: acquired on first use, released when the run ends; for the runner and the tools."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CANCELLED, FAILED = "cancelled", "failed"
-"""How a command ended whose result nobody got: the run was stopped, the sandbox does not work."""
+"""Endings of a command whose result was lost: the run was stopped, the sandbox failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSetup:
-    """A provider that was started, with what it told then. The caller shuts it down.
+    """A started provider, with its report. The caller shuts it down.
 
-    command_seconds: how long a command may take that asks for no time; most_command_seconds: the most it can ask for.
+    command_seconds: time limit of a command that requests none; most_command_seconds: the longest limit it can request.
     """
 
     provider: SandboxProvider
@@ -34,7 +34,7 @@ class SandboxSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEnd:
-    """How a command ended, for the audit log. ending: as in sandbox.base.Ending, or CANCELLED or FAILED."""
+    """How a command ended, for the audit log. ending: one of sandbox.base.Ending, or CANCELLED or FAILED."""
 
     ending: str
     exit_code: int | None
@@ -42,11 +42,11 @@ class CommandEnd:
 
 
 class RunSandbox:
-    """One run's hold on its thread's sandbox, and what its tools remember for each other.
+    """One run's hold on its thread's sandbox, and state that its tools share.
 
     writing: held while a file is changed. successors: version of a file -> the version that this run made of it.
-    images: tool call -> a picture to be shown next (a data URL), None while it is fetched. commands: tool call -> how
-    its command ended.
+    images: tool call -> a picture to be shown next (a data URL), None while it is being fetched. commands: tool call ->
+    how its command ended.
     """
 
     def __init__(self, provider: SandboxProvider, thread_id: str) -> None:
@@ -60,23 +60,23 @@ class RunSandbox:
         self.commands: dict[str, CommandEnd] = {}
 
     def branch(self) -> RunSandbox:
-        """The sandbox for a subagent of the run: the same one and the same lock, with a memory of its own, since it has
-        seen neither the files nor the pictures of the others. Only the run's own is released."""
+        """The sandbox for a subagent of the run: the same sandbox and lock, with separate state, since the subagent has
+        seen neither the files nor the pictures of the others. Only the run's own object is released."""
         branch = copy(self)
         branch._remember(self.writing)
         return branch
 
     async def get(self) -> Sandbox:
-        """The sandbox, acquired at the first call. Raises SandboxError; the next call tries again."""
+        """The sandbox, acquired on the first call. Raises SandboxError; the next call tries again."""
         return await self._hold.get()
 
     async def release(self) -> None:
-        """Give it back if it was asked for. Never raises SandboxError: the run is over anyway."""
+        """Release the sandbox if it was acquired. Never raises SandboxError: the run is over anyway."""
         await self._hold.release()
 
 
 class _Hold:
-    """One thread's sandbox, acquired at its first use."""
+    """One thread's sandbox, acquired on first use."""
 
     def __init__(self, provider: SandboxProvider, thread_id: str) -> None:
         self._provider = provider

@@ -1,5 +1,5 @@
-"""Files that people sent: whether what was read is still what came. Agents can write where those files lie, so that a
-path proves nothing; the SHA-256 that the gateway took while a file came does."""
+"""Files that people sent: whether what was read is still what they sent. Agents can write to the uploads folder, so a
+path proves nothing; the SHA-256 that the gateway computed on receipt does."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 READ_FILE = "read_file"
 MOST_TEXT = 50_000_000
-"""Bytes of the largest file in which what was read is looked for."""
+"""Bytes of the largest file that is searched for what was read."""
 _LARGEST = 1 << 40
 _PLACE = re.compile(r"\[lines \d{1,12}+ to \d{1,12}+ of \d{1,12}+[^\]\n]{0,400}+\]\n")
-"""What read_file puts in front of some of a file's lines."""
+"""The header of read_file's result for a part of a file."""
 
 
 async def sent_path(call: ToolCall, shown: str, scope: RunScope) -> str:
-    """The path of the file that a person sent, where a call has read one and what it shows stands in what came. "" for
-    any other call, and for a file that was changed since."""
-    from harness.graph.results import canonical  # with LangChain, which the gateway starts without
+    """The path of a file that a person sent, if a call has read it and the result occurs in the file as sent. "" for
+    any other call, and for a file changed since."""
+    from harness.graph.results import canonical  # imports LangChain, which is not loaded at the gateway's start
 
     path = canonical(str(call["args"].get("path", "")))
     sha256 = scope.sent.get(path, "")
@@ -45,12 +45,12 @@ async def sent_path(call: ToolCall, shown: str, scope: RunScope) -> str:
         return ""
     if not await _fetched(sandbox, path, _into(content.extend), MOST_TEXT):
         return ""
-    # Looked for in what has the hash, not taken from what was read: a command may have changed the file in between.
+    # Searched for in content with the right hash instead of trusted as read: a command may have changed the file since.
     return path if await asyncio.to_thread(_stands_in, shown, bytes(content), sha256) else ""
 
 
 async def sha256_of(sandbox: Sandbox, path: str) -> str:
-    """The hash of a file as the sandbox has it now; "" where it cannot be read."""
+    """The hash of a file's current content in the sandbox; "" if it cannot be read."""
     digest = hashlib.sha256()
     return digest.hexdigest() if await _fetched(sandbox, path, _into(digest.update), _LARGEST) else ""
 

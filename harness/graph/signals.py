@@ -1,6 +1,6 @@
-"""What nodes and middlewares tell the runner while the graph runs, through LangGraph's custom stream.
+"""Signals from nodes and middlewares to the runner, sent through LangGraph's custom stream.
 
-The stream keeps these in order with the model's chunks. They never leave the harness: the runner makes events of them.
+The stream keeps them in order with the model's chunks. They never leave the harness: the runner turns them into events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Delegated:
-    """What one subagent works for. key: of the call of `task`, within the run. model_calls: that it has made."""
+    """The task that a subagent works on. key: of the `task` call within the run. model_calls: made by it so far."""
 
     key: str
     model_calls: int = 0
@@ -31,8 +31,8 @@ class Delegated:
 
 @dataclass(slots=True)
 class Answering:
-    """The model that answers this agent now. model: its name, "" for the one that was asked for. place: that of the
-    first fallback that may be asked, which stays the same once one has answered."""
+    """The model that currently answers this agent. model: its name, "" for the requested one. place: index of the first
+    candidate that may be called; a run stays with the one that answered."""
 
     model: str = ""
     place: int = 0
@@ -40,24 +40,24 @@ class Answering:
 
 @dataclass(slots=True)
 class RunApprovals:
-    """Approvals of one start of a run. decided: before it. asking: requests that it makes itself."""
+    """Approvals of one start of a run. decided: before this start. asking: requests made in this start."""
 
     decided: Mapping[CallKey, Approval] = field(default_factory=dict)
     asking: int = 0
 
 
 async def _nothing_held() -> None:
-    """Default: whatever is written of the thread is written at once, or there is no thread."""
+    """The default: every write to the thread is immediate, or there is no thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunScope:
     """The graph's run-scoped context (`runtime.context`): who runs, and where, for middlewares and tools.
 
-    delegated: of a subagent. depth: 0 for the lead agent, 1 for its subagents. skills: that it has. skill_limits: what
-    those that its lead agent follows leave of the tools, by their names. collections: that knowledge_search searches
-    where the model names none, () for all. sent: path in the sandbox -> SHA-256, of files that people sent. settled:
-    awaited before a tool acts; the thread holds what led to it then. again: it is not the first start of the run."""
+    delegated: for a subagent. depth: 0 for the lead agent, 1 for its subagents. skills: available ones. skill_limits:
+    by skill name, the tools that the skills its lead agent follows leave. collections: searched by knowledge_search
+    when the model names none, () for all. sent: path in the sandbox -> SHA-256, of files that people sent. settled:
+    awaited before a tool acts; the thread has then stored what led to it. again: this is not the run's first start."""
 
     ctx: RunContext
     skills: SkillView
@@ -73,7 +73,7 @@ class RunScope:
     again: bool = False
 
     def key(self, inner: str) -> str:
-        """What is unique within this agent's thread, made unique within the run: subagents have keys of their own."""
+        """Make a key that is unique within this agent's thread unique within the run: subagents have separate keys."""
         return inner if self.delegated is None else f"{self.delegated.key}/{inner}"
 
 
@@ -86,12 +86,12 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallDropped:
-    """The model call failed: what was told of its text is void."""
+    """The model call failed: the text sent so far is void."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """The model call gave this message, as it will be stored."""
+    """The model call returned this message, in its stored form."""
 
     message: AIMessage
 
@@ -105,7 +105,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNeeded:
-    """A call waits for a person. asked: JSON types, as they are kept at the graph's interrupt."""
+    """A call waits for a person. asked: JSON types, as stored in the graph's interrupt."""
 
     asked: Mapping[str, str]
 
@@ -122,18 +122,18 @@ def scope_of(runtime: Any) -> RunScope:
 
 
 class HasWriter(Protocol):
-    """LangGraph's Runtime and ToolRuntime, as far as telling goes."""
+    """The part of LangGraph's Runtime and ToolRuntime that `tell` needs."""
 
     @property
     def stream_writer(self) -> Callable[[Any], None]: ...
 
 
 def tell(runtime: HasWriter, signal: Signal) -> None:
-    """Hand a signal to the runner; does nothing when nobody streams."""
+    """Send a signal to the runner; does nothing if there is no stream."""
     runtime.stream_writer(signal)
 
 
 def teller(runtime: HasWriter) -> Callable[[Signal], None]:
-    """`tell` for a runtime, from wherever it is called: LangGraph knows the stream by the context."""
+    """`tell` bound to a runtime, callable from any context: LangGraph finds the stream through the context."""
     context = copy_context()
     return lambda signal: context.run(tell, runtime, signal)

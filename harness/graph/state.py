@@ -1,7 +1,7 @@
-"""What a thread remembers: the graph's state schema and its message reducer; shared by all graphs.
+"""A thread's state: the graph's state schema and its message reducer; shared by all graphs.
 
-LangGraph's own reducer for delta channels ignores REMOVE_ALL, and `add_messages` is not batching-invariant, so this is
-ours (langgraph.channels.delta.DeltaChannel: a reducer gets the state and a batch of writes).
+LangGraph's own reducer for delta channels ignores REMOVE_ALL, and `add_messages` is not batching-invariant, so this
+reducer is ours (langgraph.channels.delta.DeltaChannel: a reducer gets the state and a batch of writes).
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     Graph = CompiledStateGraph[Any, RunScope, Any, Any]
 
 SNAPSHOT_EVERY = 20
-"""Updates of the messages between two full copies: bounds what a read has to replay (about ten turns)."""
+"""Message updates between two full copies: bounds what a read has to replay (about ten turns)."""
 
 RUN_KEY = "antler_run"
 """Key of a checkpoint's metadata: the run that made it."""
 
 PROMOTED = "promoted"
-"""The channel of the tools that a thread has found with tool_search."""
+"""Channel of the tools that a thread has found with tool_search."""
 MOST_PROMOTED = 100
 
 STEERED = "steered"
-"""The channel of the ids of what was said during a run and joined it; of the newest run with any."""
+"""Channel of the ids of messages that arrived during a run and joined it; of the newest run that has any."""
 
 TODOS = "todos"
-"""The channel of the plan."""
+"""Channel of the plan."""
 
 RESEARCH = "research"
-"""The channel of the thread's newest research (harness/research/record.py)."""
+"""Channel of the thread's newest research (harness/research/record.py)."""
 
 
 def reduce_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
@@ -69,7 +69,7 @@ def reduce_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[
 
 
 def replayed(history: DeltaChannelHistory) -> list[AnyMessage]:
-    """The messages at a checkpoint without a copy of its own, from what its ancestors have."""
+    """The messages at a checkpoint that has no copy of its own, replayed from its ancestors."""
     channel = DeltaChannel(reduce_messages, list).from_checkpoint(history.get("seed", []))
     channel.replay_writes(history["writes"])
     return list(channel.get())
@@ -82,19 +82,19 @@ def _flat(writes: Sequence[Any]) -> Iterator[Any]:
 
 
 def reduce_promoted(state: Sequence[str], found: Sequence[str]) -> list[str]:
-    """Names in the order in which they were found last, each once; the newest MOST_PROMOTED. Associative."""
+    """Names in the order in which they were last found, without duplicates; the newest MOST_PROMOTED. Associative."""
     newest = dict.fromkeys(reversed([*state, *found]))
     return list(newest)[:MOST_PROMOTED][::-1]
 
 
 def newest_plan(state: Sequence[dict[str, str]], written: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-    """The plan that was written last, also of two that were written at once."""
+    """The plan that was written last, also if two were written concurrently."""
     return list(written)
 
 
 def merge_research(state: dict[str, Any], write: dict[str, Any]) -> dict[str, Any]:
-    """The record of a research with what a step of it wrote: keys replace, findings are added. One with another id
-    takes the place of the whole. Associative, for an id that was replaced never comes again."""
+    """Merge the write of a step into the record of a research: keys replace, findings are appended. A record with
+    another id replaces the whole. Associative, since an id that was replaced never reappears."""
     if state.get("id") != write.get("id"):
         return dict(write)
     findings = {**state.get("findings", {}), **write.get("findings", {})}
@@ -102,7 +102,7 @@ def merge_research(state: dict[str, Any], write: dict[str, Any]) -> dict[str, An
 
 
 class ThreadState(AgentState[Any]):
-    """The state of one thread. JSON types only outside of messages: others come back from a checkpoint as dicts."""
+    """The state of one thread. Outside of messages only JSON types: others come back from a checkpoint as dicts."""
 
     messages: Required[Annotated[list[AnyMessage], DeltaChannel(reduce_messages, snapshot_frequency=SNAPSHOT_EVERY)]]
     promoted: NotRequired[Annotated[list[str], reduce_promoted]]
@@ -115,7 +115,7 @@ class ThreadState(AgentState[Any]):
 def thread_config(thread_id: str, *, run_id: str | None = None, checkpoint_id: str | None = None) -> RunnableConfig:
     """The config that addresses a thread (at one checkpoint); run_id is recorded in each new checkpoint's metadata.
 
-    The key must not be `run_id`: LangGraph takes an equal `run_id` for a reconnect and ignores the input.
+    The key must not be `run_id`: LangGraph treats an equal `run_id` as a reconnect and ignores the input.
     """
     configurable: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": ""}
     if checkpoint_id is not None:

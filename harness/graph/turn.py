@@ -1,4 +1,4 @@
-"""Turns what comes out of the graph while it runs into numbered run events; one Turn per run."""
+"""Turns the output of the running graph into numbered run events; one Turn per run."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from harness.events import AnyRunEvent
 
 MODEL_NODE = "model"
-"""create_agent's name of the node that calls the model."""
+"""create_agent's name for the node that calls the model."""
 
 THOUGHT_BLOCKS = {"reasoning": "reasoning", "thinking": "thinking"}
 """Content block type -> the key of its text (LangChain's standard blocks, Anthropic's)."""
 
 
 class Turn:
-    """Holds what the events of one run depend on: the number, the message being told, the last answer, and what was
-    asked of persons on the way. tells_thinking: not only the answer."""
+    """The state that the events of one run depend on: the sequence number, the message being sent, the last answer, and
+    the questions asked of people so far. tells_thinking: emit reasoning as well as the answer."""
 
     def __init__(self, run_id: str, next_seq: int) -> None:
         self.answer: AIMessage | None = None
@@ -49,7 +49,7 @@ class Turn:
         self._visible = VisibleStream()
 
     def event(self, make: Callable[..., Any], **fields: Any) -> AnyRunEvent:
-        """Number an event: every event of the run passes here, so there are no gaps."""
+        """Create an event with the next number: every event of the run is made here, so there are no gaps."""
         event: AnyRunEvent = make(run_id=self._run_id, seq=self._seq, **fields)
         self._seq += 1
         return event
@@ -58,12 +58,12 @@ class Turn:
         """The events for one item of the graph's stream."""
         if mode == "messages":
             message, metadata = payload
-            # Chunks only: whole messages are tool results, inputs, or the end of what was streamed already.
+            # Only chunks: whole messages are tool results, inputs, or the end of an answer that was already streamed.
             if isinstance(message, AIMessageChunk) and metadata.get("langgraph_node") == MODEL_NODE:
                 yield from self._chunk(message)
         elif isinstance(payload, CallStarted):
             if payload.message_id == self._message_id:
-                yield from self._reset()  # it is asked for once more: what came of it before is not kept
+                yield from self._reset()  # a repeated call: the earlier text is discarded
             self._message_id, self._told = payload.message_id, False
             self._text, self._visible = TextStream(), VisibleStream()
         elif isinstance(payload, CallDropped):
@@ -97,7 +97,7 @@ class Turn:
         self.answer = message
 
     def said_before(self, messages: Sequence[BaseMessage]) -> Iterator[AnyRunEvent]:
-        """The texts of the run's whole messages once more, and that what was told of the next one is void."""
+        """Resend the texts of the run's complete messages, and void what was sent of the next one."""
         for message in messages:
             if isinstance(message, AIMessage) and round_of(self._run_id, message) and (text := answer_text(message)):
                 yield self.event(TextReset, message_id=message.id)
@@ -111,7 +111,7 @@ class Turn:
 
 
 def _parts(chunk: AIMessageChunk) -> tuple[str, str]:
-    """(reasoning, text) of a chunk, whichever way the provider tells them."""
+    """(reasoning, text) of a chunk, in whichever form the provider sends them."""
     thought = chunk.additional_kwargs.get(REASONING) or ""
     if isinstance(chunk.content, str):
         return thought, chunk.content
@@ -127,14 +127,14 @@ def _parts(chunk: AIMessageChunk) -> tuple[str, str]:
 
 
 class TextStream:
-    """One answer's text as it comes: parts a leading <think> block from it, never cuts a surrogate pair."""
+    """One answer's text as it arrives: separates a leading <think> block, never cuts a surrogate pair."""
 
     def __init__(self) -> None:
         self._held = ""
         self._place = "start"
 
     def feed(self, piece: str) -> tuple[str, str]:
-        """(reasoning, text) that can be told now; what is still ambiguous is held back."""
+        """(reasoning, text) that can be sent now; what is still ambiguous is held back."""
         self._held += piece
         if self._place == "text":
             return "", self._take(len(self._held))
@@ -167,11 +167,11 @@ class TextStream:
 
     def _take(self, count: int) -> str:
         if count and "\ud800" <= self._held[count - 1] <= "\udbff":
-            count -= 1  # its other half comes with the next piece
+            count -= 1  # the other half arrives with the next piece
         taken, self._held = self._held[:count], self._held[count:]
         return clean_text(taken)
 
 
 def _overlap(text: str, mark: str) -> int:
-    """How many characters at the end of text may be the beginning of mark."""
+    """Number of characters at the end of text that may be the beginning of mark."""
     return next((size for size in range(min(len(mark) - 1, len(text)), 0, -1) if text.endswith(mark[:size])), 0)

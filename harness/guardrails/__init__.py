@@ -1,1 +1,1 @@
-"""Whether a tool call may be made: rules or a provider of the operator's own decide, and "ask" becomes an approval."""
+"""Decides whether a tool call may be made, by rules or the operator's own provider; "ask" becomes an approval."""

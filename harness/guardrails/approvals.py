@@ -1,5 +1,5 @@
-"""Decisions of persons on tool calls: the port behind "ask" with its in-memory form, and the proposals they are
-shown."""
+"""People's decisions on tool calls: the port behind "ask" with an in-memory implementation, and the proposals that
+people see."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ if TYPE_CHECKING:
     from harness.graph.signals import HasWriter
 
 CallKey = tuple[str, str]
-"""(call within its run, hash of its exact arguments): what a decision is bound to."""
+"""(call within its run, hash of its exact arguments): what a decision applies to."""
 
 PROPOSES = "proposes"
-"""Metadata key of a tool whose calls are asked for, unless a rule allows them."""
+"""Metadata key of a tool whose calls need approval unless a rule allows them."""
 ONCE, ADMINS = "once", "admins"
 """Kinds of coverage: only this call; only this call, and only an administrator can allow it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A decision on one call. reason: why it was denied, in the words of who did, or ""."""
+    """A decision on one call. reason: why it was denied, in the person's own words, or ""."""
 
     allowed: bool
     reason: str = ""
 
 
 class Approvals(Protocol):
-    """The durable record of decisions; the gateway fills it with what persons answer."""
+    """The durable record of decisions; the gateway adds people's answers."""
 
     async def decisions(self, run_id: str) -> Mapping[CallKey, Approval]:
-        """All of a run."""
+        """All decisions for a run."""
 
     async def granted(self, ctx: RunContext, tool: str, coverage: str) -> bool:
-        """Whether it was allowed for the whole chat, for this speaker."""
+        """Whether this coverage was granted for the whole chat, for this speaker."""
 
     async def room(self, ctx: RunContext) -> int:
-        """How many more requests may be put to people now, in this run and this chat."""
+        """How many more requests people may be sent now, in this run and this chat."""
 
 
 @dataclass(slots=True)
@@ -60,14 +60,14 @@ class MemoryApprovals:
         return self.most - len(self.by_run.get(ctx.run_id, {}))
 
     def decide(self, run_id: str, key: CallKey, approval: Approval) -> None:
-        """Take a person's answer; the first one counts."""
+        """Record a person's answer; the first one counts."""
         self.by_run.setdefault(run_id, {}).setdefault(key, approval)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """shown: what would change, all of it. admins_only: no matter who asked for it and what the rules say, an
-    administrator has to allow it."""
+    """A change that people must approve. shown: the entire change. admins_only: an administrator has to allow it, no
+    matter who requested it and what the rules say."""
 
     shown: str
     admins_only: bool = False
@@ -79,17 +79,17 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A call that is not made, and of which nobody is asked. text: for the model."""
+    """A call that is rejected without asking anyone. text: for the model."""
 
     text: str
 
 
 class Proposing(Protocol):
-    """What a tool shows people who have to see more of a change than arguments. call: its name within the run."""
+    """What a tool shows people who need to see more of a change than arguments. call: its name within the run."""
 
     async def state(self, runtime: HasWriter, args: Mapping[str, Any], call: str) -> str:
-        """What the change depends on apart from the arguments: another one makes a decision void. Cheap; raises
+        """What the change depends on besides the arguments: if it differs, a decision is void. Cheap; raises
         nothing."""
 
     async def proposal(self, runtime: HasWriter, args: Mapping[str, Any], call: str) -> Proposal | Refused | None:
-        """None: the call changes nothing, so nobody need be asked."""
+        """The change to approve. None: the call changes nothing, so no approval is needed."""

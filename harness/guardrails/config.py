@@ -1,6 +1,6 @@
 """The section `guardrails` of the settings, and the patterns of its rules; light to import.
 
-Expressions over arguments are RE2's, whose time is linear in the text; commands are matched word by word.
+Expressions for arguments are RE2's, which run in time linear in the text; commands are matched word by word.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ LONGEST = 500
 
 
 class BadPattern(ValueError):
-    """The text says why, for operators."""
+    """A pattern is invalid. The text says why, for operators."""
 
 
 def check_arguments(expression: str) -> None:
-    """Raises BadPattern."""
+    """Check an expression for arguments. Raises BadPattern."""
     _compiled(expression, whole=False)
 
 
 def check_words(pattern: str) -> None:
-    """Raises BadPattern."""
+    """Check a pattern for commands. Raises BadPattern."""
     words = pattern.split()
     if not words or words[0] == "*":
         raise BadPattern("a command's pattern begins with the name of a program, as in `git status *`")
@@ -38,17 +38,17 @@ def check_words(pattern: str) -> None:
 
 
 def fits_whole(expression: str, text: str) -> bool:
-    """Whether all of a text is what the expression says; a dot is no line break. For what is allowed by it."""
+    """Whether the expression matches the whole text; a dot matches no line break. For patterns that allow."""
     return _compiled(expression, whole=True).fullmatch(_valid(text)) is not None
 
 
 def fits_anywhere(expression: str, text: str) -> bool:
-    """Whether the expression is found in a text; a dot is any character. For what is held back by it."""
+    """Whether the expression matches anywhere in a text; a dot matches any character. For patterns that restrict."""
     return _compiled(expression, whole=False).search(_valid(text)) is not None
 
 
 def fits_words(pattern: str, words: list[str]) -> bool:
-    """Whether the words of a command fit, one by one; a * at the end stands for any further ones, or none."""
+    """Whether the words of a command match, one by one; a trailing * stands for any number of further words."""
     wanted = pattern.split()
     if wanted[-1] == "*":
         wanted = wanted[:-1]
@@ -57,7 +57,7 @@ def fits_words(pattern: str, words: list[str]) -> bool:
 
 
 def fits_glob(pattern: str, text: str) -> bool:
-    """* and ? as in file names, over the whole text."""
+    """Whether the pattern, with * and ? as in file names, matches the whole text."""
     return _glob(pattern).fullmatch(_valid(text)) is not None
 
 
@@ -97,7 +97,7 @@ def _glob(pattern: str) -> Any:
 
 
 class RuleSettings(Section):
-    """One rule; what it leaves out fits everything. The first rule that fits decides."""
+    """One rule; omitted conditions always match. The first rule that matches decides."""
 
     tool: str = Field(
         default="*", min_length=1, max_length=200, description="Name of the tool; * and ? as in file names"
@@ -146,8 +146,8 @@ class RuleSettings(Section):
 
 
 class GuardrailSettings(Section):
-    """use: module:Class of a provider instead of the rules. rules: looked through from above, then the built-in ones;
-    default: of what none of them fits. ask_seconds: how long a person has to answer before it counts as a denial."""
+    """The section `guardrails`. use: module:Class of a provider instead of the rules. rules: checked in order, then the
+    built-in ones; default: when none matches. ask_seconds: time for a person to answer before it counts as a denial."""
 
     use: str = Field(default="", pattern=r"^$|^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", max_length=300)
     rules: tuple[RuleSettings, ...] = Field(default=(), max_length=MOST_RULES)

@@ -1,4 +1,4 @@
-"""What decides on a tool call: the port of the built-in rules (rules.py) and of a provider of the operator's own.
+"""The port for decisions on tool calls, of the built-in rules (rules.py) and of an operator's own provider.
 
 Light: an operator's module imports this and nothing heavy.
 """
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 Decision = Literal["allow", "deny", "ask"]
 
 MCP = "mcp"
-"""Metadata key of a server's tool: {server, name, read_only, destructive, digest}."""
+"""Metadata key of an MCP server's tool: {server, name, read_only, destructive, digest}."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRequest:
     """A tool call that is about to be made, and for whom.
 
-    args: as the model wrote them. metadata: the tool's own; key "mcp" of a server's tool. is_group: it was asked for in
-    a group. isolation: of the sandbox's commands, as in sandbox.base.Isolation; "none" also where there is none.
+    args: as the model wrote them. metadata: the tool's own; with "mcp" for an MCP server's tool. is_group: requested in
+    a group. isolation: of the sandbox's commands, as in sandbox.base.Isolation; "none" also without a sandbox.
     """
 
     tool: str
@@ -39,13 +39,13 @@ class GuardRequest:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """reason: of "deny" for the model, of "ask" for the person who is asked; one sentence."""
+    """A decision. reason: for "deny" shown to the model, for "ask" to the person who is asked; one sentence."""
 
     decision: Decision
     reason: str = ""
 
 
 class GuardrailProvider(Protocol):
-    """Decides on every tool call. What it raises, or takes too long for, is a denial."""
+    """Decides on every tool call. An exception or a timeout counts as a denial."""
 
     async def evaluate(self, request: GuardRequest) -> Verdict: ...

@@ -1,9 +1,8 @@
-"""What decides on tool calls: the rules of the settings, the built-in ones, the default; or the operator's own
-provider.
+"""Decides on tool calls: the rules of the settings, the built-in ones, the default; or the operator's own provider.
 
-A shell command is read, and each command that it would run is looked at by itself. A pattern that allows has to fit all
-of them, as they are written and as they run; what a reader cannot know before (a substitution, a variable that is set
-for the command, a file that it writes) is never allowed by one.
+A shell command is parsed, and each command that it would run is checked separately. A pattern that allows has to match
+all of them, as written and as run; what a parser cannot know in advance (a substitution, a variable set for the
+command, a file that it writes) is never allowed by a pattern.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ _PATTERN = re.compile(r"[*?]|\[[^\[]")
 _SOURCING = frozenset({"source", ".", "eval", "trap"})
 _INPUT = frozenset({"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "-"})
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\\\Z")
-"""Also a backslash behind which nothing comes, which the shell keeps and the reader does not."""
+"""Also a trailing backslash, which the shell keeps and the parser does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a command would run. plain: nothing of it is only known when it runs. begun: of the commands of which a word
-    is only known then, those before it."""
+    """What a command would run. plain: everything is known before it runs. begun: for commands with words known only at
+    run time, the words before those."""
 
     commands: tuple[tuple[str, ...], ...]
     plain: bool
@@ -60,7 +59,7 @@ class Read:
 
 
 def read(command: str) -> Read | None:
-    """None: it cannot be read for sure."""
+    """Parse a command; None if it cannot be parsed reliably."""
     if _CONTROL.search(command):
         return None
     try:
@@ -82,17 +81,17 @@ def read(command: str) -> Read | None:
 
 
 def all_fit(patterns: Sequence[str], found: Read) -> bool:
-    """Whether everything that would run fits one of the patterns; decides on allowing."""
+    """Whether each command that would run matches one of the patterns; decides on allowing."""
     return found.plain and all(_fits(patterns, words) for words in found.commands)
 
 
 def one_fits(patterns: Sequence[str], found: Read) -> bool:
-    """Whether something of what would run fits; decides on denying and asking."""
+    """Whether any command that would run matches; decides on denying and asking."""
     return any(_fits(patterns, words) or _fits(patterns, _short(words)) for words in found.commands)
 
 
 def one_may_fit(patterns: Sequence[str], found: Read | None) -> bool:
-    """Whether something of what would run may fit, as far as can be known before; decides on denying and asking."""
+    """Whether any command that would run may match, as far as is known in advance; decides on denying and asking."""
     return found is not None and any(_may_fit(pattern.split(), words) for pattern in patterns for words in found.begun)
 
 
@@ -103,7 +102,7 @@ def _may_fit(wanted: list[str], words: tuple[str, ...]) -> bool:
 
 
 def _known(command: Command) -> tuple[str, ...]:
-    """Its words up to the first that is only known when it runs."""
+    """The command's words up to the first that is known only when it runs."""
     unknown = (place for place, word in enumerate(command.words) if _is_unknown(word, is_program=place == 0))
     return _words(command)[: next(unknown, None)]
 
@@ -113,7 +112,7 @@ def _is_unknown(word: Word, *, is_program: bool) -> bool:
 
 
 def _takes_any(command: Command) -> bool:
-    """A shell that reads what it runs, as behind a pipe, or gets it from a word that is only known then."""
+    """Whether it is a shell that runs its input, as after a pipe, or a word known only at run time."""
     if command.name not in SHELLS | _SOURCING:
         return False
     if any(_is_unknown(word, is_program=False) for word in command.words[1:]):
@@ -151,12 +150,12 @@ def _written(script: Script, depth: int = 0) -> Iterator[list[Command]]:
 def _is_plain(command: Command) -> bool:
     if any(word.inner for word in command.words) or command.given:
         return False
-    # An assignment in front of a command stands among what it reads, without a name of its own.
+    # An assignment before a command is listed among what it reads, without a name of its own.
     return not command.reads and all(word.text == NOWHERE and not word.inner for word in command.writes)
 
 
 class Rules:
-    """GuardrailProvider by the settings."""
+    """GuardrailProvider based on the settings."""
 
     def __init__(self, settings: GuardrailSettings) -> None:
         self._settings = settings
@@ -165,7 +164,7 @@ class Rules:
         return self.decided(request)
 
     def decided(self, request: GuardRequest) -> Verdict:
-        """What a rule cannot be sure of is asked, unless a later one denies it."""
+        """The verdict. What a rule cannot be sure of becomes "ask", unless a later rule denies it."""
         command = request.args.get("command", NO_COMMAND) if request.tool == SHELL else NO_COMMAND
         found = read(command) if isinstance(command, str) and self._reads_commands else None
         unsure = False
@@ -187,7 +186,7 @@ class Rules:
 
 
 def built_in(request: GuardRequest) -> Verdict | None:
-    """Commands that nothing holds are asked for, servers' tools that may do harm, and changes of skills. None: no
+    """Asks for commands without isolation, MCP servers' tools that may be destructive, and changes to skills. None: no
     opinion."""
     if request.metadata.get(PROPOSES):
         return Verdict("ask", CHANGES_ITSELF)
@@ -206,7 +205,7 @@ def _sure(verdict: Verdict, unsure: bool) -> Verdict:
 
 
 def _fits_otherwise(rule: RuleSettings, request: GuardRequest) -> bool:
-    """All of it but the command."""
+    """Whether the rule matches apart from the command."""
     if rule.speaker is not None and (rule.speaker == "admin") != request.speaker.is_admin:
         return False
     if rule.place is not None and (rule.place == "group") != request.is_group:
@@ -231,7 +230,7 @@ def _fits_command(rule: RuleSettings, found: Read | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarding:
-    """What decides on tool calls, and what persons decided. Times in seconds."""
+    """The provider that decides on tool calls, and people's decisions. Times in seconds."""
 
     provider: GuardrailProvider
     approvals: Approvals
@@ -240,8 +239,8 @@ class Guarding:
 
 
 def load_guardrails(settings: GuardrailSettings | None = None, approvals: Approvals | None = None) -> Guarding:
-    """Imports the operator's module. approvals: None: in memory. Raises GuardrailSetupError, whose text names the
-    key."""
+    """Build the guardrails; imports the operator's module. approvals: None: in memory. Raises GuardrailSetupError,
+    whose text names the key."""
     settings = settings or GuardrailSettings()
     return Guarding(
         provider=_loaded(settings.use) if settings.use else Rules(settings),

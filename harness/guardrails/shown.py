@@ -1,8 +1,8 @@
-"""The arguments of a call as a person reads them before they decide: as they run, nothing hidden or overlong. Pure.
+"""The arguments of a call as shown to a person for a decision: as they run, nothing hidden or overlong. Pure.
 
-What cannot be seen, or looks like something else, is written out as \\u{...}; long blanks are counted; of a long text
-both ends are shown with the number of characters between them. A key of a well-known service is counted too: it has
-only letters, digits, hyphens and underscores, so its placeholder cannot hide anything that a shell acts on.
+Characters that are invisible or look like others are written as \\u{...}; long blanks are counted; of a long text both
+ends are shown with the number of characters between them. A key of a well-known service is counted too: it has only
+letters, digits, hyphens and underscores, so its placeholder cannot hide anything that a shell acts on.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ LONGEST = 1500
 LONGEST_PROPOSAL = 14_000
 MOST_PROPOSAL_LINES = 1000
 ROOM, ROOM_LINES = 2000, 20
-"""What may stand in front of what would change."""
+"""Space for what may precede the change."""
 TAIL = 300
 MOST_BLANKS = 8
 MOST_LINES = 40
 MOST_ARGUMENTS = 20
 LONGEST_NAME = 40
 LONGEST_LOOKED_AT = 50_000
-"""Characters of one text; of a longer one only both ends are looked at, so that no call takes long."""
+"""Characters of one text; of a longer one only both ends are processed, so that no call takes long."""
 
 _KEYS = re.compile(
     r"(?<![\w-])(?P<keep>(?:[spr]k[-_]|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|hf_|AIza|AKIA|ASIA|eyJ))"
@@ -43,18 +43,18 @@ _WORD = re.compile(r"[^\W_]+")
 _LOOKALIKES = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "GEORGIAN", "OSAGE")
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
 _EMPTY = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
-"""Letters and marks that show nothing."""
+"""Letters and marks that are invisible."""
 
 
 def args_hash(tool: str, args: Mapping[str, Any], place: str) -> str:
-    """Hash of the exact call. place: where it would run (isolation, the server's definition)."""
+    """Hash of the exact call. place: where it would run (isolation, the MCP server's definition)."""
     args = {name: value for name, value in args.items() if not (tool == "bash" and name == DESCRIPTION)}
     text = json.dumps([tool, args, place], sort_keys=True, ensure_ascii=True, default=str, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def shown_arguments(tool: str, args: Mapping[str, Any]) -> str:
-    """All arguments of a call, fit for a code block of their own."""
+    """All arguments of a call, for a code block of their own."""
     command = args.get("command")
     if tool == "bash" and isinstance(command, str):
         rest = {name: value for name, value in args.items() if name not in ("command", "description")}
@@ -65,12 +65,12 @@ def shown_arguments(tool: str, args: Mapping[str, Any]) -> str:
 
 
 def shown_proposal(text: str) -> str:
-    """What a call says that it would change, fit for a code block; only a very long one is cut."""
+    """The change that a call proposes, for a code block; only a very long one is cut."""
     return _cut(_safe(text), LONGEST_PROPOSAL, MOST_PROPOSAL_LINES)
 
 
 def shows_whole(text: str) -> bool:
-    """Whether nothing of such a text is left out, with all signs written out that have to be."""
+    """Whether `shown_proposal` shows the text in full, counting escaped characters."""
     if len(text) > LONGEST_LOOKED_AT:
         return False
     safe = _safe(text)
@@ -89,7 +89,7 @@ def _text(value: object) -> str:
 
 
 def _safe(text: str) -> str:
-    """Cut first, so that the time does not grow with the text; keys are counted before anything is written out."""
+    """The text, escaped. It is cut first, to bound the time; keys are counted before anything is escaped."""
     text = clean_text(_ends(text, LONGEST_LOOKED_AT).replace("\r\n", "\n"))
     text = _KEYS.sub(lambda found: f"{found['keep']}⟨{len(found['rest'])} characters⟩", text)
     if not text.isascii():
@@ -115,7 +115,7 @@ def _visible(sign: str, before: str) -> str:
 
 
 def _is_variant(sign: str) -> bool:
-    """A selector of a sign's form, or a letter or sign of ASCII in another dress."""
+    """Whether it is a variation selector, or a variant form of an ASCII character."""
     if "\ufe00" <= sign <= "\ufe0f" or "\U000e0100" <= sign <= "\U000e01ef":
         return True
     plain = unicodedata.normalize("NFKC", sign)
@@ -123,7 +123,7 @@ def _is_variant(sign: str) -> bool:
 
 
 def _distinct(found: re.Match[str]) -> str:
-    """A word of ASCII letters with lookalikes among them, these written out."""
+    """A word with lookalikes among its ASCII letters, with these escaped."""
     word = found.group()
     if not any(sign.isascii() and sign.isalpha() for sign in word):
         return word
