@@ -1,1 +1,1 @@
-"""Knowledge of one's own: texts cut into passages that can be found by words and by meaning, and cited."""
+"""Private knowledge: texts split into passages that can be found by words and by meaning, and cited."""

@@ -18,24 +18,24 @@ SERVICES = {
     "qdrant": f"{_ROOM}:Qdrant",
     "milvus": f"{_ROOM}:Milvus",
 }
-"""Name -> module:Class of the services that are built in; imported when they are used."""
+"""Name -> module:Class of the built-in services; imported on use."""
 BY_VECTOR = frozenset({"qdrant", "milvus"})
 _PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 LONGEST_NAME = 40
-"""Characters of a collection's name, which is one word in any script."""
+"""Characters of a collection's name, a single word in any script."""
 
 CollectionName = Annotated[str, StringConstraints(pattern=r"^[\w-]+$", max_length=LONGEST_NAME)]
 
 
 class EmbeddingPrice(Section):
-    """input: for a million tokens."""
+    """Price of embeddings. input: per million tokens."""
 
     input: float = Field(ge=0, allow_inf_nan=False)
     currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$", description="ISO 4217")
 
 
 class EmbeddingSettings(Section):
-    """An OpenAI-compatible endpoint for embeddings. Without one, passages are found by their words alone."""
+    """An OpenAI-compatible endpoint for embeddings. Without one, passages are found only by their words."""
 
     base_url: str = Field(pattern=r"^https?://[^\s]+$", description="The server's address, mostly ending in /v1")
     model: str = Field(min_length=1, max_length=200)
@@ -47,18 +47,18 @@ class EmbeddingSettings(Section):
 
     @property
     def name(self) -> str:
-        """Name under which its usage is recorded; no model is called so."""
+        """Name under which its usage is recorded; no model has this name."""
         return f"embeddings/{self.model}"
 
     @property
     def token_price(self) -> PriceSettings | None:
-        """The price in the form of a model's."""
+        """The price as model prices are given."""
         price = self.price
         return None if price is None else PriceSettings(input=price.input, output=0, currency=price.currency)
 
 
 class FolderSettings(Section):
-    """A folder of this machine, with all that is below it, as a collection that everybody finds."""
+    """A local folder, with everything below it, as a collection that everyone can search."""
 
     name: CollectionName
     path: Path
@@ -75,7 +75,7 @@ class FolderSettings(Section):
 
 
 class ServiceSettings(Section):
-    """An existing installation that is searched as a collection that everybody finds."""
+    """An existing installation, as a collection that everyone can search."""
 
     name: CollectionName
     use: str = Field(max_length=300, description="ragflow, dify, qdrant, milvus, or module:Class of your own")
@@ -103,8 +103,8 @@ class ServiceSettings(Section):
 
 
 class KnowledgeSettings(Section):
-    """max_file_mb: of one file. The limits on documents and passages hold for each owner: a person, a group, the
-    installation."""
+    """The section `knowledge`. max_file_mb: of one file. The limits on documents and passages apply to each owner: a
+    person, a group, the installation."""
 
     enabled: bool = Field(default=False, description="Whether the agent has knowledge_search, and people /knowledge")
     groups: bool = Field(default=True, description="Whether groups have collections of their own")
@@ -143,11 +143,11 @@ class KnowledgeSettings(Section):
 
     @property
     def names(self) -> list[str]:
-        """The names of the collections that the settings make."""
+        """The names of the collections that the settings define."""
         return [*(folder.name for folder in self.folders), *(service.name for service in self.services)]
 
     @property
     def endpoints(self) -> dict[str, EmbeddingSettings]:
-        """All endpoints for embeddings, by their place in this section."""
+        """All embedding endpoints, by their place in this section."""
         made = {f"services[{number}].embeddings": each.embeddings for number, each in enumerate(self.services)}
         return {place: each for place, each in {"embeddings": self.embeddings, **made}.items() if each is not None}

@@ -1,4 +1,4 @@
-"""Vectors of texts, made by any OpenAI-compatible endpoint."""
+"""Vectors of texts, from any OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 LONGEST_TEXT = 8000
-"""Characters of a text that are sent: models take about so many tokens at most."""
+"""Characters of a text that are sent: models accept at most about that many tokens."""
 LONGEST_VECTOR = 16_000 * 26
-"""Bytes of one vector in an answer: numbers as the settings may ask for at most, each as long as JSON writes it."""
+"""Bytes of one vector in a response: the most dimensions that the settings allow, each as long as JSON writes it."""
 ENVELOPE = 100_000
-"""Bytes of an answer besides its vectors."""
+"""Bytes of a response apart from its vectors."""
 REFUSED = frozenset({400, 413, 422})
-"""Statuses that say that the texts are not taken."""
+"""Statuses for rejected texts."""
 _MEANING = {
     401: "refuses the key",
     403: "refuses the key",
@@ -38,8 +38,8 @@ _MEANING = {
 
 
 class Embeddings:
-    """route: URL -> (proxy, CA file). name: under which vectors are kept, so that those of another model are never
-    compared. place: the key of the settings, for errors. bill: asked before each request, and told what it took."""
+    """route: URL -> (proxy, CA file). name: under which vectors are stored, so that those of different models are never
+    compared. place: the settings key, for errors. bill: checked before each request, charged after it."""
 
     def __init__(self, settings: EmbeddingSettings, route: Callable[[str], Route], place: str, bill: Bill) -> None:
         self._settings = settings
@@ -49,15 +49,15 @@ class Embeddings:
         self._api = ApiClient(route(self._url), settings.timeout)
         self.name = settings.model if settings.dimensions is None else f"{settings.model}@{settings.dimensions}"
         self.estimates = False
-        """Whether the endpoint has told no usage, so that tokens are estimated."""
+        """Whether the endpoint has reported no usage, so that tokens are estimated."""
 
     @property
     def at_once(self) -> int:
-        """Texts in one request."""
+        """Number of texts in one request."""
         return self._settings.at_once
 
     async def vectors(self, texts: Sequence[str], asker: Asker) -> list[array[float]]:
-        """One of length 1 for each text. Raises KnowledgeFailed."""
+        """A unit vector for each text. Raises KnowledgeFailed."""
         made: list[array[float]] = []
         for start in range(0, len(texts), self.at_once):
             made += await self._asked(texts[start : start + self.at_once], asker)
@@ -89,7 +89,7 @@ class Embeddings:
         return vectors
 
     def _taken(self, answer: Any, sent: Sequence[str]) -> int:
-        """The tokens that an answer tells, else an estimate."""
+        """The tokens that the response reports, else an estimate."""
         usage = answer.get("usage")
         told = usage.get("prompt_tokens") or usage.get("total_tokens") if isinstance(usage, dict) else None
         if isinstance(told, int) and told > 0:
@@ -103,12 +103,12 @@ class Embeddings:
         return KnowledgeFailed(f"{self._place}: the embeddings endpoint {reason}", refused=refused)
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close connections."""
         await self._api.close()
 
 
 def _read(answer: Any, count: int) -> list[array[float]] | None:
-    """The vectors in the order of the texts; None where the answer has not one for each."""
+    """The vectors in the order of the texts; None unless there is exactly one for each."""
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list) or len(data) != count:
         return None
@@ -126,8 +126,8 @@ def _read(answer: Any, count: int) -> list[array[float]] | None:
 
 
 def unit(values: Sequence[float]) -> array[float]:
-    """The vector with length 1, as 32-bit floats: then the cosine of two is their product. Raises TypeError and
-    ValueError for what is no vector."""
+    """The vector scaled to length 1, as 32-bit floats: the cosine of two is then their dot product. Raises TypeError
+    and ValueError for anything that is not a vector."""
     length = math.sqrt(math.fsum(value * value for value in values))
     if not math.isfinite(length) or length == 0:
         raise ValueError("no direction")

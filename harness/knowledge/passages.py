@@ -1,4 +1,4 @@
-"""A text cut into passages, each with the page and the headings that it stands under. Pure."""
+"""Splits a text into passages, each with its page and the headings above it. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SHORTEST = 200
-"""Characters below which a passage goes on under the next heading of its page."""
+"""Characters below which a passage continues under the next heading of its page."""
 LONGEST_HEADING = 200
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """page: from 1; None of a text that has no pages. heading: those above it, the highest first, " › " between."""
+    """page: from 1; None for a text without pages. heading: those above it, the highest first, joined by " › "."""
 
     text: str
     page: int | None = None
@@ -28,7 +28,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A paragraph. level: of a heading, 0 of other paragraphs."""
+    """A paragraph. level: of a heading; 0 for other paragraphs."""
 
     text: str
     page: int
@@ -36,7 +36,7 @@ class _Block:
 
 
 def passages_of(text: str, most: int) -> list[Passage]:
-    """All of the text, in its order. most: characters of a passage."""
+    """Split the whole text, in order. most: characters of a passage."""
     paged = PAGE_BREAK in text
     made: list[Passage] = []
     held: list[str] = []
@@ -67,14 +67,14 @@ def passages_of(text: str, most: int) -> list[Passage]:
 
 
 def _title(line: str) -> str:
-    """The words of a heading, without the signs that may close it too."""
+    """The words of a heading, without its markers, which may also close it."""
     words = line.lstrip("#").strip(" \t")
     closed = words.rstrip("#")
     return closed.rstrip(" \t") if closed.endswith((" ", "\t")) else words
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    """Paragraphs and headings; a block of code is one."""
+    """Paragraphs and headings; a code block counts as one paragraph."""
     for page, content in enumerate(text.split(PAGE_BREAK), 1):
         lines: list[str] = []
         for line, is_code in coded(content.splitlines()):
@@ -92,7 +92,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _cut(text: str, most: int) -> Iterator[str]:
-    """A text that is too long for one passage, cut between lines and sentences; the head of a table is repeated."""
+    """Split a text that is too long for one passage between lines and sentences; a table's header is repeated."""
     if len(text) <= most:
         yield text
         return
@@ -109,7 +109,7 @@ def _cut(text: str, most: int) -> Iterator[str]:
 
 
 def _pieces(text: str, most: int) -> Iterator[str]:
-    """Sentences and lines with what parts them, none longer than `most`."""
+    """Sentences and lines with their separators, none longer than `most`."""
     at = 0
     ends = [found.end() for found in _SENTENCE.finditer(text)]
     for end in [*ends, len(text)]:

@@ -1,4 +1,4 @@
-"""The port of knowledge: what is asked, what is found, and the places that a citation names."""
+"""The knowledge port: requests, results, and the addresses that citations use."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FRAGMENT_WORDS = 6
 
 
 class KnowledgeFailed(Exception):
-    """Nothing could be looked up. The text is for operators and the model: a clause without secrets. refused: what was
-    asked was not taken, so that it is of no use to ask the same again. budget: key of the one that is used up, "" where
-    another reason stopped it."""
+    """A search or request failed. The text is for operators and the model: a clause without secrets. refused: the
+    request was rejected, so repeating it is of no use. budget: key of the budget that is used up, "" for any other
+    reason."""
 
     def __init__(self, text: str, *, refused: bool = False, budget: str = "") -> None:
         super().__init__(text)
@@ -25,8 +25,8 @@ class KnowledgeFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """The one for whom something is looked up or read, and who pays for it. owner: of the collections, "" for the
-    installation's. is_group: the owner is a group. speaker, conversation, run_id, thread_id: as in RunContext, "" where
+    """The person that a search or reading is done for, and that pays for it. owner: of the collections, "" for the
+    installation's. is_group: the owner is a group. speaker, conversation, run_id, thread_id: as in RunContext, "" if
     there is none."""
 
     owner: str = ""
@@ -38,24 +38,24 @@ class Asker:
 
     @property
     def whose(self) -> str:
-        """Whose turn it is where many wait."""
+        """The identity that counts in a queue."""
         return self.speaker or self.owner
 
 
 class Bill(Protocol):
-    """Who pays for embeddings, and whether they still may."""
+    """Accounts for embeddings: who pays, and whether they still may."""
 
     async def overdraft(self, asker: Asker) -> str:
-        """Asked before each request: the key of the used-up budget that forbids it, "" where it may be made."""
+        """The key of the used-up budget that forbids a request, "" if it is allowed. Called before each request."""
         ...
 
     async def charge(self, asker: Asker, model: str, tokens: int) -> None:
-        """Record what a request took. model: the name of its price."""
+        """Record the cost of a request. model: the name of its price."""
         ...
 
 
 class Unbilled:
-    """A Bill of nobody."""
+    """A Bill that charges nobody."""
 
     async def overdraft(self, asker: Asker) -> str:
         return ""
@@ -66,9 +66,9 @@ class Unbilled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A passage that was found. key: names it among all. collection: its name. name: of the document, a file's path in
-    its folder or an address. title: of the document, "" where it has none. page: from 1, None where there are no pages.
-    url: where the document can be opened, "" where that is not known."""
+    """A passage that was found. key: unique among all. collection: its name. name: of the document, a path in its
+    folder or an address. title: of the document, "" without one. page: from 1, None without pages. url: where the
+    document can be opened, "" if unknown."""
 
     key: str
     collection: str
@@ -81,7 +81,7 @@ class Hit:
 
     @property
     def address(self) -> str:
-        """What opens the place: the document's address with a fragment, else a name that tells people where to look."""
+        """A link to the place: the document's address with a fragment, else a name that tells people where to look."""
         if self.url:
             return self.url + self._fragment
         page = f"#page={self.page}" if self.page is not None else ""
@@ -97,11 +97,11 @@ class Hit:
         return f"#:~:text={quote(words, safe='')}" if words else ""
 
     def _first_words(self) -> str:
-        """Words that stand in the page as they are: those of the nearest heading, else the first ones of the text."""
+        """Words found verbatim in the page: those of the nearest heading, else the first ones of the text."""
         if self.heading:
             return self.heading.rpartition(" › ")[2]
         line = next((line for line in self.text.splitlines() if line.strip()), "")
-        if any(mark in line for mark in "|[*_`<#"):  # what Markdown made of it stands nowhere in the page
+        if any(mark in line for mark in "|[*_`<#"):  # the page does not contain the Markdown markup
             return ""
         return " ".join(line.split()[:FRAGMENT_WORDS])
 
@@ -118,8 +118,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """What a search gave. hits: the best first. collections: that there are for who asks. unknown: names that were
-    asked for and are none of these. missing: what could not be asked, and why, a clause each."""
+    """The result of a search. hits: best first. collections: those available to the asker. unknown: requested names
+    that are none of these. missing: collections that could not be searched, and why, one clause each."""
 
     hits: tuple[Hit, ...] = ()
     collections: tuple[str, ...] = ()
@@ -128,9 +128,9 @@ class Looked:
 
 
 class KnowledgeBase(Protocol):
-    """What the tool searches."""
+    """The knowledge that the tool searches."""
 
     async def search(self, query: str, asker: Asker, collections: Sequence[str] = ()) -> Looked:
-        """What the owner may find: their own collections and the installation's. collections: names, all where none is
-        given. Raises KnowledgeFailed."""
+        """Search what the owner may find: their own collections and the installation's. collections: names; all if
+        empty. Raises KnowledgeFailed."""
         ...

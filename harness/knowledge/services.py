@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 _KEY_REFUSED = frozenset({401, 403})
 _DATASET_MISSING = frozenset({404})
 LONGEST_TEXT = 4000
-"""Characters of a passage that is taken."""
+"""Characters kept of a passage."""
 
 
 class Service(Protocol):
-    """One installation. name: of its collection. Classes of it are made with (settings, route, embeddings)."""
+    """One installation. name: of its collection. Its classes are instantiated with (settings, route, embeddings)."""
 
     name: str
 
     async def search(self, query: str, most: int, asker: Asker) -> list[Hit]:
-        """The best passages, the best first. Raises KnowledgeFailed."""
+        """The best passages, best first. Raises KnowledgeFailed."""
         ...
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close connections."""
         ...
 
 
 def make_services(settings: KnowledgeSettings, route: Callable[[str], Route], bill: Bill) -> tuple[Service, ...]:
-    """All of the settings. Raises ToolSetupError, whose text names the key, for a class that is not there."""
+    """Create all services of the settings. Raises ToolSetupError, whose text names the key, for an unknown class."""
     return tuple(_made(number, each, settings, route, bill) for number, each in enumerate(settings.services))
 
 
@@ -63,7 +63,7 @@ def _made(
 
 
 class HttpService:
-    """What the four have in common. A subclass says how one dataset is asked, and how its answer is read."""
+    """The common part of the four. A subclass defines how one dataset is queried, and how its response is read."""
 
     def __init__(self, settings: ServiceSettings, route: Callable[[str], Route], embeddings: Embeddings | None) -> None:
         self.name = settings.name
@@ -82,15 +82,15 @@ class HttpService:
         return [hit for _, hit in scored[:most]]
 
     async def vector(self, query: str, asker: Asker) -> Sequence[float]:
-        """What the question means, for services that are asked by a vector."""
+        """The question's vector, for services that are queried by vector."""
         return ()
 
     def requests(self, query: str, vector: Sequence[float], most: int) -> list[httpx.Request]:
-        """What is asked: one request, or one for each dataset."""
+        """The requests to send: one, or one for each dataset."""
         raise NotImplementedError
 
     def found(self, answer: Any) -> list[tuple[float, Hit]]:
-        """Passages with how near they are, more being nearer. Raises KnowledgeFailed for an answer that is none."""
+        """Passages with their scores, higher being nearer. Raises KnowledgeFailed for an invalid response."""
         raise NotImplementedError
 
     def post(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> httpx.Request:
@@ -101,7 +101,7 @@ class HttpService:
         return {"Authorization": f"Bearer {self.key}"} if self.key else {}
 
     def hit(self, known: object, text: object, *, title: object = "", name: object = "", page: object = None) -> Hit:
-        """A passage. known: its id there, made of its text where there is none."""
+        """A passage. known: its id in the service; if there is none, it is made from the text."""
         body, url = text_of(text)[:LONGEST_TEXT], ""
         if text_of(name).startswith(("https://", "http://")):
             url = text_of(name)
@@ -150,7 +150,7 @@ class RagFlow(HttpService):
 
     def found(self, answer: Any) -> list[tuple[float, Hit]]:
         if isinstance(answer, dict) and answer.get("code") not in (0, None):
-            raise self.confused(f"refused: code {answer.get('code')}")  # its message may hold the question
+            raise self.confused(f"refused: code {answer.get('code')}")  # its message may contain the question
         return [
             (
                 _number(each.get("similarity")),
@@ -192,7 +192,7 @@ class Dify(HttpService):
 
 
 class _ByVector(HttpService):
-    """A store of vectors: asked by what the question means, it answers with what was kept beside each vector."""
+    """A vector store: queried by vector, it returns what was stored with each match."""
 
     async def vector(self, query: str, asker: Asker) -> Sequence[float]:
         if self.embeddings is None:
@@ -228,7 +228,7 @@ class Qdrant(_ByVector):
 
 
 class Milvus(_ByVector):
-    """Milvus's POST /v2/vectordb/entities/search; of a metric by which less is nearer (L2), the order is its own."""
+    """Milvus's POST /v2/vectordb/entities/search; for a metric where less is nearer (L2), the order is its own."""
 
     def requests(self, query: str, vector: Sequence[float], most: int) -> list[httpx.Request]:
         return [
@@ -244,7 +244,7 @@ class Milvus(_ByVector):
         if isinstance(answer, dict) and answer.get("code") not in (0, 200, None):
             raise self.confused(f"refused: code {answer.get('code')}")
         entries = list(_entries(self, answer, "data"))
-        # It gives the nearest first, by whichever metric; a distance alone does not say which way is nearer.
+        # The nearest come first, for any metric; a distance alone does not say which direction is nearer.
         return [(-place, self.kept(each.get("id"), _flat(each))) for place, each in enumerate(entries)]
 
 
@@ -261,7 +261,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _flat(value: Any) -> dict[str, Any]:
-    """What is kept beside a vector; LangChain's stores put a part of it below `metadata`, and the text in
+    """The fields stored with a vector; LangChain's stores put part of them into `metadata`, and the text into
     page_content."""
     fields = _object(value)
     flat = {**_object(fields.get("metadata")), **fields}
@@ -273,7 +273,7 @@ def _number(value: Any) -> float:
 
 
 def _first_page(positions: Any) -> int | None:
-    """RAGFlow tells places of a PDF as [[page, left, right, top, bottom], …]."""
+    """The first page, from RAGFlow's places in a PDF: [[page, left, right, top, bottom], …]."""
     first = positions[0] if isinstance(positions, list) and positions else None
     page = first[0] if isinstance(first, list) and first else None
     return page if isinstance(page, int) else None

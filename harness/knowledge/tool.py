@@ -1,4 +1,4 @@
-"""The tool `knowledge_search`: passages of what a group, a person or the operator has collected, to be cited."""
+"""The tool `knowledge_search`: passages from what a group, a person or the operator has collected, for citation."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ KNOWLEDGE_SEARCH = "knowledge_search"
 LONGEST_QUERY = 500
 LONGEST_PLACE = 300
 MOST_TEXT = 14_000
-"""Characters of all passages of one result; what is longer is left out, from the end."""
+"""Characters of all passages of one result; the rest is omitted from the end."""
 MEDIA_TYPE = "text/markdown"
 
 
 def knowledge_tool(base: KnowledgeBase, sources: Sources, clock: Clock) -> BaseTool:
-    """The tool knowledge_search. What it gives becomes a source of the run, as a page that web_fetch reads does."""
+    """The tool knowledge_search. Its results become sources of the run, like pages read by web_fetch."""
 
     @tool(KNOWLEDGE_SEARCH)
     async def knowledge_search(
@@ -44,9 +44,9 @@ def knowledge_tool(base: KnowledgeBase, sources: Sources, clock: Clock) -> BaseT
         runtime: Runtime,
         collections: Annotated[list[str] | None, "Names of collections to search; none: all that there are"] = None,
     ) -> Answer:
-        """Search the documents that the people here and the operator have collected. Gives passages with the document,
-        page and heading, and an address to cite each by. Search here first where the question is about their own
-        matters, or names a document or collection; search again with other words before you say it is not there."""
+        """Search the documents that the people here and the operator have collected. Returns passages with the
+        document, page and heading, and an address to cite each by. Search here first where the question is about their
+        own matters, or names a document or collection; search again with other words before you say it is not there."""
         words = " ".join(query.split())
         if not words or len(words) > LONGEST_QUERY:
             return failed(
@@ -113,7 +113,7 @@ def _there(looked: Looked) -> str:
 
 
 def _told(looked: Looked) -> str:
-    """What the model is to know of the search besides what was found."""
+    """What the model should know about the search besides the passages."""
     parts = [f"there is no collection {', '.join(looked.unknown)}"] if looked.unknown else []
     parts += [f"not searched: {each}" for each in looked.missing]
     if not looked.hits:
@@ -135,5 +135,5 @@ async def _keep(sources: Sources, scope: RunScope, hit: Hit, clock: Clock) -> No
     )
     try:
         await sources.keep(source, hit.text)
-    except OSError as error:  # a full disk, say: the passage can be read all the same, only not be checked
+    except OSError as error:  # such as a full disk: the passage can still be read, just not checked
         log.warning("a source was not kept: %s", error.strerror)

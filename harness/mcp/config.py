@@ -1,4 +1,4 @@
-"""The settings sections `mcp_servers` and `tool_search`; put into the one config tree by bot/settings/model.py."""
+"""The settings sections `mcp_servers` and `tool_search`; bot/settings/model.py puts them into the one config tree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.config import Section
 ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
 AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
 LEAD = "lead"
-"""The agent that a person talks to, as `add_to_agents` names it; others have the name of their type or role."""
+"""The name in `add_to_agents` of the agent that a person talks to; others are named by their type or role."""
 Transport = Literal["stdio", "http", "sse"]
 
 _TELLING = re.compile(r"key|token|secret|passw|pwd|credential|auth|private|cookie|session|dsn|pat$", re.IGNORECASE)
@@ -37,7 +37,7 @@ def public_value(name: str, value: str) -> bool:
 
 
 def _sorted_secrets(value: Any) -> Any:
-    """Numbers and switches as texts; what is not plainly public becomes a secret."""
+    """Convert numbers and booleans to strings; values that are not plainly public become secrets."""
     if not isinstance(value, dict):
         return value
     return {name: _held(str(name), item) for name, item in value.items()}
@@ -56,7 +56,7 @@ Values = Annotated[dict[str, str | SecretStr], BeforeValidator(_sorted_secrets)]
 
 
 def _hidden_url(value: Any) -> Any:
-    """A URL that may hold a key becomes a secret."""
+    """Turn a URL that may contain a key into a secret."""
     if not isinstance(value, str):
         return value
     try:
@@ -86,7 +86,7 @@ def plain(value: str | SecretStr) -> str:
 
 
 class OAuthSettings(Section):
-    """How a token is got. Without a token from the provider nothing is sent to the server."""
+    """How a token is obtained. Without a token from the provider nothing is sent to the server."""
 
     grant: Literal["client_credentials", "refresh_token"] = "client_credentials"
     token_url: Url
@@ -108,8 +108,8 @@ class OAuthSettings(Section):
 
 
 class HintSettings(Section):
-    """What an operator knows of a tool, or of those whose names fit a pattern; wins over what the server says.
-    add_to_agents: in the place of the server's."""
+    """What an operator declares about a tool, or about those whose names match a pattern; overrides what the server
+    says. add_to_agents: replaces the server's setting."""
 
     read_only: bool | None = None
     destructive: bool | None = None
@@ -118,16 +118,16 @@ class HintSettings(Section):
 
 
 class ToolFilter(Section):
-    """Names as the server has them; * stands for anything. deny wins."""
+    """The server's own tool names; * matches anything. deny wins."""
 
     allow: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
 
 
 class McpServerSettings(Section):
-    """One server. transport: stdio where there is a command, http where there is a url, unless it says otherwise.
-    add_to_agents: who has its tools, by type of subagent, role of a research, or LEAD; None: the lead agent, and what
-    subagents have of it."""
+    """One server. transport: by default stdio with a command, http with a url. add_to_agents: which agents have its
+    tools, by type of subagent, role of a research, or LEAD; None: the lead agent, and the subagents that share its
+    tools."""
 
     transport: Transport
     enabled: bool = True
@@ -173,11 +173,11 @@ class McpServerSettings(Section):
 
 
 class ToolSearchSettings(Section):
-    """auto: from `threshold` tools of MCP servers on."""
+    """When MCP tools are deferred. auto: from `threshold` tools on."""
 
     enabled: Literal["auto", "on", "off"] = "auto"
     threshold: int = Field(default=20, ge=1)
 
     def defers(self, tools: int) -> bool:
-        """Whether so many tools of MCP servers are only named to the model until it looks for them."""
+        """Whether the model sees only the names of this many MCP tools until it searches for them."""
         return tools > 0 and (self.enabled == "on" or (self.enabled == "auto" and tools >= self.threshold))

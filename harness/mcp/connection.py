@@ -1,7 +1,7 @@
-"""One server: connected, watched, connected to again; its tools and its calls.
+"""The connection to one server: made, watched and remade; its tools and its calls.
 
-A session's scopes must be left in the task that entered them, so one task holds it from beginning to end, and calls
-come from the tasks of the runs.
+A session's scopes must be exited in the task that entered them, so one task holds the session from start to end, while
+calls come from the tasks of the runs.
 """
 
 from __future__ import annotations
@@ -46,31 +46,31 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PING_SECONDS, PONG_SECONDS = 30.0, 10.0
-"""Between two signs of life at most, and how long one may take."""
+"""Seconds between two pings, and for an answer to one."""
 RELIST_SECONDS = 300.0
-"""Seconds until the list of tools is read again, for servers whose notice of a change was lost."""
+"""Seconds until the tool list is read again, for servers whose change notification was lost."""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-"""Seconds between two attempts to connect; they grow."""
+"""Shortest and longest delay in seconds between two attempts to connect; it grows."""
 STEADY_SECONDS = 60.0
-"""Seconds after which a connection counts as good: the waits start from the shortest again."""
+"""Seconds after which a connection counts as good: the delays start from the shortest again."""
 CALM_SECONDS = 1.0
-"""Between two readings of the list at least, however often it changes."""
+"""Minimum seconds between two reads of the list, however often it changes."""
 GREETING_SECONDS = 10.0
-"""Seconds that a call waits for a connection that is being made."""
+"""Seconds that a call waits for a connection in progress."""
 MOST_TOLD = 10
-"""Refused tools that are named."""
+"""Number of refused tools that are named."""
 LONGEST_ERROR = 2000
-"""Characters of what a server says of a failure."""
+"""Characters kept of a server's error message."""
 BROKE = "the connection to its server broke during the call"
 NOT_BEGUN = frozenset({PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS})
-"""Errors by which a server says that it did not understand a call (JSON-RPC 2.0, section 5.1)."""
+"""Errors meaning that the server did not understand a call (JSON-RPC 2.0, section 5.1)."""
 silence_sdk_log()
 
 T = TypeVar("T")
 
 
 async def within(seconds: float, session: Session, work: Coroutine[Any, Any, T]) -> T:
-    """The result of a request. Raises TimeoutError, ServerFailed when the session ends first, and what it raises."""
+    """A request's result. Raises TimeoutError, ServerFailed if the session ends first, and the request's own errors."""
     task = asyncio.ensure_future(work)
     try:
         waited: set[asyncio.Future[Any]] = {task, session.ended}
@@ -86,7 +86,7 @@ async def within(seconds: float, session: Session, work: Coroutine[Any, Any, T])
 
 
 def reason(error: BaseException) -> str:
-    """Why a connection failed, for operators; never a URL, which may hold a key."""
+    """Why a connection failed, for operators; never a URL, which may contain a key."""
     match error:
         case BaseExceptionGroup():
             inner = [each for each in error.exceptions if not isinstance(each, anyio.ClosedResourceError)]
@@ -114,7 +114,7 @@ def _says(error: BaseException) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """detail: why it is not ready, and what of its tools was refused. silence: seconds since the last sign of life."""
+    """detail: why it is not ready, or which tools were refused. silence: seconds since the last sign of life."""
 
     state: State
     tools: int
@@ -123,7 +123,7 @@ class Health:
 
 
 class Connection:
-    """on_tools: called whenever the tools have changed. Times of the network are the loop's, not the clock's."""
+    """on_tools: called whenever the tools have changed. Network timeouts use the loop's time, not the clock's."""
 
     def __init__(
         self,
@@ -152,21 +152,21 @@ class Connection:
 
     @property
     def health(self) -> Health:
-        """What is known now."""
+        """The current state."""
         state: State = "ready" if self._session is not None else "retrying" if self.tried.is_set() else "connecting"
         silence = None if self._last_sign is None else round(self._clock.monotonic() - self._last_sign, 1)
         detail = self._problem if state != "ready" else _refusals(self._refused)
         return Health(state=state, tools=len(self.tools), detail=detail, silence=silence)
 
     async def serve(self) -> None:
-        """Connect, and connect again, until this is cancelled."""
+        """Connect and reconnect until cancelled."""
         wait = FIRST_WAIT
         while True:
             began = self._clock.monotonic()
             try:
                 await self._connect()
             except Exception as error:
-                # A server, and what the SDK makes of it, may fail in any way: that is told, and tried again.
+                # A server, or the SDK because of it, may fail in any way: this is logged and retried.
                 self._note(error)
             finally:
                 self._lost()
@@ -189,7 +189,7 @@ class Connection:
         self.tried.set()
 
     async def _pause(self, seconds: float) -> None:
-        """Until the time is over, or a call wants the server."""
+        """Wait until the time is up, or a call needs the server."""
         sleeping = asyncio.ensure_future(self._clock.sleep(seconds))
         hurried = asyncio.ensure_future(self._hurry.wait())
         try:
@@ -197,7 +197,7 @@ class Connection:
         finally:
             sleeping.cancel()
             hurried.cancel()
-            # Not before the wait: a call that found the old session gone may have come in the meantime.
+            # Not before the wait: a call that found the old session gone may have arrived by then.
             self._hurry.clear()
 
     def _streams(self) -> AbstractAsyncContextManager[Streams]:
@@ -206,7 +206,7 @@ class Connection:
         return http_streams(self._settings, self._route, self._tokens)
 
     async def _connect(self) -> None:
-        """One session, from its beginning to its end. Raises the error that ended it."""
+        """Run one session from start to end. Raises the error that ended it."""
         with anyio.CancelScope(deadline=anyio.current_time() + self._settings.connect_timeout) as scope:
             async with self._streams() as streams, Session(streams, self._changed.set) as session:
                 await session.initialize()
@@ -221,7 +221,7 @@ class Connection:
             raise ServerFailed(f"it did not answer within {self._settings.connect_timeout:g} s")
 
     async def _watch(self, session: Session) -> None:
-        """Until the session ends, which is an error. Asks for a sign of life, and for the tools when they change."""
+        """Ping the session, and read changed tools again, until it ends, which is an error."""
         listed = self._clock.monotonic()
         while True:
             await self._news(session)
@@ -236,7 +236,7 @@ class Connection:
                 self._last_sign = self._clock.monotonic()
 
     async def _news(self, session: Session) -> None:
-        """Until the tools have changed, the session has ended, or nothing was heard for long."""
+        """Wait until the tools have changed, the session has ended, or it was silent for long."""
         changed = asyncio.ensure_future(self._changed.wait())
         try:
             waited: set[asyncio.Future[Any]] = {changed, session.ended}
@@ -256,9 +256,9 @@ class Connection:
             self._on_tools()
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        """Call a tool, by the server's name for it. Raises CallFailed.
+        """Call a tool by the server's name for it. Raises CallFailed.
 
-        Cancelling this withdraws the call. A call that certainly was not made is made once more.
+        Cancelling this withdraws the call. A call that was certainly not executed is retried once.
         """
         try:
             return await self._called(await self._current(), tool, arguments)
@@ -272,7 +272,7 @@ class Connection:
             raise CallFailed(f"its server cannot be reached now: {error}", happened=False) from None
 
     async def _current(self) -> Session:
-        """The session, waiting a while for one that is being made. Raises CallFailed."""
+        """The session; waits a while for one in progress. Raises CallFailed."""
         if self._session is None or self._session.ended.done():
             self._hurry.set()
             self._ready.clear()
@@ -282,12 +282,12 @@ class Connection:
             except TimeoutError:
                 pass
         if self._session is None:
-            # Why is for operators: it may name a folder of this machine.
+            # The reason is for operators: it may name a local folder.
             raise CallFailed("its server is not connected now", happened=False)
         return self._session
 
     async def _called(self, session: Session, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        """Raises CallFailed, or _NotSent with the session ended."""
+        """Make a call. Raises CallFailed, or _NotSent with the session ended."""
         seconds = self._settings.timeout
         try:
             result = await within(seconds, session, session.call(tool, arguments))
@@ -308,7 +308,7 @@ class Connection:
 
     def _failure(self, session: Session, error: McpError) -> CallFailed | _NotSent:
         code, text = error.error.code, line(error.error.message, LONGEST_ERROR)
-        match code_of(error.error):  # a server that says one of these codes itself only says it
+        match code_of(error.error):  # a server's own errors with one of these codes do not count
             case found if found in (UNREACHED, GONE):
                 session.end()
                 return _NotSent(text)
@@ -327,11 +327,11 @@ def _refusals(refused: tuple[str, ...]) -> str:
 
 
 class _NotSent(Exception):
-    """A call that the server did not get."""
+    """A call did not reach the server."""
 
 
 def make_tokens(
     settings: OAuthSettings, file: Path, route: Route, clock: Clock, learn: Callable[[str], None]
 ) -> Tokens:
-    """The tokens of a server: the pool makes them here, so that it need not import HTTP."""
+    """The tokens of a server; defined here so that the pool need not import HTTP."""
     return Tokens(settings, file, functools.partial(plain_client, route), clock, learn)

@@ -1,4 +1,4 @@
-"""What a server says of its tools, checked: what the agent may have, and what is refused for which reason. Pure."""
+"""Checks a server's tool definitions: which tools the agent may have, and which are refused for what reason. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 MOST_TOOLS = 500
-"""Tools of one server."""
+"""Number of tools of one server."""
 LONGEST_NAME = 128
 LONGEST_DESCRIPTION, LONGEST_PARAMETER = 1024, 400
 LARGEST_SCHEMA, DEEPEST_SCHEMA, MOST_PROPERTIES = 32_000, 16, 200
@@ -27,7 +27,7 @@ _PROPERTY = re.compile(r"[\w.$@:/ -]{1,64}")
 _TEXTS = ("description", "title")
 _NESTED = ("properties", "$defs", "definitions", "patternProperties")
 MOST_PARTS, DEEPEST = 20_000, 100
-"""Limits of a schema once its references are in place."""
+"""Limits of a schema once its references are resolved."""
 
 LONGEST = 64
 _FIT = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -45,20 +45,20 @@ _PLAIN = frozenset(
         "$schema",
     ]
 )
-"""Keys that a schema may have if an argument is to be renamed; others may refer to arguments by name."""
+"""Keys allowed in a schema whose arguments are to be renamed; others may refer to arguments by name."""
 Renamed = tuple[tuple[str, str], ...]
 """(name for the model, the server's own)."""
 
 
 class Unfit(Exception):
-    """An argument's name can neither stay nor be replaced; the text says which one and why."""
+    """An argument's name can be neither kept nor replaced; the text says which one and why."""
 
 
 def fitted(schema: dict[str, Any]) -> tuple[dict[str, Any], Renamed]:
-    """The schema of an object with names that every provider takes, and the renamed ones. Raises Unfit.
+    """The schema of an object with names that every provider accepts, and the renamed ones. Raises Unfit.
 
-    Anthropic refuses the whole request for one such name ("Property keys should match pattern"), which would take away
-    every other tool too; it accepts those of nested objects.
+    Anthropic rejects the whole request for one bad name ("Property keys should match pattern"), which would disable all
+    other tools too; it accepts such names in nested objects.
     """
     own = schema.get("properties", {})
     unfit = [name for name in own if not _FIT.fullmatch(name)]
@@ -77,7 +77,7 @@ def fitted(schema: dict[str, Any]) -> tuple[dict[str, Any], Renamed]:
 
 
 def given_back(arguments: Mapping[str, Any], renamed: Renamed) -> dict[str, Any]:
-    """A call's arguments as the server has them."""
+    """A call's arguments under the server's names."""
     names = dict(renamed)
     return {names.get(name, name): value for name, value in arguments.items()}
 
@@ -96,7 +96,7 @@ def _new_names(own: Mapping[str, Any], unfit: list[str]) -> dict[str, str]:
 
 
 def _told(value: Any, name: str, *, renamed: bool) -> Any:
-    """The model reads what the server calls it."""
+    """The argument's schema, with the server's name for it in the description."""
     if not renamed or not isinstance(value, dict):
         return value
     about = value.get("description", "")
@@ -104,7 +104,7 @@ def _told(value: Any, name: str, *, renamed: bool) -> Any:
 
 
 def problem(schema: dict[str, Any]) -> str:
-    """Why the references cannot be followed; "" when they can. A circle is none: it is broken where it closes."""
+    """Why the references cannot be resolved; "" if they can. A cycle is no problem: it is broken where it closes."""
     try:
         _Walk(schema).visit(schema, frozenset(), 0)
     except _Bad as bad:
@@ -113,14 +113,14 @@ def problem(schema: dict[str, Any]) -> str:
 
 
 class _Bad(Exception):
-    """The text goes behind "the schema of its arguments"."""
+    """The schema is bad. The text follows "the schema of its arguments"."""
 
 
 class _Walk:
-    """The walk of langchain_core.utils.json_schema.dereference_refs, with a limit on parts and depth.
+    """The traversal of langchain_core.utils.json_schema.dereference_refs, with a limit on parts and depth.
 
-    LangChain puts all references in place for every request: a small schema could become gigabytes, and one reference
-    to nothing would break every call of the model.
+    LangChain expands all references for every request: a small schema could become gigabytes, and one dangling
+    reference would break every model call.
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
@@ -143,7 +143,7 @@ class _Walk:
             self.visit(part, within, depth + 1)
 
     def _name(self, reference: Any) -> str:
-        """Also of what only looks like a reference: an argument called $ref."""
+        """The name in a reference, also for an argument called $ref, which only looks like one."""
         if not isinstance(reference, str):
             raise _Bad("has a reference that is none")
         return reference
@@ -160,7 +160,7 @@ class _Walk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A tool as a server offers it, before anything of it is believed."""
+    """A tool as a server offers it, before any check."""
 
     name: str
     description: str
@@ -171,11 +171,11 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteTool:
-    """A checked tool. name: as the server has it. schema: of its arguments, as JSON text, which nothing can change.
+    """A checked tool. name: the server's. schema: of its arguments, as JSON text, which is immutable.
 
-    read_only, idempotent: what its server or the operator says of it. destructive: unless the operator says otherwise;
-    the server's word does not count. renamed: arguments that the server calls otherwise. digest: changes with anything
-    that the model is told of it, and with what its server says it does. agents: see McpServerSettings.add_to_agents.
+    read_only, idempotent: as declared by its server or the operator. destructive: unless the operator says otherwise;
+    the server's word does not count. renamed: arguments with another name on the server. digest: changes with
+    everything that the model sees of it, and with its declared effects. agents: see McpServerSettings.add_to_agents.
     """
 
     server: str
@@ -189,16 +189,16 @@ class RemoteTool:
     agents: tuple[str, ...] | None = None
 
     def is_for(self, agent: str) -> bool:
-        """Whether the operator lets an agent have it, as far as the agent's type allows."""
+        """Whether the operator lets an agent have it, subject to the agent's type."""
         return self.agents is None or agent in self.agents
 
     def is_given(self, agent: str) -> bool:
-        """Whether the operator gave it to an agent by name: also to one whose lead agent does not have it."""
+        """Whether the operator gave it to an agent by name, even if the lead agent does not have it."""
         return self.agents is not None and agent in self.agents
 
     @property
     def repeatable(self) -> bool:
-        """Calling it twice does no more than calling it once."""
+        """Whether calling it twice has the same effect as calling it once."""
         return self.read_only or self.idempotent
 
     @property
@@ -209,18 +209,18 @@ class RemoteTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """refused: a line for operators each."""
+    """The result of a check. refused: one line for operators each."""
 
     tools: tuple[RemoteTool, ...]
     refused: tuple[str, ...]
 
 
 class Refused(Exception):
-    """A tool that the agent does not get; the text says why."""
+    """A tool is withheld from the agent; the text says why."""
 
 
 def checked(server: str, settings: McpServerSettings, offers: Iterable[Offer]) -> Checked:
-    """The tools that may be used, in the order of their names, and why others may not."""
+    """The usable tools, sorted by name, and why others are not."""
     tools: dict[str, RemoteTool] = {}
     refused: list[str] = []
     for offer in offers:
@@ -247,13 +247,13 @@ def _wanted(name: str, settings: McpServerSettings) -> bool:
 
 
 def _hints(name: str, settings: McpServerSettings) -> HintSettings:
-    """Those of the name itself, else of the first pattern that fits."""
+    """The hints for the name itself, else for the first matching pattern."""
     fitting = (hints for pattern, hints in settings.hints.items() if fnmatchcase(name, pattern))
     return settings.hints.get(name) or next(fitting, HintSettings())
 
 
 def _tool(server: str, offer: Offer, known: HintSettings) -> RemoteTool:
-    """Raises Refused."""
+    """Check a tool. Raises Refused."""
     if not 0 < len(offer.name) <= LONGEST_NAME:
         raise Refused(f"its name has not 1 to {LONGEST_NAME} characters")
     if not offer.name.isprintable() or not offer.name.isascii():
@@ -270,7 +270,7 @@ def _tool(server: str, offer: Offer, known: HintSettings) -> RemoteTool:
         schema=json.dumps(schema, ensure_ascii=False, sort_keys=True),
         renamed=renamed,
         read_only=read_only,
-        # What a server says of itself must not mean that nobody is asked: only the operator's word counts.
+        # A server must not be able to switch off approvals for itself: only the operator's word counts.
         destructive=not known.read_only and _first(known.destructive, default=True),
         idempotent=_first(known.idempotent, offer.idempotent, default=False),
     )
@@ -281,7 +281,7 @@ def _first(*values: bool | None, default: bool) -> bool:
 
 
 def _schema(schema: Any) -> dict[str, Any]:
-    """A JSON schema of an object, its texts made harmless. Raises Refused."""
+    """The JSON schema of an object with its texts made harmless. Raises Refused."""
     if not isinstance(schema, dict):
         raise Refused("its arguments have no schema")
     try:

@@ -1,7 +1,7 @@
-"""The transports over HTTP: the SDK's, on a client that takes the configured route, bounds what comes, and
-turns one request's failure into that request's error. Entered and left in one task.
+"""The HTTP transports: the SDK's, on a client that uses the configured route, limits the size of messages, and turns
+the failure of one request into that request's error. Entered and left in one task.
 
-The SDK ends the whole session, everybody's calls with it, when one POST fails.
+When one POST fails, the SDK ends the whole session, including all other calls.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 LARGEST_MESSAGE = 8 * 1024 * 1024
 CONNECT_SECONDS = 15.0
 UNREACHED, BROKEN, REFUSED, GONE = -32901, -32902, -32903, -32904
-"""Codes of errors that this module answers with: the request was not sent; it may have been; it was turned away; the
-server does not know the session any more (its status is 404), so that the request was not taken."""
+"""Error codes that this module answers with: the request was not sent; it may have been; it was rejected; the server no
+longer knows the session (status 404), so the request was not executed."""
 _OURS = object()
-"""As an error's data: nothing that comes from a server is this."""
+"""Marker in an error's data: nothing from a server is identical to it."""
 _EVENTS = "text/event-stream"
 
 
 @contextlib.asynccontextmanager
 async def http_streams(settings: McpServerSettings, route: Route, tokens: Tokens | None) -> AsyncIterator[Streams]:
-    """The session's two ends, over streamable HTTP or SSE."""
+    """The session's two streams, over streamable HTTP or SSE."""
     assert settings.url is not None
     url = plain(settings.url)
     to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -74,7 +74,7 @@ async def http_streams(settings: McpServerSettings, route: Route, tokens: Tokens
 
 
 async def _pass_on(read: Reading, to_session: Writing) -> None:
-    """What the server sends, until it sends no more."""
+    """Forward the server's messages until it closes the stream."""
     async with to_session, read:
         async for message in read:
             try:
@@ -84,7 +84,7 @@ async def _pass_on(read: Reading, to_session: Writing) -> None:
 
 
 def plain_client(route: Route) -> httpx.AsyncClient:
-    """A client without the session's rules, used to ask the provider of tokens."""
+    """A client without the session's rules, for requests to token providers."""
     return httpx.AsyncClient(trust_env=False, transport=_transport(route), timeout=CONNECT_SECONDS)
 
 
@@ -94,7 +94,7 @@ def _transport(route: Route) -> BoundedTransport:
 
 
 class SessionClient(httpx.AsyncClient):
-    """A message that cannot be delivered, or whose answer breaks off, is answered with an error, to_session."""
+    """Answers a message that cannot be delivered, or whose response breaks off, with an error, to_session."""
 
     def __init__(self, settings: McpServerSettings, route: Route, auth: httpx.Auth | None, to_session: Writing) -> None:
         super().__init__(
@@ -102,13 +102,13 @@ class SessionClient(httpx.AsyncClient):
             transport=_transport(route),
             headers={name: plain(value) for name, value in settings.headers.items()},
             auth=auth,
-            # An answer may take as long as its caller waits.
+            # A response may take as long as its caller waits.
             timeout=httpx.Timeout(CONNECT_SECONDS, read=None),
         )
         self._to_session = to_session
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """Send like httpx, but tell the session of a POST that fails, and the SDK that there is nothing to wait for."""
+        """Send like httpx, but report a failed POST to the session, and tell the SDK not to wait for a response."""
         if request.method != "POST":
             return await super().send(request, **options)
         try:
@@ -144,7 +144,7 @@ def _error(code: int, problem: str) -> ErrorData:
 
 
 def code_of(error: ErrorData) -> int | None:
-    """Which of this module's errors it is; None: the server itself says so, with a code of its own."""
+    """This module's code for an error; None if the server itself sent the error."""
     return error.code if error.data is _OURS else None
 
 
@@ -171,13 +171,13 @@ class TooMuch(httpx.ReadError):
 
 
 class BoundedTransport(httpx.AsyncBaseTransport):
-    """A message that is too large ends the response that it came in."""
+    """Limits the size of messages: one that is too large ends its response."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
         self._inner = inner
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        # What is compressed could be small here and huge when it is unpacked.
+        # A small compressed message could be huge when decompressed.
         request.headers["Accept-Encoding"] = "identity"
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -193,7 +193,7 @@ class BoundedTransport(httpx.AsyncBaseTransport):
 
 
 class _Bounded(httpx.AsyncByteStream):
-    """events: the bound is for each of them; a stream of many may be endless."""
+    """A bounded stream. events: the limit applies to each event, since the stream may be endless."""
 
     def __init__(self, inner: httpx.AsyncByteStream, *, events: bool) -> None:
         self._inner = inner

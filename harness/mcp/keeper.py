@@ -1,8 +1,8 @@
-"""Runs one program, and ends it with all that it started when the gateway is gone, however that ended.
+"""Runs one program, and ends it with everything that it started when the gateway is gone, however that happened.
 
-A program of its own, started as `python -I -S keeper.py CONTROL COMMAND [ARGUMENT ...]`: it imports only the standard
-library, so it shares no code with sandbox/launcher. CONTROL: the reading end of a pipe that the gateway holds open.
-Nobody writes to it: its end is the sign.
+A separate program, started as `python -I -S keeper.py CONTROL COMMAND [ARGUMENT ...]`: it imports only the standard
+library, so it shares no code with sandbox/launcher. CONTROL: the read end of a pipe that the gateway holds open.
+Nothing is ever written to it: end of file is the signal.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import sys
 import time
 
 NOT_STARTED = 127
-"""As a shell says that a command is not there."""
+"""The shell's exit code for a command that was not found."""
 GRACE_SECONDS = 1.0
-"""Between asking what runs to end and killing it."""
+"""Seconds between SIGTERM and SIGKILL."""
 _SWEEP_SECONDS = 0.02
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 Status = tuple[int, int]
@@ -26,7 +26,7 @@ Status = tuple[int, int]
 def main() -> int:
     control, argv = int(sys.argv[1]), sys.argv[2:]
     os.set_inheritable(control, False)
-    # Orphans become children of this process, so that a daemon of the program's cannot get away.
+    # Orphans become children of this process, so that a daemon started by the program cannot escape.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -39,12 +39,12 @@ def main() -> int:
 
 
 def become(argv: list[str]) -> None:
-    """Turn into the program; what hinders that is said on its stderr, which the gateway logs."""
+    """Exec the program; a failure is written to its stderr, which the gateway logs."""
     try:
-        # Should the keeper itself be killed, its program is not left to itself.
+        # If the keeper itself is killed, its program must not survive it.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and exec keeps that
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         os.execvp(argv[0], argv)
     except OSError as error:
@@ -60,7 +60,7 @@ def let_go() -> None:
 
 
 def wait(program: int, control: int) -> None:
-    """Until the program has ended, or the gateway has."""
+    """Wait until the program or the gateway has ended."""
     poll = select.poll()
     poll.register(os.pidfd_open(program), select.POLLIN)
     poll.register(control, select.POLLIN)
@@ -68,7 +68,7 @@ def wait(program: int, control: int) -> None:
 
 
 def end_tree(program: int) -> int:
-    """Ask all descendants to end, then kill them; gives the program's exit code."""
+    """Terminate all descendants, then kill them; returns the program's exit code."""
     code = NOT_STARTED
     deadline = time.monotonic() + GRACE_SECONDS
     signal_all(signal.SIGTERM)
@@ -79,7 +79,7 @@ def end_tree(program: int) -> int:
         if not descendants():
             return code if code >= 0 else 128 - code
         if time.monotonic() > deadline:
-            signal_all(signal.SIGSTOP)  # so that none starts another while they are killed
+            signal_all(signal.SIGSTOP)  # so that none can fork while they are killed
             signal_all(signal.SIGKILL)
         signal.sigtimedwait({signal.SIGCHLD}, _SWEEP_SECONDS)
 
@@ -100,11 +100,11 @@ def signal_all(number: signal.Signals) -> None:
         try:
             os.kill(pid, number)
         except (ProcessLookupError, PermissionError):
-            continue  # it is gone, or another user's (sudo): the others are ended all the same
+            continue  # gone, or another user's (sudo): the others are ended anyway
 
 
 def descendants() -> list[int]:
-    """All processes below this one, by proc(5); one that ended meanwhile is reaped in the next sweep."""
+    """All processes below this one, from proc(5); one that ends meanwhile is reaped in the next sweep."""
     found: list[int] = []
     pending = [os.getpid()]
     while pending:

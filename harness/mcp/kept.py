@@ -1,4 +1,4 @@
-"""KeptTokens: what other processes have got from the providers of tokens, for redaction."""
+"""KeptTokens: tokens that other processes have obtained from providers, for redaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class KeptTokens:
-    """The files of oauth.TokenCache, in the data folder. learn: is told of each secret."""
+    """The files of oauth.TokenCache, in the data folder. learn: called with each secret."""
 
     def __init__(self, folder: Path, learn: Callable[[str], None]) -> None:
         self._folder = folder / FOLDER
@@ -24,20 +24,20 @@ class KeptTokens:
         self._looking = asyncio.Lock()
 
     async def look(self) -> None:
-        """Learn what has come since the last look."""
-        async with self._looking:  # in a thread, since the folder may be another machine's
+        """Learn the tokens stored since the last call."""
+        async with self._looking:  # in a thread, since the folder may be remote
             seen, secrets = await asyncio.to_thread(self._found)
             for secret in secrets:
                 self._learn(secret)
             self._seen = seen
 
     def _found(self) -> tuple[dict[str, tuple[int, int]], list[str]]:
-        """The files as they are now, and what those hold that are new or have changed."""
+        """The current state of the files, and the secrets in those that are new or have changed."""
         try:
             with os.scandir(self._folder) as found:
                 states = {each.path: each.stat() for each in found if each.name.endswith(".json")}
         except OSError:
-            return self._seen, []  # nobody has got any, or they cannot be read now
+            return self._seen, []  # no process has stored any, or they cannot be read now
         seen = {path: (state.st_ino, state.st_mtime_ns) for path, state in states.items()}
         changed = [path for path, state in seen.items() if self._seen.get(path) != state]
         return seen, [secret for path in changed for secret in _secrets(Path(path))]
@@ -48,4 +48,4 @@ def _secrets(file: Path) -> list[str]:
         token = json.loads(file.read_text("utf-8"))["token"]
         return [secret for secret in (token["access"], token["refresh"]) if isinstance(secret, str) and secret]
     except (OSError, ValueError, TypeError, KeyError):
-        return []  # who uses it says what is wrong with it
+        return []  # its user reports what is wrong with it

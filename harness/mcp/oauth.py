@@ -1,6 +1,6 @@
-"""Tokens for a server: got from the provider, kept in the data folder, renewed before they end.
+"""Tokens for a server: obtained from the provider, kept in the data folder, renewed before they expire.
 
-No discovery and no registration: where tokens come from stands in the config, so no answer can send a secret elsewhere.
+No discovery and no registration: the config says where tokens come from, so no response can send a secret elsewhere.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EARLY_SECONDS = 60.0
-"""Before its end a token is renewed."""
+"""A token is renewed this long before it expires."""
 DEFAULT_SECONDS = 3600.0
-"""How long a token is taken to last of which the provider says nothing."""
+"""Assumed lifetime of a token if the provider does not give it."""
 LARGEST_ANSWER = 64 * 1024
 LOCK_SECONDS, LOOK_SECONDS = 30.0, 0.05
-"""How long one process waits for another one that asks for the same token, and how often it looks."""
+"""How long a process waits for another one that is requesting the same token, and how often it checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """ends: seconds since the epoch. refresh: what the next one is got with; "" where it is not that way."""
+    """An access token. ends: seconds since the epoch. refresh: obtains the next one; "" if that is done otherwise."""
 
     access: str
     ends: float
@@ -51,14 +51,14 @@ class Token:
 
 
 class TokenCache:
-    """One server's token in a file of the data folder, 0600. of: what it belongs to; another's is not used."""
+    """One server's token in a file of the data folder, 0600. of: the settings it belongs to and is limited to."""
 
     def __init__(self, file: Path, of: str) -> None:
         self._file = file
         self._of = hashlib.sha256(of.encode()).hexdigest()
 
     def load(self) -> Token | None:
-        """None where there is none, or it is of other settings, or broken."""
+        """The stored token; None if there is none, or it belongs to other settings, or is broken."""
         try:
             kept = json.loads(self._file.read_text("utf-8"))
             return Token(**kept["token"]) if kept["of"] == self._of else None
@@ -69,20 +69,20 @@ class TokenCache:
             return None
 
     def save(self, token: Token) -> None:
-        """Atomic. Raises OSError."""
+        """Store a token atomically. Raises OSError."""
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(self._file, json.dumps({"of": self._of, "token": asdict(token)}).encode())
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Keep other processes from asking for the token within the block. One that does not end, as it is frozen, is
-        not waited for, nor is a folder that has no locks."""
+        """Keep other processes from requesting the token within the block, which runs anyway if another process hangs,
+        or if the folder does not support locks."""
         with ExitStack() as stack:
             with suppress(OSError):
                 self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 fd = os.open(self._file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 stack.callback(os.close, fd)
-                async with asyncio.timeout(LOCK_SECONDS):  # whose TimeoutError is an OSError
+                async with asyncio.timeout(LOCK_SECONDS):  # its TimeoutError is an OSError
                     while True:
                         if _taken(fd):
                             break
@@ -91,7 +91,7 @@ class TokenCache:
 
 
 def _taken(fd: int) -> bool:
-    """Raises OSError where there are no locks."""
+    """Try to take the lock. Raises OSError where locks are not supported."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -100,7 +100,7 @@ def _taken(fd: int) -> bool:
 
 
 class Tokens:
-    """One server's. client: makes the HTTP client for its provider. learn: is told of each secret, for redaction."""
+    """One server's tokens. client: creates its provider's HTTP client. learn: called with each secret, to redact it."""
 
     def __init__(
         self,
@@ -123,12 +123,12 @@ class Tokens:
         self._asking = asyncio.Lock()
 
     async def access(self, refused: str = "") -> str:
-        """A token that is good for a while yet. refused: one that the server did not take. Raises ServerFailed."""
+        """A token that is still valid for a while. refused: one that the server rejected. Raises ServerFailed."""
         async with self._asking:
             token = self._token
             if token is None or not self._is_good(token, refused):
                 # Another process (a worker, check-config) may have renewed it, or be doing so; a refresh token may be
-                # good for one time only.
+                # valid only once.
                 async with self._cache.alone():
                     self._take(await asyncio.to_thread(self._cache.load))
                     token = self._token or token
@@ -161,7 +161,7 @@ class Tokens:
         try:
             await asyncio.to_thread(self._cache.save, token)
         except OSError as error:
-            # A refresh token that is used once only is lost with the process then; now everything works.
+            # A one-time refresh token is then lost when the process ends; for now everything works.
             log.error("a token cannot be kept: %s", os.strerror(error.errno or 0))
         return token
 
@@ -176,7 +176,7 @@ class Tokens:
         return form | {key: value for key, value in optional.items() if value}
 
     async def _ask(self, form: dict[str, str]) -> dict[str, Any]:
-        """RFC 6749, sections 4.4 and 6. Raises ServerFailed, in whose text nothing of the answer but its error code."""
+        """Request a token (RFC 6749, sections 4.4 and 6). Raises ServerFailed with nothing but the error code."""
         headers = {"Accept": "application/json"}
         if self._settings.client_secret is not None:
             headers["Authorization"] = _basic(self._settings.client_id, self._settings.client_secret.get_secret_value())
@@ -196,7 +196,7 @@ class Tokens:
 
 
 class TokenAuth(httpx.Auth):
-    """Sends the token; one that is refused is renewed once."""
+    """Sends the token; a rejected one is renewed once."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens

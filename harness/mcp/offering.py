@@ -1,7 +1,7 @@
-"""What one graph has of the servers: their tools and names, which of them are deferred, and the prompt's section.
+"""What one graph gets from the servers: their tools and names, which of them are deferred, and the prompt's section.
 
-Names fit every provider and never collide with Antler's own tools. Only names get into the prompt, and those are
-letters and digits: what servers write of their tools never stands there.
+Names are valid for every provider and never collide with Antler's own tools. Only names get into the prompt, and those
+are letters and digits: what servers write about their tools never does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 LONGEST = 64
-"""What OpenAI takes, and others with it: ^[a-zA-Z0-9_-]{1,64}$."""
+"""OpenAI's limit, and that of others: ^[a-zA-Z0-9_-]{1,64}$."""
 _OTHERS = re.compile(r"[^a-zA-Z0-9_-]+")
 
 SECTION = """\
@@ -44,7 +44,7 @@ called from your next step on and stays loaded in this conversation.
 
 
 def servers_section(tools: Mapping[str, RemoteTool], *, deferred: bool) -> str:
-    """tools: name for the model -> tool. The same as long as the tools are; "" where there are none."""
+    """The prompt's section. tools: name for the model -> tool. Changes only with the tools; "" without any."""
     if not tools:
         return ""
     by_server: dict[str, list[str]] = {}
@@ -58,8 +58,8 @@ def servers_section(tools: Mapping[str, RemoteTool], *, deferred: bool) -> str:
 def shown_names(tools: Sequence[RemoteTool], own: Collection[str]) -> dict[str, RemoteTool]:
     """Name for the model -> tool, sorted. own: names of our tools.
 
-    A name that two servers have, or we, gets its server's in front, for each of them: so it does not matter who came
-    first.
+    A name used by two servers, or by us, is prefixed with the server's name, for each of them: so the order does not
+    matter.
     """
     counts = Counter(_fit(tool.name) for tool in tools)
     taken = OWN_TOOLS | set(own)
@@ -88,7 +88,7 @@ def _digest(tool: RemoteTool) -> str:
 
 
 class Servers(Protocol):
-    """McpPool, as far as the agent needs it."""
+    """The part of McpPool that the agent needs."""
 
     @property
     def revision(self) -> int: ...
@@ -99,15 +99,15 @@ class Servers(Protocol):
 
 
 def given_names(servers: Servers | None, own: Collection[str], only: Collection[str] | None, agent: str) -> list[str]:
-    """The names of the tools that the operator gave to an agent by its name. only: see offering."""
+    """The names of the tools that the operator gave to this agent by name. only: see offering."""
     shown = {} if servers is None else shown_names(servers.tools, own)
     return [name for name, tool in shown.items() if tool.is_given(agent) and _is_of(tool, only)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offering:
-    """tools: with tool_search where some are deferred. deferred: their names; None where no server is configured.
-    given: names of those that the operator gave to this agent, and of tool_search if they are deferred."""
+    """tools: including tool_search if some are deferred. deferred: their names; None if no server is configured. given:
+    names of the tools that the operator gave to this agent, and of tool_search if they are deferred."""
 
     tools: tuple[BaseTool, ...] = ()
     given: frozenset[str] = frozenset()
@@ -124,16 +124,16 @@ def offering(
     only: Collection[str] | None = None,
     sees_images: bool,
 ) -> Offering:
-    """The offering of the servers to a graph. own: names of its other tools. agent: whose it is. only: names of the
-    servers that count for it; None: all."""
+    """The offering for a graph. own: names of its other tools. agent: its name. only: names of the servers that it may
+    use; None: all."""
     if servers is None:
         return Offering()
-    # Named before they are chosen, so that a tool has one name with all agents.
+    # Named before the selection, so that a tool has the same name for all agents.
     every = shown_names(servers.tools, own)
     shown = {name: tool for name, tool in every.items() if tool.is_for(agent) and _is_of(tool, only)}
     if not shown:
         return Offering(deferred=())
-    from harness.mcp.tools import mcp_tools  # the SDK's types: a gateway whose servers are all away does without
+    from harness.mcp.tools import mcp_tools  # the SDK's types: not needed while no server is reachable
 
     tools = mcp_tools(servers, shown, sees_images=sees_images)
     defers = search.defers(len(tools))

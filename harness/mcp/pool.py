@@ -1,6 +1,6 @@
-"""The MCP servers of this process: connected in the background, asked by the agent's tools, told about in /status.
+"""The MCP servers of this process: connected in the background, called by the agent's tools, shown in /status.
 
-Made by the gateway before anything heavy is imported; what knows the SDK is imported when it starts, and only where a
+Created by the gateway before anything heavy is imported; code that uses the SDK is imported at the start, and only if a
 server is configured.
 """
 
@@ -33,19 +33,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 State = Literal["connecting", "ready", "retrying", "off"]
-"""retrying: it was tried, and is not connected now."""
+"""retrying: a connection was attempted, and is not open now."""
 
 START_SECONDS = 10.0
-"""Seconds after the start that a run waits at most for servers that were not tried yet."""
+"""Seconds after the start during which a run waits for servers that were not tried yet."""
 FOLDER = "mcp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """tools: how many the agent has. detail: why the server is not ready, or what of it was refused; for operators.
-
-    silence: seconds since the last sign of life, None before the first.
-    """
+    """State of a server, for operators. tools: how many the agent has. detail: why the server is not ready, or which of
+    its tools were refused."""
 
     name: str
     state: State
@@ -59,11 +57,12 @@ class ServerFacts:
 
 
 def _ignore(secret: str) -> None:
-    """Nobody redacts."""
+    """The default for `learn`: no redaction."""
 
 
 class McpPool:
-    """folder: where tokens are kept, the data folder. route: (proxy, CA file) for a URL. learn: is told of tokens."""
+    """The pool. folder: the data folder, which holds tokens. route: (proxy, CA file) for a URL. learn: called with
+    tokens."""
 
     def __init__(
         self,
@@ -87,17 +86,18 @@ class McpPool:
 
     @property
     def revision(self) -> int:
-        """Changes whenever the tools do."""
+        """A number that changes whenever the tools do."""
         return self._revision
 
     @property
     def tools(self) -> tuple[RemoteTool, ...]:
-        """The tools of all servers that were reached once: a server that is away keeps its tools, and calls say so."""
+        """The tools of all servers reached at least once: an unreachable server keeps its tools, and calls report
+        it."""
         return tuple(tool for connection in self._connections.values() for tool in connection.tools)
 
     @property
     def facts(self) -> tuple[ServerFacts, ...]:
-        """What is known now, in the order of the config."""
+        """The current state of the servers, in the order of the config."""
         return tuple(self._facts(name) for name in self._servers)
 
     def _facts(self, name: str) -> ServerFacts:
@@ -111,13 +111,13 @@ class McpPool:
         )
 
     def start(self) -> None:
-        """Begin to connect; returns at once. Does nothing where no server is enabled, or the second time."""
+        """Begin to connect; returns at once. Does nothing if no server is enabled, or if called again."""
         if self._task is None and any(server.enabled for server in self._servers.values()):
             self._start_ends = self._clock.monotonic() + START_SECONDS
             self._task = asyncio.create_task(self._serve(), name="mcp")
 
     async def settled(self) -> None:
-        """Until every server was tried, for a few seconds after the start; later at once."""
+        """Wait until every server was tried, for a few seconds after the start; later return at once."""
         left = self._start_ends - self._clock.monotonic()
         if self._task is None or left <= 0:
             return
@@ -131,7 +131,7 @@ class McpPool:
         self._start_ends = 0.0
 
     async def call(self, tool: RemoteTool, arguments: dict[str, Any]) -> CallToolResult:
-        """Ask a tool's server. Raises CallFailed. Cancelling this withdraws the call."""
+        """Call a tool on its server. Raises CallFailed. Cancelling this withdraws the call."""
         connection = self._connections.get(tool.server)
         if connection is None:
             raise CallFailed("its server is not configured any more", happened=False)

@@ -1,7 +1,7 @@
-"""A session with a server, on the SDK's: calls that can be withdrawn, and an end that is told.
+"""A session with a server, based on the SDK's: calls can be withdrawn, and the end is signalled.
 
-The one module that knows the SDK's session from within (mcp 1.30). The SDK leaves a request that is given up running on
-the server, tells nobody that the connection has ended, and lists a server's tools before it believes a result.
+The only module that depends on the SDK session's internals (mcp 1.30). The SDK leaves an abandoned request running on
+the server, does not report that the connection has ended, and lists a server's tools before it accepts a result.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 MOST_PAGES, MOST_OFFERS = 50, 1000
-"""Of a list of tools."""
+"""Limits of a tool list."""
 
 
 class Session(ClientSession):
-    """on_changed: the server says that its tools have changed. Sampling, elicitation and roots are refused."""
+    """on_changed: called when the server's tools have changed. Sampling, elicitation and roots are refused."""
 
     def __init__(self, streams: Streams, on_changed: Callable[[], None]) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class Session(ClientSession):
             self.end()
 
     def end(self) -> None:
-        """Everybody who waits for an answer hears that none will come."""
+        """Signal the end to all callers that wait for an answer."""
         if not self.ended.done():
             self.ended.set_result(None)
         for task in self._withdrawing:
@@ -61,7 +61,7 @@ class Session(ClientSession):
             self._on_changed()
 
     async def offers(self) -> list[Offer]:
-        """Every page of the server's list of tools; of an endless one the first MOST_OFFERS."""
+        """All pages of the server's tool list; of an endless one the first MOST_OFFERS."""
         capabilities = self.get_server_capabilities()
         if capabilities is None or capabilities.tools is None:
             return []
@@ -76,7 +76,7 @@ class Session(ClientSession):
         return found[:MOST_OFFERS]
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        """Call a tool; when this is cancelled the server is told, so that it can stop."""
+        """Call a tool; on cancellation the server is notified, so that it can stop."""
         request_id = self._request_id
         params = types.CallToolRequestParams(name=tool, arguments=arguments)
         try:
@@ -99,7 +99,7 @@ class Session(ClientSession):
         try:
             await self.send_notification(types.ClientNotification(types.CancelledNotification(params=params)))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return  # the connection has ended meanwhile
+            return  # the connection has ended in the meantime
 
 
 def _offer(tool: types.Tool) -> Offer:
@@ -118,7 +118,7 @@ def silence_sdk_log() -> None:
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
     root = logging.getLogger()
     if _is_not_the_sdks not in root.filters:
-        root.addFilter(_is_not_the_sdks)  # a logger's filter sees only what is logged to that very logger
+        root.addFilter(_is_not_the_sdks)  # a logger's filter sees only records logged to that very logger
 
 
 def _is_not_the_sdks(record: logging.LogRecord) -> bool:

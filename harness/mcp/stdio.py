@@ -1,6 +1,6 @@
 """The stdio transport: a server as a child process, its lines bounded, its stderr logged, ended with the gateway.
 
-The SDK's own client hands stderr to the terminal, reads lines of any length and leaves the process behind when the
+The SDK's own client passes stderr to the terminal, reads lines of any length and leaves the process behind when the
 gateway is killed; so only its session is used. Entered and left in one task.
 """
 
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 LARGEST_MESSAGE = 8 * 1024 * 1024
 GOODBYE_SECONDS = 0.5
-"""After its input was closed; then it is ended."""
+"""Seconds that a process may run after its input was closed; then it is ended."""
 KILLED_SECONDS = 10.0
 MOST_STRANGE = 1000
-"""Lines that are no message, after which it is taken for broken: reading them would leave no time for others."""
+"""Lines that are not messages, after which a server counts as broken: reading them would starve other work."""
 LOGGED_LINES, LOGGED_SECONDS = 20, 60.0
-"""Of its stderr, so many in such a time; the others are counted."""
+"""Lines of stderr logged per period; further ones are counted."""
 _INHERITED = ("PATH", "HOME", "LANG")
 
 ENDED_SECONDS = 10.0
 
 
 class Child:
-    """A program below its keeper, with three pipes. Made by `started`.
+    """A program under its keeper, with three pipes. Created by `started`.
 
-    asyncio's own waits for a process only when all its output was read, and starts a thread for each.
+    asyncio's own subprocess reports the exit only when all output was read, and starts a thread for each process.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], control: int) -> None:
@@ -68,7 +68,7 @@ class Child:
         self.stderr: asyncio.StreamReader
 
     async def connect(self, limit: int) -> None:
-        """Open the pipes' ends. limit: bytes of a line."""
+        """Open our ends of the pipes. limit: bytes of a line."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -92,25 +92,25 @@ class Child:
         self._exited.set_result(self._process.wait())
 
     async def ended(self, seconds: float) -> int | None:
-        """Wait for it and all that it started; its exit code, None when it is not over within this time.
+        """Wait for the program and everything that it started; returns its exit code, None if the time is up first.
 
-        Works in a task that was cancelled, where asyncio.timeout of Python 3.11 does not.
+        Works in a cancelled task, where asyncio.timeout of Python 3.11 does not.
         """
         await asyncio.wait({self._exited}, timeout=seconds)
         return self._exited.result() if self._exited.done() else None
 
     def end(self) -> None:
-        """Have the keeper end it. Idempotent."""
+        """Have the keeper end the program. Idempotent."""
         control, self._control = self._control, -1
         if control >= 0:
             os.close(control)
 
     def kill(self) -> None:
-        """Kill the keeper too, even while it waits."""
+        """Kill the keeper as well, even while it waits."""
         self._process.kill()
 
     def close(self) -> None:
-        """Give back the pipes."""
+        """Close the pipes."""
         self.end()
         for transport in self._transports:
             transport.close()
@@ -120,9 +120,9 @@ class Child:
 
 
 async def started(argv: Sequence[str], env: Mapping[str, str], cwd: Path | None, limit: int) -> Child:
-    """Start a program with an environment of its own. Raises OSError when that cannot be done in `cwd`.
+    """Start a program with its own environment. Raises OSError if that fails in `cwd`.
 
-    A start that is cancelled is waited for and ended: it cannot be withdrawn, and nobody else knows of it.
+    A cancelled start is awaited and then ended: it cannot be withdrawn, and nothing else knows of it.
     """
     starting = asyncio.ensure_future(_connected(argv, env, cwd, limit))
     if not await until_done(starting):
@@ -165,14 +165,14 @@ def _open(command: list[str], env: dict[str, str], cwd: Path | None, control: in
 
 
 def environment(settings: McpServerSettings) -> dict[str, str]:
-    """The few variables that a server's process inherits, and its own."""
+    """The few inherited environment variables of a server's process, and its own."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return inherited | {name: plain(value) for name, value in settings.env.items()}
 
 
 @contextlib.asynccontextmanager
 async def stdio_streams(server: str, settings: McpServerSettings) -> AsyncIterator[Streams]:
-    """The session's two ends while the process runs; afterwards nothing of it is left. Raises ServerFailed."""
+    """The session's two streams while the process runs; afterwards nothing of it is left. Raises ServerFailed."""
     child = await _started(settings)
     to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
@@ -194,7 +194,7 @@ async def _started(settings: McpServerSettings) -> Child:
     assert settings.command is not None
     argv = [settings.command, *settings.args]
     try:
-        # A cancelled scope would interrupt the waiting for it again and again.
+        # A cancelled scope would interrupt the wait for it again and again.
         with anyio.CancelScope(shield=True):
             child = await started(argv, environment(settings), settings.cwd, LARGEST_MESSAGE)
     except OSError as error:
@@ -204,7 +204,7 @@ async def _started(settings: McpServerSettings) -> Child:
 
 
 async def _ended(child: Child, server: str) -> None:
-    """End it as the protocol says: close its input, then have the keeper end the tree, and wait for that."""
+    """End the process as the protocol prescribes: close its input, then have the keeper end the tree, and wait."""
     child.stdin.close()
     try:
         await child.ended(GOODBYE_SECONDS)
@@ -217,10 +217,7 @@ async def _ended(child: Child, server: str) -> None:
 
 
 async def _read(child: Child, to_session: ObjectSendStream[SessionMessage | Exception], server: str) -> None:
-    """Messages to the session until the process closes its end, which is an error; a line that is none is passed over.
-
-    Raises ServerFailed.
-    """
+    """Pass messages to the session until the process closes its output, which is an error; other lines are skipped."""
     strange = 0
     while text := await _line(child.stdout):
         if strange == MOST_STRANGE:
@@ -240,7 +237,7 @@ async def _read(child: Child, to_session: ObjectSendStream[SessionMessage | Exce
 
 
 async def _end_of(child: Child) -> str:
-    """What became of a process that says no more."""
+    """The state of a process whose output has ended."""
     code = await child.ended(KILLED_SECONDS)
     if code is None:
         return "its process has closed its output"
@@ -264,11 +261,11 @@ async def _write(from_session: ObjectReceiveStream[SessionMessage], stdin: async
             try:
                 await stdin.drain()
             except ConnectionError:
-                return  # it has ended, which its output tells as well
+                return  # it has ended, which its output shows as well
 
 
 async def _log(stderr: asyncio.StreamReader, server: str) -> None:
-    """Its stderr as lines of our log, which masks secrets; a flood is cut and counted."""
+    """Log its stderr, with secrets masked by our log; a flood is cut and counted."""
     loop = asyncio.get_running_loop()
     began, told, left_out = loop.time(), 0, 0
     while text := await _some(stderr):
@@ -284,7 +281,7 @@ async def _log(stderr: asyncio.StreamReader, server: str) -> None:
 
 
 async def _some(stderr: asyncio.StreamReader) -> bytes:
-    """A line, or a piece of one that never ends."""
+    """A line, or a placeholder for one that is too long."""
     try:
         return await stderr.readline()
     except ValueError:

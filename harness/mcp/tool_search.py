@@ -1,4 +1,4 @@
-"""tool_search: finds tools of MCP servers of which the model knows only the names, and promotes them for the thread."""
+"""tool_search: finds MCP tools that the model knows only by name, and promotes them for the thread."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 TOOL_SEARCH = "tool_search"
 MOST_FOUND = 5
-"""By words or an expression; by name as many as are asked for, up to MOST_SELECTED."""
+"""Results by words or an expression; by name, as many as requested, up to MOST_SELECTED."""
 MOST_SELECTED = 20
 LONGEST_QUERY = 200
 LONGEST_SCHEMA, LONGEST_ANSWER = 3000, 15_000
-"""Characters of one schema, and of an answer; what is left out comes with the tool itself."""
+"""Characters of one schema, and of an answer; the rest is part of the tool itself."""
 SELECT = "select:"
 REGEX_MEMORY, LARGEST_PROGRAM, MOST_CLASSES = 1 << 20, 1000, 10
-"""Bytes and instructions of an expression, and its classes of Unicode's, each of which takes a millisecond."""
+"""Bytes and instructions of an expression, and its Unicode classes, each of which takes a millisecond."""
 DESCRIPTION = (
     "Load tools of connected servers so that you can call them from your next step on; the system prompt has their "
     "names. query: `select:name,other_name` for known names; `+must word other` for words in names and descriptions, "
@@ -35,11 +35,11 @@ DESCRIPTION = (
 )
 
 Promoting = Command[Any]
-"""Looked up in this module when the tool's schema is made."""
+"""Looked up in this module when the tool's schema is built."""
 
 
 def search_tool(deferred: Sequence[BaseTool]) -> BaseTool:
-    """deferred: what can be found. Searching again finds the same, so it may be repeated."""
+    """deferred: the tools that can be found. A repeated search finds the same, so it is idempotent."""
 
     @tool(TOOL_SEARCH, description=DESCRIPTION)
     async def tool_search(
@@ -56,7 +56,7 @@ def search_tool(deferred: Sequence[BaseTool]) -> BaseTool:
 
 
 def find(query: str, tools: Sequence[BaseTool]) -> list[BaseTool]:
-    """The tools that a query asks for, the best first. Never slow: expressions are matched in linear time."""
+    """The tools that match a query, best first. Never slow: expressions are matched in linear time."""
     query = query.strip()[:LONGEST_QUERY]
     if query.lower().startswith(SELECT):
         names = dict.fromkeys(name.strip() for name in query[len(SELECT) :].split(","))
@@ -70,7 +70,7 @@ def find(query: str, tools: Sequence[BaseTool]) -> list[BaseTool]:
 
 
 def _by_words(query: str, tools: Sequence[BaseTool]) -> list[BaseTool]:
-    """Those with every +word, by how many of the words they have; a word in the name counts twice."""
+    """The tools with every +word, by number of matching words; a word in the name counts twice."""
     words = [word.lower() for word in query.split()]
     must = [word[1:] for word in words if word.startswith("+") and len(word) > 1]
     may = [word for word in words if not word.startswith("+")]
@@ -95,7 +95,7 @@ def _by_expression(query: str, tools: Sequence[BaseTool]) -> list[BaseTool]:
 
 
 def _compiled(query: str) -> Any:
-    """None for what is no expression, or one that could be slow."""
+    """The compiled expression; None if it is invalid or could be slow."""
     import re2  # type: ignore[import-untyped]  # 1.5 MB, which a gateway without servers does not need
 
     if len(re.findall(r"\\[pP]", query)) > MOST_CLASSES:

@@ -1,6 +1,6 @@
-"""The servers' tools as the agent has them, and their answers as the model gets them.
+"""MCP servers' tools as the agent sees them, and their results as the model sees them.
 
-The text of an answer is made harmless, files are told apart from it. Nothing is fetched: links stay text.
+The text of a result is made harmless, and files are separated from it. Nothing is fetched: links stay text.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ REPEATABLE = "It changes nothing by itself, so it can be tried again."
 NOTHING = "Nothing happened."
 
 LONGEST_TEXT = 2_000_000
-"""Characters; ToolOutputBudget keeps them in a file and shows a part."""
+"""Characters; ToolOutputBudget stores them in a file and shows a part."""
 MOST_FILES = 8
 LONGEST_URI = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file within a result. mime_type: as the server calls it, in one line."""
+    """A file within a result. mime_type: the server's, on one line."""
 
     mime_type: str
     data: bytes
@@ -70,7 +70,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """text: harmless. failed: the tool says that it did not work."""
+    """A tool's result. text: made harmless. failed: the tool reported an error."""
 
     text: str
     attachments: tuple[Attachment, ...]
@@ -78,7 +78,7 @@ class Result:
 
 
 def result_of(answer: types.CallToolResult) -> Result:
-    """Texts one below the other; structured content only where there is no other."""
+    """The texts on consecutive lines; structured content only if there is nothing else."""
     texts: list[str] = []
     attachments: list[Attachment] = []
     for block in answer.content:
@@ -127,30 +127,30 @@ def _attachment(encoded: str, mime_type: str) -> str | Attachment:
 
 
 def mcp_tools(servers: Servers, shown: Mapping[str, RemoteTool], *, sees_images: bool) -> list[BaseTool]:
-    """shown: name for the model -> tool."""
+    """The tools for an agent. shown: name for the model -> tool."""
     return [_tool(servers, name, tool, sees_images=sees_images) for name, tool in shown.items()]
 
 
 class McpTool(BaseTool):
-    """Called as LangChain's tools are, but arguments go to the server as they are: one may be named like an argument
-    of LangChain's own."""
+    """A tool of a server. Called like any LangChain tool, but arguments reach the server unchanged: one may have the
+    name of one of LangChain's own arguments."""
 
     servers: Any
     remote: Any
     sees_images: bool
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> ToolMessage:
-        """input: a tool call. Raises ToolException with words for the model."""
+        """Run a tool call. Raises ToolException with a text for the model."""
         call_id = str(input["id"])
         try:
             answer = await self.servers.call(self.remote, given_back(input["args"], self.remote.renamed))
         except CallFailed as failure:
             if not failure.said:
                 raise ToolException(self._explained(failure)) from None
-            # Not raised: what is said in an exception of a tool's could not stand in a block.
+            # Not raised: the text of an exception could not contain a block.
             text = f"{self.name} failed: {self._explained(failure)} It says:\n{framed(OUTSIDE, failure.said)}"
             return ToolMessage(text, tool_call_id=call_id, name=self.name, status="error")
-        result = await asyncio.to_thread(result_of, answer)  # up to a second for the longest
+        result = await asyncio.to_thread(result_of, answer)  # takes up to a second for the longest
         saved = [
             await _saved(attachment, f"{_safe(call_id)}-{number}{attachment.suffix}")
             for number, attachment in enumerate(result.attachments, 1)
@@ -171,7 +171,7 @@ class McpTool(BaseTool):
         return f"{str(failure).rstrip('.')}. {after}"
 
     async def _shown(self, call_id: str, attachments: Sequence[Attachment], saved: Sequence[str]) -> str:
-        """The path of the first picture, if the model is shown it; ViewImage does that."""
+        """The path of the first picture if the model can be shown it; ViewImage does that."""
         scope = _scope()
         sandbox, whose = scope.sandbox, scope.ctx.speaker.id
         for attachment, path in zip(attachments, saved, strict=True):
@@ -217,7 +217,7 @@ def _safe(call_id: str) -> str:
 
 
 async def _saved(attachment: Attachment, name: str) -> str:
-    """The path of the file in the sandbox; "" where there is none, or it cannot be written."""
+    """Save an attachment; returns its path in the sandbox, "" without a sandbox or if it cannot be written."""
     scope = _scope()
     if scope.sandbox is None:
         return ""

@@ -1,1 +1,1 @@
-"""Pictures and speech that are made for people: services, the tools that ask them, and what these cost."""
+"""Generated pictures and speech: services, the tools that call them, and their cost."""

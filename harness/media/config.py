@@ -1,4 +1,4 @@
-"""The settings sections of services that make pictures and speech."""
+"""Settings sections of the services that generate pictures and speech."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ CLASS_PATH = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 Shape = Literal["square", "landscape", "portrait"]
 SIZES: dict[Shape, str] = {"square": "1024x1024", "landscape": "1536x1024", "portrait": "1024x1536"}
 NANO = 1_000_000_000
-"""Costs are billionths of their currency."""
+"""Costs are given in billionths of their currency."""
 
 
 class ImagePrice(Section):
-    """picture: of one. input, output: for a million tokens, where the service counts any."""
+    """Price of pictures. picture: per picture. input, output: per million tokens, if the service counts any."""
 
     picture: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     input: float = Field(default=0.0, ge=0, allow_inf_nan=False)
@@ -26,8 +26,8 @@ class ImagePrice(Section):
 
 
 class ImageSettings(Section):
-    """A server that speaks OpenAI's /images/generations, or a class of the operator's own. The agent makes pictures
-    where this section is."""
+    """A server with OpenAI's /images/generations, or the operator's own class. The agent can make pictures if this
+    section exists."""
 
     model: str = Field(min_length=1, max_length=200, description="The provider's name of the model")
     use: str = Field(default="", pattern=f"^$|{CLASS_PATH}", description="module:Class of another service")
@@ -41,12 +41,12 @@ class ImageSettings(Section):
 
     @property
     def name(self) -> str:
-        """Name under which its usage is recorded; no model is called so."""
+        """Name under which its usage is recorded; no model has this name."""
         return f"images/{self.model}"
 
     @property
     def token_price(self) -> PriceSettings | None:
-        """The part of the price that counts tokens."""
+        """The token part of the price."""
         price = self.price
         if price is None:
             return None
@@ -54,15 +54,15 @@ class ImageSettings(Section):
 
 
 class SpeechPrice(Section):
-    """characters: for a million of them."""
+    """Price of speech. characters: per million."""
 
     characters: float = Field(ge=0, allow_inf_nan=False)
     currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$", description="ISO 4217")
 
 
 class SpeechSettings(Section):
-    """A server that speaks OpenAI's /audio/speech, or a class of the operator's own. Answers can be heard, and the
-    agent makes recordings, where this section is."""
+    """A server with OpenAI's /audio/speech, or the operator's own class. Answers can be spoken, and the agent can make
+    recordings, if this section exists."""
 
     model: str = Field(min_length=1, max_length=200, description="The provider's name of the model")
     use: str = Field(default="", pattern=f"^$|{CLASS_PATH}", description="module:Class of another service")
@@ -85,14 +85,14 @@ class SpeechSettings(Section):
 
     @property
     def name(self) -> str:
-        """Name under which its usage is recorded; no model is called so."""
+        """Name under which its usage is recorded; no model has this name."""
         return f"speech/{self.model}"
 
     @property
     def token_price(self) -> PriceSettings | None:
-        """Its currency: no tokens are counted."""
+        """The price's currency; no tokens are counted."""
         return None if self.price is None else PriceSettings(input=0, output=0, currency=self.price.currency)
 
     def cost(self, characters: int) -> int:
-        """What it costs to speak so many, in billionths of the currency."""
+        """The cost of speaking this many, in billionths of the currency."""
         return 0 if self.price is None else round(self.price.characters * characters * NANO / 1_000_000)

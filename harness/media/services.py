@@ -1,4 +1,4 @@
-"""Services that make pictures and speech, asked through OpenAI's SDK; every failure becomes a MediaFailure."""
+"""Services that make pictures and speech, called through OpenAI's SDK; every failure becomes a MediaFailure."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 TRIES = 3
 PAUSE = 2.0
-"""Seconds before the second try; twice as many before the third, unless the service says when."""
+"""Seconds before the second attempt; doubled before the third, unless the service gives a time."""
 MOST_BYTES = 40_000_000
 """Size of a picture or a recording."""
 MOST_JSON = MOST_BYTES // 3 * 4 + 1_000_000
-"""Size of an answer that holds a picture in base64."""
+"""Size of a response that contains a picture in base64."""
 LONGEST_PART = 4000
-"""Characters that one request speaks; OpenAI takes 4096."""
+"""Characters that one request speaks; OpenAI's limit is 4096."""
 
 REASONS: Mapping[Kind, str] = {
     Kind.AUTH: "the service refuses its API key: an operator has to set {section}.api_key",
@@ -63,7 +63,7 @@ REFUSED_TEXTS = ("moderation_blocked", "safety system", "content_policy_violatio
 
 
 class MediaFailure(Exception):
-    """Nothing was made. The text says why, for the model; it has no secret and nothing of what was asked."""
+    """Nothing was made. The text says why, for the model; it contains no secret and nothing of the request."""
 
     def __init__(self, section: str, kind: Kind) -> None:
         super().__init__(REASONS.get(kind, "something went wrong, which the log tells").format(section=section))
@@ -72,8 +72,8 @@ class MediaFailure(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What picture is wanted. size: as the service calls it. references: (file name, content, MIME type) of pictures to
-    begin with."""
+    """The picture requested. size: in the service's terms. references: (file name, content, MIME type) of pictures to
+    start from."""
 
     prompt: str
     size: str
@@ -82,7 +82,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Painted:
-    """A picture. The tokens are 0 where the service counts none."""
+    """A picture. The tokens are 0 if the service counts none."""
 
     content: bytes
     input_tokens: int = 0
@@ -90,15 +90,15 @@ class Painted:
 
 
 class Painter(Protocol):
-    """A service that makes pictures. One of the operator's own is made with (settings, route), route being (proxy URL
-    or None, CA file or None), and raises what it likes: the log has it."""
+    """A service that makes pictures. An operator's own class is called with (settings, route), route being (proxy URL
+    or None, CA file or None), and may raise anything: it is logged."""
 
     async def paint(self, order: Order) -> Painted: ...
     async def close(self) -> None: ...
 
 
 class Speaker(Protocol):
-    """A service that makes recordings. One of the operator's own is made as a Painter is, and raises what it likes."""
+    """A service that makes recordings. An operator's own class is created like a Painter, and may raise anything."""
 
     async def say(self, text: str, voice: str, audio_format: str) -> bytes:
         """The recording of at most LONGEST_PART characters. audio_format: "mp3" or "opus" (in Ogg)."""
@@ -126,7 +126,7 @@ class _Service:
         await self._http.aclose()
 
     async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """The answer. Asked again only where the service said that it did nothing; all within the settings' time.
+        """The response. Retried only if the service reported that it did nothing, and within the configured time.
         Raises MediaFailure."""
         try:
             async with asyncio.timeout(self._timeout):
@@ -148,7 +148,7 @@ class _Service:
 
 
 class ImageService(_Service):
-    """OpenAI's images API (POST /images/generations and /images/edits), as many servers imitate it."""
+    """OpenAI's images API (POST /images/generations and /images/edits), which many servers imitate."""
 
     def __init__(self, settings: ImageSettings, route: Route, clock: Clock) -> None:
         super().__init__("images", settings, route, clock)
@@ -169,7 +169,7 @@ class ImageService(_Service):
         raise MediaFailure("images", Kind.BAD_RESPONSE)
 
     async def models(self) -> frozenset[str]:
-        """Those that the service lists. Raises MediaFailure, NOT_FOUND where it has no list."""
+        """The models that the service lists. Raises MediaFailure, NOT_FOUND if it has no list."""
         return frozenset(model.id for model in (await self._asked(self._client.models.list)).data)
 
     async def _request(self, order: Order) -> Any:
@@ -184,15 +184,15 @@ class ImageService(_Service):
             body = json.loads(await _whole(answer.iter_bytes(), MOST_JSON))
         if not isinstance(body, dict):
             raise ValueError("the answer is no JSON object")
-        return ImagesResponse.construct(**body)  # as the SDK reads it: servers that imitate it leave fields out
+        return ImagesResponse.construct(**body)  # like the SDK: imitating servers leave fields out
 
     async def _fetched(self, url: str) -> bytes:
-        """A picture that the service keeps on a server: its own, or one that is reached by TLS."""
+        """Download a picture that the service stored: on its own server, or on one reached over TLS."""
         whole = urljoin(f"{self._settings.base_url}/", url)
         here, there = urlsplit(self._settings.base_url), urlsplit(whole)
         if there.scheme != "https" and (there.scheme, there.netloc) != (here.scheme, here.netloc):
             raise ValueError("the picture is on another server without TLS")
-        # Where a redirection leads to, the service has not said.
+        # The target of a redirect was not named by the service.
         async with self._http.stream("GET", whole, follow_redirects=False) as answer:
             if answer.status_code != 200:
                 raise ValueError(f"the picture's address answers {answer.status_code}")
@@ -226,7 +226,7 @@ class SpeechService(_Service):
 
 
 class _OwnSpeaker:
-    """A class of the operator's own, whose failures are a service's, within its time."""
+    """A class of the operator's own, whose failures are treated like a service's, within its time limit."""
 
     def __init__(self, speaker: Speaker, seconds: float) -> None:
         self._speaker = speaker
@@ -234,13 +234,13 @@ class _OwnSpeaker:
         self.close = speaker.close
 
     async def say(self, text: str, voice: str, audio_format: str) -> bytes:
-        """Raises MediaFailure."""
+        """Speak a text. Raises MediaFailure."""
         try:
             async with asyncio.timeout(self._seconds):
                 content: Any = await self._speaker.say(text, voice, audio_format)
         except TimeoutError:
             raise MediaFailure("speech", Kind.TIMEOUT) from None
-        except Exception as error:  # whatever it raises, no answer is lost with its recording
+        except Exception as error:  # whatever it raises, an answer must not be lost with its recording
             log.warning("speech: a class of your own failed", exc_info=error)
             raise MediaFailure("speech", Kind.UNAVAILABLE) from None
         if isinstance(content, bytes) and 0 < len(content) <= MOST_BYTES:
@@ -249,7 +249,7 @@ class _OwnSpeaker:
 
 
 def make_painter(settings: ImageSettings, route: Route, clock: Clock) -> Painter:
-    """Raises ToolSetupError, whose text names the key."""
+    """Create the picture service. Raises ToolSetupError, whose text names the key."""
     if not settings.use:
         return ImageService(settings, route, clock)
     made: Painter = _own("images", settings, route, "paint")
@@ -257,14 +257,14 @@ def make_painter(settings: ImageSettings, route: Route, clock: Clock) -> Painter
 
 
 def make_speaker(settings: SpeechSettings, route: Route, clock: Clock) -> Speaker:
-    """Raises ToolSetupError, whose text names the key. Of what it makes only MediaFailure comes."""
+    """Raises ToolSetupError, whose text names the key. The methods of the result raise only MediaFailure."""
     if not settings.use:
         return SpeechService(settings, route, clock)
     return _OwnSpeaker(_own("speech", settings, route, "say"), settings.timeout)
 
 
 def _own(section: str, settings: ImageSettings | SpeechSettings, route: Route, method: str) -> Any:
-    """An object of the operator's own class, which has this method and close. Raises ToolSetupError."""
+    """An instance of the operator's own class, with this method and close. Raises ToolSetupError."""
     kind = imported(settings.use, f"{section}.use")
     try:
         made = kind(settings, route)
@@ -276,7 +276,7 @@ def _own(section: str, settings: ImageSettings | SpeechSettings, route: Route, m
 
 
 async def _whole(parts: AsyncIterator[bytes], most: int = MOST_BYTES) -> bytes:
-    """What a service sends. Raises ValueError beyond so many bytes, without reading on."""
+    """The whole response. Raises ValueError beyond this many bytes, without reading on."""
     content = bytearray()
     async for part in parts:
         content += part
@@ -299,7 +299,7 @@ def _wait(error: Exception, attempt: int) -> float:
 
 
 def _told(error: Exception) -> str:
-    """The failure for the log: what the service says may repeat what was asked, or the key."""
+    """The failure for the log, without the service's message, which may repeat the request or the key."""
     failure = classify(error, model="", now=lambda: datetime.now(UTC))
     status = getattr(error, "status_code", None)
     code = getattr(error, "code", None)

@@ -1,4 +1,4 @@
-"""Text for the ear: Markdown without its marks, in parts that a service takes, by speakers; and recordings joined."""
+"""Text for speech: Markdown without its marks, in parts that a service accepts, by speaker; and recordings joined."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _MARKS = (
     (re.compile(r"^(```|~~~).*?(^\1|\Z)", re.DOTALL | re.MULTILINE), "\n"),  # code
     (re.compile(r"^[ \t]*+\|.*$", re.MULTILINE), ""),  # tables
     (re.compile(rf"!?\[([^\[\]\n]*+)\]{_TARGET}"), r"\1"),
-    (re.compile(r"\[\^?\d+\]"), ""),  # numbers of sources
+    (re.compile(r"\[\^?\d+\]"), ""),  # citation numbers
     (re.compile(r"<?https?://\S+"), ""),
     (re.compile(r"^[ \t]{0,3}(?:#{1,6}|>|[-*+]|\d{1,9}[.)])[ \t]++", re.MULTILINE), ""),
     (re.compile(r"^[ \t]*+(?:[-*_][ \t]*+){3,}+$", re.MULTILINE), ""),
     (re.compile(r"(\*\*|__|\*|~~|\|\||`)"), ""),
 )
-"""What is taken from a text in this order, and what stands in its place; each reads it once."""
+"""Patterns removed from a text in this order, with their replacements; each reads the text once."""
 _TURN = re.compile(r"^\s*+(?:\*\*)?([^:：\n*]{1,30})[:：](?:\*\*)?\s*(.*)$")
 
 _BITRATES = {
@@ -38,7 +38,7 @@ _RATES = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 
 
 
 def for_the_ear(markdown: str) -> str:
-    """What of an answer can be spoken: without code, tables, addresses and marks."""
+    """The speakable part of an answer: without code, tables, addresses and marks."""
     text = markdown
     for pattern, instead in _MARKS:
         text = pattern.sub(instead, text)
@@ -47,7 +47,7 @@ def for_the_ear(markdown: str) -> str:
 
 
 def beginning(text: str, most: int) -> tuple[str, bool]:
-    """Return as many whole sentences as fit, and whether that is less than all."""
+    """Return as many whole sentences as fit, and whether any are left out."""
     if len(text) <= most:
         return text, False
     kept = ""
@@ -59,7 +59,7 @@ def beginning(text: str, most: int) -> tuple[str, bool]:
 
 
 def in_parts(text: str, most: int = LONGEST_PART) -> list[str]:
-    """The text in parts that each fit into one request, cut between sentences where there are any."""
+    """The text in parts that each fit into one request, cut between sentences if possible."""
     parts, rest = [], text.strip()
     while rest:
         part, cut = beginning(rest, most)
@@ -67,7 +67,7 @@ def in_parts(text: str, most: int = LONGEST_PART) -> list[str]:
             parts.append(rest)
             break
         parts.append(part)
-        # The beginning has single spaces where the text may have line breaks: what it took is found by its words.
+        # The part has single spaces where the text may have line breaks, so its end is found by its words.
         rest = _behind(rest, part)
     return parts
 
@@ -82,8 +82,8 @@ def _behind(text: str, part: str) -> str:
 
 
 def turns_of(text: str, voices: Mapping[str, str], usual: str) -> list[tuple[str, str]]:
-    """(voice, words) of each turn. voices: by the speaker's name, which stands at the beginning of a line. Lines of
-    nobody belong to the one who spoke last; `#`, `>` and [directions] are not spoken."""
+    """(voice, words) of each turn. voices: by speaker name, which begins a line. Lines without a name belong to the
+    last speaker; `#`, `>` and [directions] are not spoken."""
     known = {name.casefold(): voice for name, voice in voices.items()}
     turns: list[tuple[str, list[str]]] = []
     for line in text.splitlines():
@@ -106,8 +106,8 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def joined(recordings: Sequence[bytes]) -> bytes:
-    """MP3 recordings as one: frames stand alone, so they are put behind each other, without the tags and the frames
-    that tell the length of one part. Raises ValueError for what is no MP3."""
+    """Join MP3 recordings: frames are independent, so they are concatenated, without the tags and the frames that give
+    the length of one part. Raises ValueError for anything that is not MP3."""
     if len(recordings) == 1 and _begins(recordings[0]) >= 0:
         return recordings[0]
     return b"".join(_frames(recording) for recording in recordings)
@@ -126,7 +126,7 @@ def _frames(recording: bytes) -> bytes:
 
 
 def _begins(recording: bytes) -> int:
-    """Where the first frame is, behind an ID3 tag; -1 where there is none."""
+    """The offset of the first frame, after an ID3 tag; -1 if there is none."""
     start = 0
     if recording[:3] == b"ID3" and len(recording) > 10:
         start = 10 + sum(byte << shift for byte, shift in zip(recording[6:10], (21, 14, 7, 0), strict=True))
@@ -134,7 +134,7 @@ def _begins(recording: bytes) -> int:
 
 
 def _length(head: bytes) -> int:
-    """Bytes of the frame with this header (ISO 11172-3, 2.4.1.3); 0 for none."""
+    """Length in bytes of the frame with this header (ISO 11172-3, 2.4.1.3); 0 for an invalid one."""
     if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE0 != 0xE0:
         return 0
     version, layer = head[1] >> 3 & 3, head[1] >> 1 & 3

@@ -1,7 +1,7 @@
 """make_image and speak: pictures and recordings become files of the thread, and are sent with the answer.
 
-Neither is paid twice where that can be known. Before a picture is asked for, that is recorded beside the run's files;
-of a recording each part is kept as it comes. So both may be called again after a crash.
+Neither is paid for twice if that can be known. Before a picture is requested, that is recorded with the run's files;
+each part of a recording is stored as it arrives. So both may be called again after a crash.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ MOST_REFERENCE_BYTES = 20_000_000
 MOST_SCRIPT_BYTES = 400_000
 ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
 PARTS = f"{WORKSPACE}/.speech"
-"""Parts of recordings that were paid, one file each: a recording that is made again takes them from here."""
+"""Parts of recordings that were paid for, one file each, reused when a recording is made again."""
 LOST = f"{INTERRUPTED} The picture is not there, and may have been paid for: ask the person before you make it again."
 
 
 class NotMade(Exception):
-    """The text says why, in words for the model."""
+    """Nothing was made. The text says why, worded for the model."""
 
 
 class Media:
-    """The tools by the settings, each None where its section is missing, and what they hold. spool: hands files over.
-    Raises ToolSetupError for a class that cannot be had."""
+    """The configured tools, each None if its section is missing, and their resources. spool: delivers files. Raises
+    ToolSetupError for a class that is not available."""
 
     def __init__(
         self,
@@ -80,13 +80,13 @@ class Media:
             self.tools.append(speech_tool(speech, service, desk))
 
     async def close(self) -> None:
-        """Give back connections; runs must have ended."""
+        """Close connections; runs must have ended."""
         for service in self._services:
             await service.close()
 
 
 class _Desk:
-    """What both tools do with money and files."""
+    """Budget and files, shared by both tools."""
 
     def __init__(self, spool: Spool, budget: Budget | None, clock: Clock) -> None:
         self.spool = spool
@@ -94,13 +94,13 @@ class _Desk:
         self._budget = budget
 
     async def afford(self, runtime: Runtime) -> None:
-        """Raises NotMade where a budget is used up."""
+        """Raise NotMade if a budget is used up."""
         overdraft = await self._budget.overdraft(scope_of(runtime).ctx) if self._budget is not None else None
         if overdraft is not None:
             raise NotMade(f"The budget {overdraft.name} is used up; nothing was asked for. Tell the person.")
 
     async def write(self, runtime: Runtime, path: str, content: bytes) -> None:
-        """Raises NotMade."""
+        """Write a file into the sandbox. Raises NotMade."""
         run = sandbox_of(runtime)
         sandbox = await run.get()
         async with run.writing:
@@ -108,7 +108,7 @@ class _Desk:
                 raise NotMade(explained(problem))
 
     async def present(self, runtime: Runtime, path: str) -> ReadyFile | None:
-        """Have a file sent with the answer; None: there is no such file. Raises NotMade."""
+        """Have a file sent with the answer; None if there is no such file. Raises NotMade."""
         run = sandbox_of(runtime)
         sandbox = await run.get()
         try:
@@ -135,8 +135,8 @@ def image_tool(settings: ImageSettings, painter: Painter, desk: _Desk) -> BaseTo
         name: Annotated[str, "Name of the file, without an ending"] = "",
         references: Annotated[tuple[str, ...], "Paths of pictures to begin with, at most 4"] = (),
     ) -> Answer:
-        """Make a picture by a paid service. It is saved below the outputs and sent with your answer: do not present it
-        again. One call makes one picture."""
+        """Make a picture with a paid service. It is saved below the outputs and sent with your answer: do not present
+        it again. One call makes one picture."""
         place = place_of(runtime)
         stem = f"{OUTPUTS}/{_slug(name, 'picture')}-{hashlib.sha256(place.encode()).hexdigest()[:6]}"
         try:
@@ -170,7 +170,7 @@ def image_tool(settings: ImageSettings, painter: Painter, desk: _Desk) -> BaseTo
 async def _order(
     runtime: Runtime, settings: ImageSettings, prompt: str, shape: str, references: Sequence[str]
 ) -> Order:
-    """Raises NotMade."""
+    """The order for the service. Raises NotMade."""
     if not prompt.strip() or len(prompt) > LONGEST_PROMPT:
         raise NotMade(f"Describe the picture in 1 to {LONGEST_PROMPT} characters.")
     sizes = {str(name): size for name, size in settings.sizes.items()}
@@ -208,7 +208,7 @@ def speech_tool(settings: SpeechSettings, service: Speaker, desk: _Desk) -> Base
         voices: Annotated[dict[str, str] | None, "Who speaks with which voice"] = None,
         name: Annotated[str, "Name of the file, without an ending"] = "",
     ) -> Answer:
-        """Make a recording (MP3) by a paid service. With voices such as {"ANN": "nova", "BEN": "onyx"}, each line
+        """Make a recording (MP3) with a paid service. With voices such as {"ANN": "nova", "BEN": "onyx"}, each line
         that begins with "ANN:" or "BEN:" is spoken with that voice. It is saved below the outputs and sent with your
         answer: do not present it again."""
         try:
@@ -240,7 +240,7 @@ def speech_tool(settings: SpeechSettings, service: Speaker, desk: _Desk) -> Base
 async def _recorded(
     runtime: Runtime, parts: Sequence[tuple[str, str]], settings: SpeechSettings, service: Speaker, desk: _Desk
 ) -> list[bytes]:
-    """The recordings of all parts; those that were made before are not paid again. Raises NotMade, MediaFailure."""
+    """The recordings of all parts; existing ones are not paid for again. Raises NotMade, MediaFailure."""
     began, recordings = desk.clock.monotonic(), []
     for number, (voice, words) in enumerate(parts, 1):
         seconds = round(desk.clock.monotonic() - began)
@@ -284,7 +284,7 @@ async def _kept(sandbox: Sandbox, path: str) -> bytes | None:
 
 
 async def _read(runtime: Runtime, path: str, most: int) -> bytes:
-    """Raises NotMade."""
+    """The content of a file in the sandbox. Raises NotMade."""
     sandbox = await sandbox_of(runtime).get()
     content = io.BytesIO()
     found = await sandbox.fetch(canonical(path), _writer(content), max_bytes=most)
@@ -301,5 +301,5 @@ def _writer(content: io.BytesIO) -> Callable[[bytes], Awaitable[None]]:
 
 
 def _slug(name: str, otherwise: str) -> str:
-    """A name that every file system takes; letters of any script stay."""
+    """A name that is valid on every file system; letters of any script are kept."""
     return re.sub(r"[^\w-]+", "-", name.strip())[:60].strip("-_") or otherwise
