@@ -1,1 +1,1 @@
-"""What the agent knows of whom it talks to, from one conversation to the next; light to import, for bot/."""
+"""What the agent remembers about the people it talks to, across conversations; light to import, for bot/."""

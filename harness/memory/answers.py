@@ -1,6 +1,6 @@
-"""From a model's answer to the changes that it means: lenient with the form, strict with what it rests on. Pure.
+"""Turns a model's answer into changes: lenient about its form, strict about its evidence. Pure.
 
-What the person did not say is not learnt: a fact names a turn and words of it, and they have to be there.
+What the person did not say is not learned: a fact names a turn and words from it, which must occur there.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOST_ITEMS = 200
-"""Of one kind in one answer."""
+"""Items of one kind in one answer."""
 GROUNDED = 0.6
-"""Share of a fact's evidence that has to be among the person's words."""
+"""Share of a fact's evidence that must be among the person's words."""
 UNGROUNDED = 0.75
-"""What the confidence of another one counts: only near certainty stays above the usual threshold."""
+"""Factor on the confidence of any other fact: only near certainty stays above the usual threshold."""
 OWN = 0.4
-"""Share of a fact's own words that have to be there too, where it tells the agent what to do: what an earlier page made
-the agent say, and the person then thanked for, is not their wish."""
+"""Share of a fact's own words that must be there too if it tells the agent what to do: something that an earlier page
+made the agent say, and that the person then thanked for, is not their wish."""
 MOST_LOST, LARGEST_SHARE_LOST = 5, 4
-"""Facts that one answer may remove, and may correct; of a large memory that part. One that wants more does it not."""
+"""Facts that one answer may remove, and may correct; in a large memory one in so many. Beyond that none of them are."""
 UNSURE = 0.5
 WORDS_OF_CONFIDENCE = {"high": 0.9, "certain": 0.95, "medium": 0.7, "low": 0.4, "高": 0.9, "中": 0.7, "低": 0.4}
 LONGEST_VALIDITY = timedelta(days=3660)
 
 LONGEST_NUMBER = 9
-"""Digits of a turn's number."""
+"""Digits in a turn's number."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n")
 _SNAKE = re.compile(r"_([a-z])")
@@ -50,15 +50,15 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An exchange, and which words its person used."""
+    """An exchange, and the words that its person used."""
 
     exchange: Exchange
     words: frozenset[str]
 
 
 def changes_of(answer: Mapping[str, Any], exchanges: Sequence[Exchange], memory: Memory) -> Changes:
-    """exchanges: as they were numbered for the model, from 1. memory: that it read. Items that make no sense are left
-    out."""
+    """The changes in an answer. exchanges: numbered as for the model, from 1. memory: that it read. Meaningless items
+    are omitted."""
     sources = [Source(exchange, frozenset(words(_persons(exchange)))) for exchange in exchanges]
     added = [fact for item in _items(answer, "add") if (fact := _fact(item, sources)) is not None]
     corrected = [
@@ -81,7 +81,7 @@ def changes_of(answer: Mapping[str, Any], exchanges: Sequence[Exchange], memory:
 
 
 def _removed(answer: Mapping[str, Any], sources: Sequence[Source], memory: Memory) -> list[str]:
-    """Ids of the facts to remove. In a group nobody takes away what rests on another's words."""
+    """Ids of the facts to remove. In a group, no one can remove facts based on another person's words."""
     said_by = {fact.id: fact.said_by for fact in memory.facts}
     found = []
     for item in _items(answer, "remove"):
@@ -102,7 +102,7 @@ def _few(found: Sequence[Item], ids: set[str], memory: Memory) -> tuple[Item, ..
 
 
 def _learnt_summaries(answer: Mapping[str, Any], sources: Sequence[Source], memory: Memory) -> dict[str, str]:
-    """The summaries, without those that tell the agent what to do in words that nobody used."""
+    """The summaries, without those that tell the agent what to do in words that no one used."""
     if any(source.exchange.is_group for source in sources):
         return {}
     known = [each.summary for each in summaries(memory).values()] + [fact.content for fact in memory.facts]
@@ -119,7 +119,7 @@ def _learnt_summaries(answer: Mapping[str, Any], sources: Sequence[Source], memo
 
 
 def _items(answer: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """A single object is a list of one, a text an object of only that."""
+    """The objects of a list. A single object counts as a list of one, a text as an object of only that."""
     found = answer.get(name)
     for item in (found if isinstance(found, list) else [found])[:MOST_ITEMS]:
         if isinstance(item, str):
@@ -136,7 +136,7 @@ def _fact(item: Mapping[str, Any], sources: Sequence[Source]) -> Proposed | None
     confidence, exchange = _confidence(item.get("confidence")), source.exchange
     if not _is_grounded(_text(item.get("evidence")), source):
         if exchange.is_group or exchange.tainted:
-            return None  # nobody's words, or a stranger's
+            return None  # no one's words, or a stranger's
         confidence *= UNGROUNDED
     return Proposed(
         content=content,
@@ -151,7 +151,7 @@ def _fact(item: Mapping[str, Any], sources: Sequence[Source]) -> Proposed | None
 
 
 def _source(item: Mapping[str, Any], sources: Sequence[Source]) -> Source | None:
-    """The turn that it names, else the one that has its evidence, else the last; None where several persons speak."""
+    """The turn that the item names, else the one with its evidence, else the last; None if several persons speak."""
     number = item.get("turn")
     if isinstance(number, str) and number.strip().isdecimal() and len(number) <= LONGEST_NUMBER:
         number = int(number)
@@ -173,7 +173,7 @@ def _persons(exchange: Exchange) -> str:
 
 
 def _summaries(found: object) -> dict[str, str]:
-    """The summaries by full name, whether they came as a list, flat or nested, in camel case or not."""
+    """The summaries by full name, whether given as a list, flat or nested, in camel case or not."""
     flat: dict[str, object] = {}
     if isinstance(found, list):
         flat = {_text(item.get("name")): item.get("text") for item in found if isinstance(item, dict)}
@@ -201,7 +201,7 @@ def _category(found: object) -> Category:
 
 
 def _confidence(found: object) -> float:
-    """0 to 1; also of percents and of words. What is not said is not sure."""
+    """A confidence from 0 to 1, also from percentages and words. Unsure if it is missing."""
     if isinstance(found, str):
         text = found.strip().casefold()
         if text in WORDS_OF_CONFIDENCE:

@@ -1,4 +1,4 @@
-"""What the model that updates a memory reads: what it has to do, the memory, and the turns as data. Pure."""
+"""The prompt of the model that updates a memory: its task, the memory, and the turns as data. Pure."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 MOST_READ = 24_000
-"""Characters of turns; of more the oldest are left out."""
+"""Characters of turns; beyond that the oldest are omitted."""
 MOST_FACTS_SHOWN = 200
 MOST_KNOWN = 24_000
-"""Characters of facts: of more the least wanted are left out, so that no memory is too long for a small model."""
+"""Characters of facts: beyond that the lowest-ranked are omitted, so that no memory is too long for a small model."""
 LONGEST_NAME = 80
 TASK = f"""\
 You keep the memory of a chat assistant: what is worth knowing about {{whose}} in later conversations. You read the
@@ -77,11 +77,11 @@ AGAIN = """\
 That could not be read: {problem}. Answer again with the one JSON object alone: no explanation, no code fence, double
 quotes, no trailing commas."""
 SHORT_NAMES = {name.partition(".")[2]: name for name in SUMMARIES}
-"""How the model calls the summaries -> their names."""
+"""The model's names of the summaries -> their full names."""
 
 Cue = Literal["correction", "reinforcement"]
 LOOKED_AT = 600
-"""Characters at the beginning of what was said: people say so first."""
+"""Characters checked at the beginning of a message: people say so first."""
 _CORRECTION = re.compile(
     r"(?i)^\s*(?:no\b(?!\s+(?:problem|worries|idea|need|rush|thanks|thank you))|nope\b|wrong\b|actually\b|not quite\b)"
     r"|\bthat(?:'s| is|’s) (?:wrong|incorrect|not (?:right|correct|true|what i (?:meant|said|asked|wanted)))\b"
@@ -102,7 +102,7 @@ _REINFORCEMENT = re.compile(
 
 
 def cues(text: str) -> tuple[Cue, ...]:
-    """What a person's words say of what the agent said before. Guesses: the model decides."""
+    """What a person's words imply about the agent's previous answer. Guesses: the model decides."""
     said = plain(text[:LOOKED_AT])
     found: list[Cue] = []
     if _CORRECTION.search(said):
@@ -149,11 +149,11 @@ SCHEMA: dict[str, Any] = {
         remove=_list(_KNOWN),
     ),
 }
-"""For models that take one; what they answer is read as leniently as any other text."""
+"""For models that accept a schema; their answers are read as leniently as any other text."""
 
 
 def instructions(*, is_group: bool) -> str:
-    """The same for every update of a kind, so that providers cache it."""
+    """The instructions, identical for every update of a kind, so that providers cache them."""
     return TASK.format(
         whose="the members of a group and their work together" if is_group else "the person it talks to",
         whom="them",
@@ -164,14 +164,14 @@ def instructions(*, is_group: bool) -> str:
 
 
 def material(memory: Memory, exchanges: Sequence[Exchange], settings: MemorySettings, now: datetime) -> str:
-    """The memory and the turns, each numbered from 1."""
+    """The memory and the turns, both numbered from 1."""
     turns = "\n\n".join(_turn(number, exchange) for number, exchange in enumerate(exchanges, 1))
     here = _there(now, exchanges[-1].timezone) if exchanges else now
     return f"Today is {here:%Y-%m-%d (%A)}.\n\n{framed(MEMORY, _known(memory, settings, now))}\n\n{turns}"
 
 
 def readable(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """The newest that fit, oldest first; without those in which nobody said anything that may be read."""
+    """The newest exchanges that fit, oldest first; without those in which nothing may be read."""
     kept: list[Exchange] = []
     room = MOST_READ
     for exchange in sorted(exchanges, key=lambda each: each.at)[::-1]:
@@ -216,7 +216,7 @@ def _turn(number: int, exchange: Exchange) -> str:
 
 
 def _there(at: datetime, timezone: str) -> datetime:
-    """The moment in the person's time zone, or in UTC if this machine does not know the zone."""
+    """The time in the person's time zone, or in UTC if the zone is unknown on this machine."""
     try:
         return at.astimezone(ZoneInfo(timezone))
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -228,7 +228,7 @@ def _line(text: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Both ends, where what matters is."""
+    """Both ends of a long text, which matter most."""
     if len(text) <= LONGEST_SAID:
         return text
     head = LONGEST_SAID * 2 // 3

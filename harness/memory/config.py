@@ -10,8 +10,8 @@ from harness.config import Section
 
 
 class MemorySettings(Section):
-    """model: of the updates; "": the first one, "same": the one that answered. storage: auto: files on SQLite, the
-    database on PostgreSQL."""
+    """The section `memory`. model: for updates; "": the first one, "same": the one that answered. storage: auto: files
+    with SQLite, the database with PostgreSQL."""
 
     enabled: bool = Field(default=True, description="Each chat can turn its own off with /memory off")
     groups: bool = Field(default=True, description="Whether groups have a memory of their own")

@@ -1,7 +1,7 @@
-"""The injection filter: words meant for the agent instead of about the person, and words that the person never used.
+"""The injection filter: text addressed to the agent instead of about the person, and words that the person never used.
 
-What pretends to be an instruction of the system is never kept. What only tells the agent what to do may be a wish of
-the person ("always answer in German"), but not in a turn that read what strangers wrote. Pure.
+Anything that pretends to be a system instruction is never stored. A text that only tells the agent what to do may be
+the person's wish ("always answer in German"), but not in a turn that read text written by strangers. Pure.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _INSTRUCTION = re.compile(
 
 _WORDS = re.compile(r"[a-z0-9\u00c0-\u024f\u0370-\u052f]+|[^\W_]")
 _EXACT = re.compile(r"(?<!\S)\S*?(?:[@\d]|://|www\.)\S*")
-"""Addresses and numbers: one that is not there is another one, however much of the rest is the same."""
+"""Addresses and numbers: they must match exactly, however much of the rest is the same."""
 
 
 def words(text: str) -> Iterator[str]:
-    """The words of a text in order, folded; where a script has no blanks, each pair of signs."""
+    """The words of a text in order, case-folded; in scripts without blanks, each pair of characters."""
     before = ""
     for found in _WORDS.findall(unicodedata.normalize("NFKC", text).casefold()):
         if len(found) > 1 or found.isascii():
@@ -60,23 +60,23 @@ def words(text: str) -> Iterator[str]:
 
 
 def is_among(part: str, whole: frozenset[str], least: float) -> bool:
-    """Whether at least this share of a text is among these words, and each address and number in it."""
+    """Whether at least this share of a text is among these words, including each address and number in it."""
     exact = (word for piece in _EXACT.findall(part) for word in words(piece))
     return share(part, whole) >= least and all(word in whole for word in exact)
 
 
 def share(part: str, whole: frozenset[str]) -> float:
-    """How much of a text is among these words, 0 to 1; 0 of a text without any."""
+    """The share of a text that is among these words, 0 to 1; 0 for a text without words."""
     own = list(words(part))
     return sum(word in whole for word in own) / len(own) if own else 0.0
 
 
 def is_override(text: str) -> bool:
-    """Whether the text is meant to change what the agent is: never remembered."""
+    """Whether the text tries to change what the agent is: never remembered."""
     return _OVERRIDE.search(plain(text)) is not None
 
 
 def is_instruction(text: str) -> bool:
-    """Whether the text tells the agent what to do: not remembered if the turn read what strangers wrote."""
+    """Whether the text tells the agent what to do: not remembered if the turn read text written by strangers."""
     looked_at = plain(text)
     return is_override(looked_at) or _INSTRUCTION.search(looked_at) is not None

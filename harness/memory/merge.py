@@ -1,6 +1,6 @@
-"""Puts changes into a memory: pure, the same result for the same input, and nothing twice when it is done again.
+"""Applies changes to a memory: pure, deterministic and idempotent.
 
-Callers hold the lock of the owner.
+Callers hold the owner's lock.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 REINFORCED = 0.25
 """Share of the remaining uncertainty removed each time a fact is repeated."""
 OVER = timedelta(days=30)
-"""Time that a fact is kept after the last day on which it holds."""
+"""How long a fact is kept after the last day on which it holds."""
 WESTMOST = timedelta(hours=12)
-"""Offset of the last time zone behind UTC."""
+"""Offset of the westernmost time zone from UTC."""
 LEAST_WEIGHT = 0.25
 OVER_WEIGHT = 0.1
-"""Factors on the rank of a fact that is old, or over."""
+"""Factors on the rank of a fact that is old, or no longer holds."""
 
 TOOLS_CONFIDENCE = 0.95
-"""Confidence of what the agent was asked to remember."""
+"""Confidence of facts that the agent was asked to remember."""
 
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 
 
 def merged(memory: Memory, changes: Changes, settings: MemorySettings, now: datetime) -> Memory:
-    """The memory with the changes: corrections first, then what is removed, heard again and new; no duplicates, nothing
-    below the threshold, no secrets, at most max_facts."""
+    """Apply changes to the memory: corrections first, then removals, confirmations and new facts; no duplicates,
+    nothing below the threshold, no secrets, at most max_facts."""
     facts = Facts(memory.facts, settings)
     for correction in changes.corrected:
         facts.correct(correction)
@@ -60,8 +60,8 @@ def merged(memory: Memory, changes: Changes, settings: MemorySettings, now: date
 
 
 def remembered(memory: Memory, proposed: Proposed, settings: MemorySettings, now: datetime) -> tuple[Memory, Fact]:
-    """The memory with a fact that was asked for, and the fact as it is kept; one that is known already is that one.
-    Raises NotKept."""
+    """The memory with a requested fact, and the fact as it is stored, which may be one that was already known. Raises
+    NotKept."""
     if not normal(proposed.content):
         raise NotKept("There is nothing in it to remember.")
     if has_secret(proposed.content):
@@ -77,7 +77,7 @@ def remembered(memory: Memory, proposed: Proposed, settings: MemorySettings, now
 
 
 def ranked(facts: Iterable[Fact], settings: MemorySettings, now: datetime) -> list[Fact]:
-    """The most wanted first: corrections, then by confidence, which fades when a fact is not heard for long."""
+    """Facts by importance: corrections first, then by confidence, which fades when a fact is not repeated for long."""
 
     def rank(fact: Fact) -> tuple[bool, float, datetime, str]:
         weight = _weight(fact, settings, now)
@@ -87,22 +87,22 @@ def ranked(facts: Iterable[Fact], settings: MemorySettings, now: datetime) -> li
 
 
 def is_correction(fact: Fact) -> bool:
-    """Whether it says what was believed wrongly, or how the agent was put right."""
+    """Whether the fact corrects a wrong belief, or the agent."""
     return fact.category == "correction" or fact.source_error is not None
 
 
 def is_over(fact: Fact, now: datetime) -> bool:
-    """Whether it held until a day that is past, wherever the person lives."""
+    """Whether the fact's last day is past, wherever the person lives."""
     return fact.valid_until is not None and fact.valid_until < (now - WESTMOST).date()
 
 
 def normal(text: str) -> str:
-    """What makes two texts the same: neither case nor blanks nor the signs at their ends."""
+    """A text normalized for comparison: case, blanks and the characters at its ends do not matter."""
     return _EDGES.sub("", " ".join(unicodedata.normalize("NFKC", text).casefold().split()))
 
 
 class Facts:
-    """Facts while they are changed."""
+    """The facts of a memory while they are being changed."""
 
     def __init__(self, facts: Sequence[Fact], settings: MemorySettings) -> None:
         self._threshold = settings.fact_confidence_threshold
@@ -111,11 +111,11 @@ class Facts:
         self._wrong = {normal(fact.source_error): fact.heard_at for fact in facts if fact.source_error}
 
     def all(self) -> tuple[Fact, ...]:
-        """All facts in the order in which they came."""
+        """All facts in order of arrival."""
         return tuple(self._facts.values())
 
     def add(self, proposed: Proposed) -> Fact | None:
-        """The fact, or the known one that says the same; None where it is not to be kept."""
+        """Add a fact; returns it, or the known one that says the same; None if it is not to be kept."""
         content = _cut(proposed.content, LONGEST_FACT)
         text = normal(content)
         if not self._is_wanted(proposed) or proposed.at <= self._wrong.get(text, _ever(proposed.at)):
@@ -138,9 +138,9 @@ class Facts:
         return fact
 
     def correct(self, correction: Correction) -> None:
-        """The fact keeps its id and says what was believed before; in a group only where the same person said both, so
-        that nobody's words stay under another's name. Of one that is not there any more the truth is kept all the
-        same."""
+        """Correct a fact, which keeps its id and records the earlier belief; in a group only if both are the same
+        person's words, so that no words are attributed to another person. If the fact no longer exists, the new text is
+        added anyway."""
         to, wrong = correction.to, self._facts.get(correction.fact_id)
         content = _cut(to.content, LONGEST_FACT)
         text = normal(content)
@@ -171,7 +171,7 @@ class Facts:
         self._wrong[normal(wrong.content)] = to.at
 
     def confirm(self, fact_id: str, at: datetime) -> Fact | None:
-        """Heard once more. The same turn told again makes nothing surer. None: there is no such fact."""
+        """Confirm a fact; repeating the same turn does not raise its confidence. None if there is no such fact."""
         fact = self._facts.get(fact_id)
         if fact is None or at <= fact.heard_at:
             return fact
@@ -181,7 +181,7 @@ class Facts:
         return heard
 
     def remove(self, fact_id: str, *, stays: bool = False) -> None:
-        """stays: its place, for another text."""
+        """Remove a fact. stays: its position remains, for another text."""
         fact = self._facts.get(fact_id)
         if fact is None:
             return
@@ -203,7 +203,7 @@ class Facts:
         )
 
     def _new_id(self, proposed: Proposed) -> str:
-        """The same for the same fact of the same run."""
+        """An id that is the same for the same fact of the same run."""
         text = f"{proposed.source}\0{normal(proposed.content)}"
         while True:
             fact_id = "f" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:11]
@@ -226,7 +226,7 @@ def _still_holding(facts: Sequence[Fact], now: datetime) -> tuple[Fact, ...]:
 
 
 def _most_wanted(facts: tuple[Fact, ...], settings: MemorySettings, now: datetime) -> tuple[Fact, ...]:
-    """The best ranked facts, at most max_facts, in the order in which they came."""
+    """The best-ranked facts, at most max_facts, in order of arrival."""
     if len(facts) <= settings.max_facts:
         return facts
     kept = {fact.id for fact in ranked(facts, settings, now)[: settings.max_facts]}
@@ -234,7 +234,7 @@ def _most_wanted(facts: tuple[Fact, ...], settings: MemorySettings, now: datetim
 
 
 def _weight(fact: Fact, settings: MemorySettings, now: datetime) -> float:
-    """1 for what was heard lately; from stale_days on it halves with each further stale_days."""
+    """The weight of a fact: 1 if heard recently; after stale_days it halves with each further stale_days."""
     if is_over(fact, now):
         return OVER_WEIGHT
     late = (now - fact.heard_at) / timedelta(days=settings.stale_days) - 1

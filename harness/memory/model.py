@@ -1,7 +1,7 @@
 """The values of memory: what is remembered of one owner (a person, or a group's conversation) and its JSON, what a
 memory is to learn (`Changes`), and the turns of conversation that it learns from (`Exchange`).
 
-The JSON of a memory has camelCase keys. An unknown key or version is refused: writing it back would lose it.
+The JSON of a memory has camelCase keys. An unknown key or version is rejected: writing it back would lose it.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 LONGEST_FACT = 500
 LONGEST_SUMMARY = 1500
 LONGEST_NAME = 200
-"""Characters of a text, a summary, an id."""
+"""Characters of a fact's text, of a summary, of an id."""
 MOST_FACTS = 1000
-"""A limit above every setting: a file with more facts was not written by Antler."""
+"""An upper bound for the setting: a file with more facts was not written by Antler."""
 Category = Literal["preference", "knowledge", "context", "behavior", "goal", "correction"]
 CATEGORIES: tuple[Category, ...] = ("preference", "knowledge", "context", "behavior", "goal", "correction")
 LONGEST_SAID = 4000
-"""Characters of one side of a turn; the middle is left out of more."""
+"""Characters of one side of a turn; the middle of a longer one is omitted."""
 OWN_WORDS = frozenset(
     {"ask_clarification", "write_todos", "schedule", "remember", "recall", "write_file", "str_replace", "present_files"}
 )
-"""Tools whose results hold only what the person or the agent said. Every other one may bring text of strangers."""
+"""Tools whose results contain only words of the person or the agent. Any other may return text written by strangers."""
 _FORWARDED = re.compile(r"^\[forwarded (?:from .*|messages)\][ \t]*$", re.MULTILINE)
-"""The line behind which channels put what somebody else wrote; nothing marks its end."""
+"""The line after which channels put text written by someone else; nothing marks the end of that text."""
 
 
 def _in_utc(value: datetime) -> datetime:
@@ -56,14 +56,14 @@ class Part(BaseModel):
 
 
 class Summary(Part):
-    """A few sentences. updated_at: None: never written."""
+    """A few sentences. updated_at: None if never written."""
 
     summary: str = Field(default="", max_length=LONGEST_SUMMARY)
     updated_at: Moment | None = None
 
 
 class User(Part):
-    """What stands now: work_context: role, projects, tools; personal_context: languages, interests; top_of_mind: what
+    """The present: work_context: role, projects, tools; personal_context: languages, interests; top_of_mind: what
     occupies them these days."""
 
     work_context: Summary = Summary()
@@ -72,7 +72,7 @@ class User(Part):
 
 
 class History(Part):
-    """What was: in the last months, before that, and what hardly changes."""
+    """The past: the last months, the time before, and what hardly changes."""
 
     recent_months: Summary = Summary()
     earlier_context: Summary = Summary()
@@ -80,12 +80,12 @@ class History(Part):
 
 
 class Fact(Part):
-    """One thing that is remembered.
+    """One remembered fact.
 
-    id: stays the same as long as the fact does, also when its text is corrected. confidence: 0 to 1. source: the run
-    that it comes from. said_by: the person (`account:native id`) whose words it rests on. source_error: of a
-    correction: what was believed wrongly before. confirmed_at: when it was last heard again, None: never. valid_until:
-    the last day on which it holds, None: open.
+    id: stays the same for the life of the fact, even when its text is corrected. confidence: 0 to 1. source: the run
+    that it comes from. said_by: the person (`account:native id`) whose words it is based on. source_error: in a
+    correction: the earlier wrong belief. confirmed_at: when it was last repeated, None: never. valid_until: the last
+    day on which it holds, None: open.
     """
 
     id: str = Field(pattern=r"^[a-z0-9]{4,40}$")
@@ -101,12 +101,12 @@ class Fact(Part):
 
     @property
     def heard_at(self) -> datetime:
-        """When it was said last."""
+        """When it was last said."""
         return max(self.created_at, self.confirmed_at or self.created_at)
 
 
 class Memory(Part):
-    """Everything remembered of one owner. last_updated: None: nothing was ever written."""
+    """Everything remembered of one owner. last_updated: None if nothing was ever written."""
 
     version: Literal[1] = 1
     last_updated: Moment | None = None
@@ -122,27 +122,27 @@ class Memory(Part):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing in it."""
+        """Whether the memory is empty."""
         return not self.facts and not any(summary.summary for summary in summaries(self).values())
 
     def to_json(self) -> str:
-        """JSON as it is stored and exported: readable, the same for the same memory."""
+        """The JSON form for storage and export: readable and deterministic."""
         return self.model_dump_json(by_alias=True, indent=2) + "\n"
 
 
 def from_json(text: str | bytes) -> Memory:
-    """Raises pydantic.ValidationError for what is no memory, or one that a newer version wrote."""
+    """Parse a memory. Raises pydantic.ValidationError if it is invalid, or was written by a newer version."""
     return Memory.model_validate_json(text)
 
 
 def summaries(memory: Memory) -> dict[str, Summary]:
-    """All six, by name."""
+    """All six summaries, by name."""
     parts = {"user": memory.user, "history": memory.history}
     return {f"{part}.{to_camel(name)}": known for part, its in parts.items() for name, known in its}
 
 
 SUMMARIES = tuple(summaries(Memory()))
-"""The names of the summaries, in the order in which they are shown."""
+"""The names of the summaries, in display order."""
 
 
 def with_summaries(memory: Memory, changed: dict[str, Summary]) -> Memory:
@@ -155,9 +155,9 @@ def with_summaries(memory: Memory, changed: dict[str, Summary]) -> Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposed:
-    """A fact that may be kept. at, source, said_by: when, in which run and by whom it was said. tainted: it may be
-    what strangers wrote: the turn read such a text, or the person used other words. valid_until: the last day on which
-    it holds."""
+    """A fact that may be stored. at, source, said_by: when, in which run and by whom it was said. tainted: it may be
+    text written by strangers: the turn read such text, or the person used other words. valid_until: the last day on
+    which it holds."""
 
     content: str
     category: Category
@@ -171,7 +171,7 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What is known under that id is wrong; this is right."""
+    """The fact with that id is wrong; `to` is right."""
 
     fact_id: str
     to: Proposed
@@ -179,7 +179,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What is known under that id was said again then."""
+    """The fact with that id was said again at that time."""
 
     fact_id: str
     at: datetime
@@ -188,7 +188,7 @@ class Heard:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """Everything that a memory is to learn. summaries: their new texts, by name (SUMMARIES). removed: ids. An id that
-    is gone meanwhile, since the person was faster, changes nothing."""
+    no longer exists, since the person was faster, changes nothing."""
 
     summaries: Mapping[str, str] = field(default_factory=dict)
     added: tuple[Proposed, ...] = ()
@@ -204,10 +204,10 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updated:
-    """The result of an update. memory: the one that was read, with the changes. The caller puts `changes` into
-    the memory as it is by then (`merge.merged`), under its owner's lock: the person may have forgotten something in
-    the meantime. model: its name in the config, "" where none was asked; tokens: of all its calls. trouble: why nothing
-    was learnt though the model answered, "" where all is well: the turns may be tried again a few times."""
+    """The result of an update. memory: the one that was read, with the changes. The caller applies `changes` to the
+    then current memory (`merge.merged`), under its owner's lock: the person may have deleted something in the meantime.
+    model: its name in the config, "" if none was called; tokens: of all its calls. trouble: why nothing was learned
+    although the model answered, "" on success: the turns may be retried a few times."""
 
     memory: Memory
     changes: Changes
@@ -218,14 +218,14 @@ class Updated:
 
 
 def own_words(text: str) -> str:
-    """A person's message without what they only passed on."""
+    """A person's message without text that they merely forwarded."""
     forwarded = _FORWARDED.search(text)
     return text[: forwarded.start()].rstrip() if forwarded is not None else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One message of a turn. name: how the person is called, untrusted; "" for the agent."""
+    """One message of a turn. name: the person's display name, untrusted; "" for the agent."""
 
     role: Literal["person", "agent"]
     text: str
@@ -234,11 +234,11 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One turn of a conversation as the memory reads it.
+    """One turn of a conversation as the memory sees it.
 
-    owner: whose memory it is. speaker: `account:native id`. tainted: the turn read what strangers wrote, see
-    `is_tainted`; then what the agent said is not for the memory. outcome: as of the run's `Finished` ("" where it had
-    none). said: in order. timezone: by which its person means days and times. model: that answered, and alone may learn
+    owner: whose memory it is. speaker: `account:native id`. tainted: the turn read text written by strangers, see
+    `is_tainted`; then the agent's words are not for the memory. outcome: of the run's `Finished` ("" without one).
+    said: in order. timezone: for the person's days and times. model: the one that answered, the only one that may learn
     from it; "": any may.
     """
 
@@ -257,13 +257,13 @@ class Exchange:
 
     @property
     def heard(self) -> tuple[Said, ...]:
-        """The part that the memory may read: only the person's own words if the turn is tainted."""
+        """The part that the memory may read: only the person's own words in a tainted turn."""
         own = (replace(said, text=own_words(said.text)) if said.role == "person" else said for said in self.said)
         return tuple(said for said in own if said.text.strip() and not (self.tainted and said.role == "agent"))
 
 
 def is_tainted(run_input: RunInput, tools: Iterable[str]) -> bool:
-    """Whether the turn read what somebody else wrote. tools: the names of those that it called."""
+    """Whether the turn read text written by someone else. tools: the names of the tools that it called."""
     files = any(file.voice is None for file in run_input.files)
     passed_on = own_words(run_input.words) != run_input.words
     foreign = files or passed_on or bool(run_input.quote or run_input.background)

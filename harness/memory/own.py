@@ -1,7 +1,7 @@
-"""Whether a sentence that is to be remembered is what the person just said, told of them in the third person. Pure.
+"""Whether a sentence to be remembered is what the person just said, retold in the third person. Pure.
 
-The sentence may have other endings, another person and the speaker's name, but no word that says more than theirs: what
-was read elsewhere brings at least one. In doubt it is not theirs, which only means that they are asked.
+The sentence may have other word endings, another grammatical person and the speaker's name, but no content word beyond
+theirs: anything read elsewhere adds at least one. If in doubt it is not theirs, which only means that they are asked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ did has have had having i me my mine we us our ours you your he him his she her 
 people speaker who whose which s m ve re ll d name named called also very
 """
 _SAYS_NOTHING = frozenset(_FILLERS.split())
-"""Words of any sentence about anybody."""
+"""Words without content of their own."""
 _SAME = {
     "love": "like", "enjoy": "like", "prefer": "like", "preferred": "like", "prefers": "like", "favorite": "like",
     "favourite": "like", "dislike": "hate", "reside": "live", "resides": "live", "based": "live", "job": "work",
@@ -36,11 +36,11 @@ _CHINESE_SAYS_NOTHING = re.compile(
 )
 _CHINESE_SAME = (("喜爱", "喜欢"), ("偏好", "喜欢"), ("热爱", "喜欢"), ("最爱", "喜欢"), ("讨厌", "不喜欢"))
 PAIRS = 0.5
-"""Least share of a Chinese sentence's pairs of signs that stand together in the person's words too."""
+"""Minimum share of a Chinese sentence's character pairs that also occur in the person's words."""
 
 
 def is_said(sentence: str, said: str, name: str) -> bool:
-    """Whether all that the sentence tells is in what the person said. name: of that person, theirs as well."""
+    """Whether the person said everything that the sentence says. name: of that person, which counts as said."""
     told, own = _plain(sentence), _plain(said)
     addresses = (piece.strip(",.;()<>") for piece in told.split() if any(mark in piece for mark in _ADDRESSES))
     if any(address not in own for address in addresses):
@@ -60,7 +60,7 @@ def _plain(text: str) -> str:
 
 
 def _stems(text: str) -> set[str]:
-    """The words that say something, without their endings."""
+    """The content words, without their endings."""
     found = set()
     for word in _WORD.findall(_NOT.sub(" ", _ORDINAL.sub(r"\1", text))):
         if word not in _SAYS_NOTHING:
@@ -82,12 +82,12 @@ def _stem(word: str) -> str:
 
 
 def _signs(text: str) -> list[str]:
-    """The runs of Chinese that say something."""
+    """The runs of Chinese with content."""
     return _CHINESE.findall(_CHINESE_SAYS_NOTHING.sub(" ", _NOT.sub(" ", text)))
 
 
 def _in_signs(runs: list[str], own: list[str], name: list[str]) -> bool:
-    """Whether each sign is among their own, and enough pairs of them are."""
+    """Whether each character, and enough of the pairs, are among their own."""
     if not set("".join(runs)) <= set("".join(own + name)):
         return False
     pairs, known = _pairs(runs), set(_pairs(own) + _pairs(name))
@@ -103,5 +103,5 @@ def _denies(text: str) -> bool:
 
 
 def _is_about(part: str, content: set[str], signs: list[str]) -> bool:
-    """Whether a sentence of theirs holds anything of what is told."""
+    """Whether a sentence of theirs has any content in common."""
     return bool(content & _stems(part)) or bool(set("".join(signs)) & set("".join(_signs(part))))

@@ -1,6 +1,6 @@
-"""Secrets are never remembered: found by what stands before them, their pattern, their checksum or their entropy.
+"""Keeps secrets out of the memory: found by their context, pattern, checksum or entropy.
 
-Pure; used before anything is queued (bot/memory), and on everything that is kept (merge.py).
+Pure; used before anything is queued (bot/memory), and on everything that is stored (merge.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _A = r"(?<![A-Za-z0-9])"
-"""Where a word of ASCII begins; \\b sees none between a Chinese sign and a letter."""
+"""Start of an ASCII word; \\b does not match between a Chinese character and a letter."""
 _Z = r"(?![A-Za-z0-9])"
 KEYS = re.compile(
     rf"{_A}(?:"
@@ -39,7 +39,7 @@ _PLAIN_WORDS = (
     "olvidada segura faux perdu valide errata scaduta sbagliata errada expirada "
 )
 NO_SECRETS = frozenset(_PLAIN_WORDS.split())
-"""Plain words behind "the password is", which are none."""
+"""Plain words after "the password is" that are not secrets."""
 _SECRET = (
     r"(?:pass[-_ ]?(?:word|wort|phrase|code)|passwd|pwd|passwort|kennwort|secret(?:[-_ ]?key)?|"
     r"(?:api|access|auth|private|license|recovery|encryption)[-_ ]?(?:key|token|secret)|(?:bot|refresh|session)[-_ ]?"
@@ -48,9 +48,9 @@ _SECRET = (
     r"パスワード|暗証番号|비밀번호|암호)"
 )
 _OPENERS = rf"(?:{_SECRET}|{_A}(?:pass|pw){_Z}|{_A}(?:wifi|wi-fi|wlan)[-_ ]key{_Z})"
-"""What a password may stand right behind, without a word between them."""
+"""Words that a password may follow directly."""
 _KEY = rf"(?:{_OPENERS}|{_A}key{_Z})"
-"""What has other meanings too: behind it only what mixes letters and digits counts."""
+"""Words that have other meanings too: after them only a mix of letters and digits counts."""
 _MIXED = r"(?=[!-~]{0,80}?\d)(?=[!-~]{0,80}?[A-Za-z])"
 _NUMBERED = (
     r"(?:passport|driver['’]?s? licen[cs]e|identity card|id card|national insurance|tax id|steuer-?id|"
@@ -130,53 +130,53 @@ NAMES_DIGEST = re.compile(
     r"(?i)(?:commits?|revision|rev|sha-?\d*|git|md5|hash(?:es)?|checksum|digest|tree|blob|branch|提交|哈希|校验和)"
     r"[\s:=#@`(\"']{0,4}(?:(?:of|for|is|was|the|file|value|at)[\s:=`(\"']{1,3}){0,5}$"
 )
-"""What says of a number that it names a state of a text; without it, it may as well be a key."""
+"""Text that marks the following number as a digest; without it, the number may as well be a key."""
 LARGE = re.compile(r"^[A-Za-z0-9/+]{40}$")
 TURNS = re.compile(r"[a-z](?=[A-Z0-9/+])|[A-Z](?=[a-z0-9/+])|\d(?=[A-Za-z])")
 MOST_TURNS = 12
-"""Of 40 signs; more changes between capitals, small letters and digits than any path has."""
+"""Limit for 40 characters; more changes between capitals, lower case and digits than in any path."""
 BEHIND_HINTS = (_ASSIGNED, _QUOTED, _BEHIND, _BEHIND_KEY)
 HINTS = (
     *("pass", "pwd", "pw", "kennwort", "secret", "key", "token", "credential", "seed", "code", "密", "口令", "令牌"),
     *("秘", "暗", "mot de", "contrase", "senha", "parola", "wacht", "lösen", "hasło", "şifre", "mật", "пароль"),
     *("パス", "비밀", "암호"),
 )
-"""In small letters; in a text with none of them BEHIND_HINTS and SAID, which take the longest, find nothing."""
+"""In lower case; in a text with none of them, BEHIND_HINTS and SAID, the slowest patterns, find nothing."""
 WITH_NAMES = (_BEARER, _PHRASE, _IN_ENVIRONMENT, _COOKIE, _SEED)
-"""The first group of these is the secret, and of BEHIND_HINTS and NUMBERS."""
+"""Their first group is the secret, as in BEHIND_HINTS and NUMBERS."""
 NUMBERS = (_BEHIND_CHINESE, _HOOK, _PIN, _CODE, _SSN, _IDENTITY, _CARD_NAMED)
-"""None without a digit, and most texts have none: then they, and numbers that need no name, are not looked for."""
+"""They all need a digit. Most texts have none: then these, and numbers that need no name, are not searched for."""
 
 LEFT_OUT = "[left out]"
 LONGEST_LOOKED_AT = 20_000
-"""Characters; nobody writes more, and what is behind is left out of what is kept."""
+"""Characters; people do not write more, and the rest is not stored."""
 _NEVER_SEEN = (
     "\u00ad\u034f\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\U000e0000-\U000e01ef"
 )
 _UNSEEN = re.compile(f"[{_NEVER_SEEN}\u200c\u200d\ufe00-\ufe0f]")
 _HIDING = re.compile(f"[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f{_NEVER_SEEN}]")
-"""Signs in which a text can be hidden from people, not those that join letters or pictures."""
+"""Characters that can hide text from people, except those that join letters or emoji."""
 LONGEST_BEFORE = 60
-"""Characters before a digest that may say that it is one."""
+"""Characters before a digest in which it may be named."""
 
 
 def plain(text: str) -> str:
-    """The text to look at: no invisible signs, compatibility letters as plain ones."""
+    """The text to search: without invisible characters, compatibility letters replaced by plain ones."""
     return _UNSEEN.sub("", unicodedata.normalize("NFKC", text[:LONGEST_LOOKED_AT]))
 
 
 def without_unseen(text: str) -> str:
-    """The text as it is kept, without invisible signs: people see all that the model reads."""
+    """The text as it is stored, without invisible characters: people see everything that the model reads."""
     return _HIDING.sub("", text)
 
 
 def has_secret(text: str) -> bool:
-    """Whether something in it must not be kept."""
+    """Whether the text contains a secret."""
     return next(_found(plain(text)), None) is not None
 
 
 def without_secrets(text: str) -> str:
-    """The text with a mark in the place of each; as it was written where there is none."""
+    """The text with a mark in place of each secret; unchanged if there is none."""
     looked_at = plain(text)
     spans = sorted(_found(looked_at))
     if not spans:
@@ -190,7 +190,7 @@ def without_secrets(text: str) -> str:
 
 
 def _found(text: str) -> Iterator[tuple[int, int]]:
-    """Where secrets are; they may overlap. What was left out before is none."""
+    """The spans of secrets; they may overlap. Marks of earlier redactions do not count."""
     text = text.replace(LEFT_OUT, "\n" * len(LEFT_OUT))
     for pattern in (PRIVATE_KEY, KEYS, IN_URL):
         yield from (found.span() for found in pattern.finditer(text))
@@ -211,7 +211,7 @@ def _found(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _numbers(text: str) -> Iterator[tuple[int, int]]:
-    """Where codes, cards, accounts and identity numbers are, by their form alone."""
+    """The spans of codes, card, account and identity numbers, found by form alone."""
     for found in CODE_FIRST.finditer(text):
         yield found.span(1) if found.group(1) else found.span(2)
     yield from (found.span() for found in DIGITS.finditer(text) if _is_card(found.group()))
@@ -220,7 +220,7 @@ def _numbers(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _may_be_one(found: re.Match[str], text: str) -> bool:
-    """Whether the value in "the password is ..." may be one, and not a plain word or the first of a sentence."""
+    """Whether the value in "the password is ..." may be a secret, and not a plain word or the start of a phrase."""
     value = found.group(1).rstrip(".,;:!?)").lower()
     if WORD.fullmatch(value) is None:
         return len(value) >= 3
@@ -237,7 +237,7 @@ def _is_card(number: str) -> bool:
 
 
 def _is_iban(text: str) -> bool:
-    """ISO 13616: mod 97 of the rearranged number is 1."""
+    """Check an IBAN (ISO 13616): the rearranged number mod 97 is 1."""
     plain_text = re.sub("[ -]", "", text).upper()
     if not 15 <= len(plain_text) <= 34:
         return False
@@ -245,14 +245,14 @@ def _is_iban(text: str) -> bool:
 
 
 def _is_chinese_id(text: str) -> bool:
-    """GB 11643: weighted sum of 17 digits, mod 11."""
+    """Check an identity number (GB 11643): weighted sum of 17 digits, mod 11."""
     weights = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
     total = sum(int(digit) * weight for digit, weight in zip(text[:17], weights, strict=True))
     return "10X98765432"[total % 11] == text[17].upper()
 
 
 def _is_random(token: str) -> bool:
-    """Letters and digits mixed as no word, date, path or name of a file mixes them."""
+    """Whether letters and digits are mixed as in no word, date, path or file name."""
     if UUID.match(token) or POD.match(token):
         return False
     if LARGE.match(token) and len(TURNS.findall(token)) > MOST_TURNS:

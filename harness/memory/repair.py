@@ -1,7 +1,7 @@
-"""JSON as weak models write it: in fences, between sentences, with trailing commas, comments, without its end. Pure.
+"""Reads JSON as weak models write it: fenced, between sentences, truncated, with trailing commas or comments. Pure.
 
-The package json-repair is no substitute: its time grows with the square of nested text (seconds for 16 kB of braces),
-and of an answer that was cut off it keeps half a sentence as if it were whole.
+The package json-repair is no substitute: its time is quadratic for nested text (seconds for 16 kB of braces), and it
+keeps half a sentence of a truncated answer as if it were complete.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LONGEST = 100_000
-"""Characters of an answer that are looked at."""
+"""Characters of an answer that are read."""
 MOST_OPEN = 20
 """Brackets that a text may have left open."""
 
 _FENCE = re.compile(r"```[\w-]*\s*\n?(.*?)(?:```|\Z)", re.DOTALL)
 _STRING = r'"(?:[^"\\\n]|\\.)*+"?'
-"""Of one without its end all that is left of its line: what was looked at once is never looked at again."""
+"""An unterminated string extends to the end of its line: text that was scanned once is never scanned again."""
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING = re.compile(rf"({_STRING})|,(?=\s*[\]}}])")
 _LITERAL = re.compile(rf"({_STRING})|\b(True|False|None|undefined|NaN)\b")
@@ -32,11 +32,11 @@ _CURLY = str.maketrans("“”„‟＂", '"""""')
 
 
 class Unreadable(ValueError):
-    """There is no object in it. Its text says why, in a clause for the model."""
+    """The text contains no object. The message says why, in a clause for the model."""
 
 
 def read_object(text: str) -> dict[str, Any]:
-    """The JSON object that an answer holds. Raises Unreadable."""
+    """The JSON object in an answer. Raises Unreadable."""
     text = clean_text(text[:LONGEST]).rpartition(THINK_CLOSE)[2].strip()
     problem = "it holds no JSON object"
     for candidate in _candidates(text):
@@ -57,7 +57,7 @@ def read_object(text: str) -> dict[str, Any]:
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Where it may be: all of the text, a fence's content, the first object in it."""
+    """Where the object may be: the whole text, a fence's content, the first object in the text."""
     yield text
     yield from (found.group(1).strip() for found in _FENCE.finditer(text))
     start = text.find("{")
@@ -69,7 +69,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """The text as it is, then with common mistakes corrected."""
+    """The text unchanged, then with common mistakes corrected."""
     if "{" not in text:
         return
     yield text
@@ -83,7 +83,7 @@ def _forms(text: str) -> Iterator[str]:
 
 
 def _closed(text: str) -> str | None:
-    """A text whose end is missing, cut behind the last whole item and closed; None where nothing is open."""
+    """A truncated text, cut after the last complete item and closed; None if nothing is open."""
     stack: list[str] = []
     whole: tuple[int, str] | None = None
     in_string = escaped = False

@@ -1,7 +1,7 @@
-"""Where memories are kept: the ports `MemoryStore` and `Memories`, and the store in files.
+"""Storage of memories: the ports `MemoryStore` and `Memories`, and the file store.
 
 Files are users/<hash of the owner>/memory.json, for one process and its command line; bot/store/memories.py keeps them
-in the database. Everything that changes a memory goes through bot's MemoryKeeper, the harness's `Memories`.
+in the database. Every change to a memory goes through bot's MemoryKeeper, the harness's `Memories`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 FILE, LAST, OWNER = "memory.json", "memory.json.last", "memory.owner"
-"""The memory, the last good one before it, and whose it is (a folder's name does not say)."""
+"""The memory, the last good one before it, and its owner (which the folder's name does not reveal)."""
 BROKEN = "memory.json.broken-"
 AGENTS = "agents"
-"""The folder, in an owner's, of the memories that agents keep for themselves, each in one of the agent's name."""
+"""The folder, within an owner's, of agents' own memories, each in a subfolder named after the agent."""
 LARGEST = 4_000_000
-"""Bytes; a memory that is as full as it may be has less."""
+"""Bytes; a full memory has less."""
 MOST_BROKEN = 5
-"""Files that are set aside; of more the oldest go."""
+"""Broken files that are kept; beyond that the oldest are deleted."""
 
 
 class MemoryUnavailable(Exception):
@@ -48,12 +48,12 @@ class MemoryUnavailable(Exception):
 
 
 class NotKept(Exception):
-    """What was to be remembered is not. Its text says why, in a sentence for the model."""
+    """A fact was not stored. The text says why, in a sentence for the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMemory:
-    """A kept memory in lists, without its content. agent: whose own it is, "" where agents share it. size: bytes of its
+    """A stored memory in a list, without its content. agent: whose own it is, "" if agents share it. size: bytes of its
     JSON."""
 
     owner: str
@@ -63,32 +63,32 @@ class StoredMemory:
 
 
 class MemoryStore(Protocol):
-    """Keeps one memory per owner that agents share, and one for each agent that keeps its own. Its caller writes one
-    owner's memories one at a time, or by `replace`. agent: whose own it is, "" for the shared one. All methods raise
+    """Stores one memory per owner that agents share, and one for each agent that keeps its own. Callers serialize
+    writes to one owner's memories, or use `replace`. agent: whose own it is, "" for the shared one. All methods raise
     MemoryUnavailable."""
 
     async def load(self, owner: str, agent: str = "") -> Memory:
-        """The memory, empty if there is none. A broken one is set aside and logged, then the last good copy serves."""
+        """The memory, empty if there is none. A broken one is set aside and logged, and the last good copy is used."""
 
     async def save(self, owner: str, memory: Memory, agent: str = "") -> None:
-        """Write it, all or nothing; what it replaces stays as the last good copy."""
+        """Write it atomically; the replaced one remains as the last good copy."""
 
     async def replace(self, owner: str, known: Memory, memory: Memory, agent: str = "") -> bool:
-        """Write `memory` over `known`, or delete it where `memory` is empty. False, and nothing is changed, where
-        another is kept than `known`; files know of one process at a time only."""
+        """Replace `known` by `memory`, or delete it if `memory` is empty. False, with nothing changed, if the stored
+        one differs from `known`; files support only one process at a time."""
 
     async def delete(self, owner: str, agent: str = "") -> bool:
-        """Delete it, its last good copy and what was set aside. False where there was nothing."""
+        """Delete it, its last good copy and the files set aside. False if there was nothing."""
 
     async def owners(self, owner: str | None = None) -> list[StoredMemory]:
-        """All memories that are kept, or those of one owner, sorted by owner, then by agent."""
+        """All stored memories, or those of one owner, sorted by owner, then by agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """What a run may know. changed: counts what persons themselves changed (forgot, edited, turned off): a thread that
-    was told with another count is told again at its next turn. agent: whose own memory it is, "" for the shared one:
-    what a thread was told of another is taken out of it."""
+    """What a run may know. changed: counts changes made by people (forgot, edited, turned off): a thread that was given
+    another count receives the memory again at its next turn. agent: whose own memory it is, "" for the shared one:
+    blocks of another agent's memory are removed from the thread."""
 
     memory: Memory
     changed: int = 0
@@ -96,27 +96,27 @@ class Recalled:
 
 
 class Memories(Protocol):
-    """The memory of the run's owner, or what its agent keeps of them for itself, for the harness. Where memory is off
-    for that owner nothing is told or kept."""
+    """The memory of the run's owner, or what its agent keeps of them for itself, for the harness. If memory is off for
+    that owner, nothing is read or stored."""
 
     async def recalled(self, ctx: RunContext) -> Recalled:
-        """What is remembered; an empty memory where it is off. Raises MemoryUnavailable."""
+        """The memory; empty if memory is off. Raises MemoryUnavailable."""
 
     async def remember(self, ctx: RunContext, call: str, content: str, category: Category) -> Fact:
-        """Keep a fact in the words of the agent, as `merge.remembered` does it. call: names the tool call within the
-        run; the same one again returns what it kept. Raises NotKept, MemoryUnavailable."""
+        """Store a fact in the agent's words, with `merge.remembered`. call: names the tool call within the run;
+        repeating it returns the stored fact. Raises NotKept, MemoryUnavailable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembering:
-    """What the harness needs where there is memory."""
+    """What the harness needs if memory is configured."""
 
     memories: Memories
     settings: MemorySettings
 
 
 class FileMemoryStore:
-    """The store in files below the folder `users`, readable by this account alone (0700 and 0600)."""
+    """The store in files below the folder `users`, readable only by this account (0700 and 0600)."""
 
     def __init__(self, users: Path) -> None:
         self._users = users
@@ -138,8 +138,8 @@ class FileMemoryStore:
         return await _told(lambda: sorted(self._found(below), key=lambda found: (found.owner, found.agent)))
 
     def folder(self, owner: str, agent: str = "") -> Path:
-        """The owner's folder, named by a hash: an id may hold any character, and says who somebody is. An agent's own
-        memory stands below it, so that it goes with the rest."""
+        """The owner's folder, named by a hash: an id may contain any character, and identifies a person. An agent's own
+        memory is inside it, so that it is deleted with the rest."""
         digest = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).digest()
         folder = self._users / base64.b32encode(digest).decode().rstrip("=").lower()
         return folder / AGENTS / agent if agent else folder
@@ -154,7 +154,7 @@ class FileMemoryStore:
 
     def _save(self, owner: str, memory: Memory, agent: str) -> None:
         folder = self.folder(owner, agent)
-        for each in (self.folder(owner), folder.parent, folder):  # parents that mkdir makes have the umask's mode
+        for each in (self.folder(owner), folder.parent, folder):  # mkdir creates parents with the umask's mode
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (folder / OWNER).exists():
             _write(folder / OWNER, owner)
@@ -180,9 +180,9 @@ class FileMemoryStore:
         if not folder.is_dir():
             return False
         mine = [path for path in folder.iterdir() if path.name.startswith("memory.")]
-        for path in sorted(mine, key=lambda path: path.name == OWNER):  # whose it was is the last to go
+        for path in sorted(mine, key=lambda path: path.name == OWNER):  # the owner's name is deleted last
             path.unlink(missing_ok=True)
-        with suppress(OSError):  # other things of the owner may be in it
+        with suppress(OSError):  # it may contain other files of the owner
             folder.rmdir()
             if folder.parent.name == AGENTS:
                 folder.parent.rmdir()
@@ -200,7 +200,7 @@ class FileMemoryStore:
 
 
 def _last_good(folder: Path, error: ValueError) -> Memory:
-    """The broken one is set aside, and the one before it takes its place, unless that is broken too."""
+    """Set the broken memory aside and restore the one before it, unless that is broken too."""
     try:
         memory = _read(folder / LAST)
     except (FileNotFoundError, ValueError):
@@ -213,7 +213,7 @@ def _last_good(folder: Path, error: ValueError) -> Memory:
 
 
 def _aside(folder: Path) -> Path:
-    """Link the broken file under another name first, so that no later failure loses it."""
+    """Link the broken file under another name first, so that no later failure can lose it."""
     set_aside = sorted(folder.glob(f"{BROKEN}*"))
     for old in set_aside[: max(len(set_aside) - MOST_BROKEN + 1, 0)]:
         old.unlink(missing_ok=True)
@@ -223,7 +223,7 @@ def _aside(folder: Path) -> Path:
 
 
 def _read(path: Path) -> Memory:
-    """Raises ValueError for what is no memory, OSError."""
+    """Read a memory file. Raises ValueError if it is invalid, OSError."""
     with path.open("rb") as file:
         text = file.read(LARGEST + 1)
     if len(text) > LARGEST:
@@ -243,7 +243,7 @@ def _owner(folder: Path) -> str:
 
 
 def _what(error: ValueError) -> str:
-    """The error's text without content of the file."""
+    """The error's text without the file's content."""
     if isinstance(error, ValidationError):
         faults = error.errors(include_input=False, include_url=False, include_context=False)
         return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in faults[:3])
@@ -251,7 +251,7 @@ def _what(error: ValueError) -> str:
 
 
 async def _told(work: Callable[..., Result], *args: object) -> Result:
-    """Run it in a thread; an OSError becomes MemoryUnavailable."""
+    """Run the work in a thread; an OSError becomes MemoryUnavailable."""
     try:
         return await asyncio.to_thread(work, *args)
     except OSError as error:

@@ -1,9 +1,9 @@
-"""When the agent may not do by itself what lasts (a memory, a schedule, a skill): text of strangers was read, and the
-wish could be theirs.
+"""When the agent needs a person's consent for lasting effects (a memory, a schedule, a skill): text written by
+strangers was read, and the wish could be theirs.
 
-Text from outside may tell the agent to keep something, at once or at a later turn. So in a turn that read such text
-the person is asked each time, and while it is still before the model, if only in a summary, they are asked about what
-is not in their words. Of a memory they are never asked what they have just said themselves.
+Text from outside may tell the agent to keep something, at once or at a later turn. So in a turn that read such text the
+person is asked each time, and as long as the model still sees it, even as a summary, they are asked about anything not
+in their own words. They are never asked about remembering what they have just said themselves.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
 THEIRS = "theirs"
-"""metadata key of a tool that keeps what a person says: what they just said lasts unasked, whatever else was read."""
+"""Metadata key of a tool that stores what a person says: their own words need no consent, whatever else was read."""
 LASTS = "lasts"
-"""metadata key of a tool whose calls act beyond their turn: the argument that holds what lasts, without which nothing
-does; ALL of them."""
+"""Metadata key of a tool whose calls act beyond their turn: the argument with the lasting content, without which
+nothing lasts; ALL: every argument."""
 ALL = "*"
 OWN = 0.6
-"""Share of a fact's words that the person used, from which on it is theirs."""
+"""Minimum share of a fact's words that the person used for it to count as theirs."""
 FOREIGN_SINCE = "antler_foreign"
-"""additional_kwargs key of a summary: the id of the person's message in whose turn a stranger's text was read last, ""
-where none was. A summary without it may hold anything."""
+"""additional_kwargs key of a summary: the id of the person's message in whose turn text of a stranger was last read, ""
+if none was. A summary without it may contain anything."""
 UNKNOWN = "unknown"
 REASON = "This would act beyond this answer, and it may come from something that was read, not from you."
 
@@ -46,7 +46,7 @@ _FILES = re.compile(rf"<{FILES}>\n(.*?)\n</{FILES}>", re.DOTALL)
 def needs_word(
     tool: BaseTool, args: Mapping[str, Any], messages: Sequence[BaseMessage], run_id: str, name: str = ""
 ) -> bool:
-    """Whether the person has to be asked before the call, even if a rule allows it. messages: of the thread. name: the
+    """Whether the person must be asked before the call, even if a rule allows it. messages: of the thread. name: the
     person's."""
     kept = _kept((tool.metadata or {}).get(LASTS), args)
     if not kept:
@@ -64,14 +64,14 @@ def needs_word(
 
 
 def _kept(argument: str | None, args: Mapping[str, Any]) -> str:
-    """The text that would last."""
+    """The lasting content of a call."""
     if argument is None:
         return ""
     return " ".join(map(str, args.values())) if argument == ALL else str(args.get(argument, ""))
 
 
 def foreign_since(messages: Sequence[BaseMessage]) -> str:
-    """What a summary in this thread is marked with (FOREIGN_SINCE)."""
+    """The FOREIGN_SINCE mark for a summary of this thread."""
     since = _foreign_since(messages)
     speaking = ""
     for message in messages:
@@ -87,7 +87,7 @@ def _foreign_since(messages: Sequence[BaseMessage]) -> str:
 
 
 def _start(messages: Sequence[BaseMessage], run_id: str) -> int:
-    """Where the run's turn begins: with the newest message of the person before its first answer."""
+    """Index where the run's turn begins: the person's newest message before its first answer."""
     answers = (isinstance(message, AIMessage) and (message.id or "").startswith(f"{run_id}-") for message in messages)
     first = next((place for place, is_first in enumerate(answers) if is_first), len(messages))
     return max((place for place, message in enumerate(messages[:first]) if is_users(message)), default=0)
@@ -102,11 +102,11 @@ def _is_foreign(message: BaseMessage) -> bool:
         return False
     written, behind = users_text(message), str(message.text)[message.additional_kwargs.get(TEXT_LENGTH, 0) :]
     foreign = (own_words(written) != written, any(block in behind for block in _BLOCKS), _has_files(behind))
-    return any(foreign) or SCHEDULED in behind  # the agent wrote a schedule's words, perhaps a stranger's
+    return any(foreign) or SCHEDULED in behind  # the agent wrote a schedule's text, perhaps in a stranger's words
 
 
 def _has_files(behind: str) -> bool:
-    """Whether files came with it; a voice message is the person's own words."""
+    """Whether it has files; a voice message counts as the person's own words."""
     lines = [line for block in _FILES.findall(behind) for line in block.splitlines()]
     return any(not line.startswith(VOICE_LINE) for line in lines)
 
@@ -116,7 +116,7 @@ def _is_summary(message: BaseMessage) -> bool:
 
 
 def _own(message: BaseMessage) -> str:
-    """What they wrote or said themselves; of a turn that a schedule or a webhook began nothing."""
+    """The person's own words; none for a turn that a schedule or a webhook began."""
     behind = str(message.text)[message.additional_kwargs.get(TEXT_LENGTH, 0) :]
     if not is_users(message) or SCHEDULED in behind or HOOKED in behind:
         return ""

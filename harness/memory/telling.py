@@ -1,9 +1,9 @@
-"""What the agent reads of a memory: a block behind a message of the person, and the tools remember and recall.
+"""How the agent reads a memory: a block after a message of the person, and the tools remember and recall.
 
-The block is kept in the thread, which so stays one prefix that providers cache. A thread is told at its first turn, and
-again when the memory has changed and refresh_minutes have passed, or at once when a person changed it: then the older
-block is taken out of its message, so that nothing forgotten stays before the model. Everything in a block was once
-somebody's words: nothing in it can open or close a block.
+The block is kept in the thread, which stays one prefix that providers cache. A thread receives it at its first turn,
+and again when the memory has changed and refresh_minutes have passed, or at once after a change by a person: then the
+older block is removed from its message, so that the model does not see anything forgotten. Everything in a block was
+once someone's words: nothing in it can open or close a block.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 Message = TypeVar("Message", bound=BaseMessage)
 TOLD = "told_memory"
-"""The state's channel: what the thread was told last, {"at", "changed", "digest", "agent"}, or empty."""
+"""The state's channel: what the thread last received, {"at", "changed", "digest", "agent"}, or empty."""
 BLOCK = "antler_memory"
-"""additional_kwargs key of a message with the block: where in its first text it begins."""
+"""additional_kwargs key of a message with the block: the block's offset in its first text."""
 HEADINGS = {
     "user.workContext": "work",
     "user.personalContext": "personal",
@@ -56,9 +56,9 @@ HEADINGS = {
     "history.longTermBackground": "background",
 }
 URGENT = ("user.topOfMind", "user.workContext", "user.personalContext")
-"""Summaries that come before the facts where the budget is short; the others come after them."""
+"""Summaries that precede the facts if the budget is short; the others follow them."""
 SUMMARY_SHARE = 6
-"""A summary has at most this part of the budget."""
+"""Divisor: a summary may use at most this part of the budget."""
 MOST_FOUND = 12
 
 REMEMBER, RECALL = "remember", "recall"
@@ -74,7 +74,7 @@ NOTHING = "Nothing about that is remembered."
 
 
 def memory_tools(remembering: Remembering, clock: Clock) -> list[BaseTool]:
-    """The tools remember and recall. What a call keeps is known by the call, so that it may be repeated."""
+    """The tools remember and recall. A stored fact is identified by its call, so a call may be repeated."""
 
     @tool(REMEMBER, description=REMEMBERING)
     async def remember(
@@ -114,7 +114,7 @@ def memory_tools(remembering: Remembering, clock: Clock) -> list[BaseTool]:
 
 
 def memory_block(memory: Memory, settings: MemorySettings, now: datetime) -> str:
-    """The block, at most max_injection_tokens long; "" where there is nothing to tell."""
+    """The block, at most max_injection_tokens long; "" for an empty memory."""
     room = settings.max_injection_tokens - tokens(framed(MEMORY, "facts:"))
     told = {name: summary.summary for name, summary in summaries(memory).items() if summary.summary}
     facts = [fact for fact in ranked(memory.facts, settings, now) if not is_over(fact, now)][: settings.injected_facts]
@@ -133,7 +133,7 @@ def memory_block(memory: Memory, settings: MemorySettings, now: datetime) -> str
 
 
 def found(memory: Memory, query: str, settings: MemorySettings, now: datetime) -> list[str]:
-    """What is remembered with words of the query, the best first; all that is most wanted where there is no query."""
+    """Remembered lines that contain words of the query, best first; without a query the most important ones."""
     asked = set(words(query))
     facts = ranked(memory.facts, settings, now)
     lines = [_fact(fact) + (" (over)" if is_over(fact, now) else "") for fact in facts]
@@ -151,12 +151,12 @@ def _fact(fact: Fact) -> str:
 
 
 def _safe(text: str) -> str:
-    """The text on one line, without markup of any kind: what is remembered needs none."""
+    """The text on one line, without any markup: what is remembered needs none."""
     return as_data(" ".join(text.split())).replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _fitting(lines: Iterable[str], room: int) -> tuple[list[str], int]:
-    """Those that fit, in order, and what room is left: a long one that does not fit makes way for shorter ones."""
+    """The lines that fit, in order, and the remaining room: shorter lines may follow one that does not fit."""
     kept = []
     for line in lines:
         size = tokens(line) + 1
@@ -167,7 +167,7 @@ def _fitting(lines: Iterable[str], room: int) -> tuple[list[str], int]:
 
 
 def _within(line: str, room: int) -> str:
-    """Its beginning, up to so many tokens; "" where that would say nothing."""
+    """The beginning of a line, up to so many tokens; "" if that would say nothing."""
     if tokens(line) <= room:
         return line
     if room < 12:
@@ -180,7 +180,7 @@ def _within(line: str, room: int) -> str:
 
 
 class Telling:
-    """remembering: None: there is no memory, and what a thread was told before is taken out of it."""
+    """Adds the memory to turns. remembering: None: no memory, and earlier blocks are removed from the thread."""
 
     def __init__(self, remembering: Remembering | None, clock: Clock) -> None:
         self._remembering = remembering
@@ -193,8 +193,8 @@ class Telling:
         saved: CheckpointTuple | None,
         thread: Callable[[], Awaitable[Sequence[AnyMessage]]],
     ) -> dict[str, Any]:
-        """What a turn writes into the graph: the person's message, with the block where it has to be told. thread: its
-        messages, read only where an older block has to go."""
+        """What a turn writes into the graph: the person's message, with the block if it is due. thread: its messages,
+        read only if an older block has to be removed."""
         told: Mapping[str, Any] = saved.checkpoint["channel_values"].get(TOLD) or {} if saved is not None else {}
         try:
             block, now_told = await self._block(ctx, told)
@@ -207,7 +207,7 @@ class Telling:
         return {"messages": [*older, with_memory(message, block) if block else message], TOLD: now_told}
 
     async def _block(self, ctx: RunContext, told: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """The block to tell, and what the thread has been told with it; `told` itself where nothing is new."""
+        """The block to add, and the record of it for the thread; `told` itself if nothing is new."""
         if self._remembering is None:
             return "", {}
         settings, now = self._remembering.settings, self._clock.now()
@@ -230,7 +230,7 @@ class Telling:
 
 
 def with_memory(message: HumanMessage, block: str) -> HumanMessage:
-    """The message with the block behind its text."""
+    """The message with the block after its text."""
     text = _text(message)
     return _changed(message, f"{text}\n\n{block}", {**message.additional_kwargs, BLOCK: len(text)})
 
@@ -244,7 +244,7 @@ def without_memory(message: Message) -> Message:
 
 
 def memory_of(messages: Iterable[AnyMessage]) -> str:
-    """The block that is among these messages, "" where none is: one that is cut away takes it along."""
+    """The block among these messages, "" if there is none: cutting its message away removes it."""
     marked = [message for message in messages if BLOCK in message.additional_kwargs]
     return _text(marked[-1])[marked[-1].additional_kwargs[BLOCK] :].strip() if marked else ""
 

@@ -1,7 +1,7 @@
 """An update of a memory: one model call, separate from the conversation.
 
-Asked for structured output where the model takes that, else for JSON in text; what cannot be read is asked for once
-more. The memory that was given is never touched: the caller stores the changes.
+Requests structured output if the model supports it, else JSON in text; an unreadable answer is requested once more. The
+given memory is never modified: the caller stores the changes.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SECONDS = 180.0
-"""For all calls of one update."""
+"""Time limit for all calls of one update."""
 SHOWN_AGAIN = 4000
 """Characters of an unreadable answer that the model sees again."""
 NO_STRUCTURE = (NotImplementedError, ValueError, TypeError, AttributeError)
-"""What LangChain's models raise when they are asked for a form that they have not."""
+"""Errors of LangChain's models when they do not support structured output."""
 NOT_UNDERSTOOD = "the model's answers could not be read"
 
 
 class Updater:
-    """name: of the model, for the log and the meter. Remembers whether the model takes a schema."""
+    """name: of the model, for the log and the meter. Remembers whether the model accepts a schema."""
 
     def __init__(
         self, model: BuiltModel, name: str, settings: MemorySettings, clock: Clock, health: ModelHealth
@@ -59,8 +59,8 @@ class Updater:
         self._structured = True
 
     async def update(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
-        """What the turns change. None when the model fails; `trouble` is set when it answered and cannot be
-        understood. Raises nothing that is its trouble."""
+        """The changes from these turns. None if the model fails; `trouble` is set if its answer cannot be understood.
+        Raises no errors of the model."""
         turns, now = readable(exchanges), self._clock.now()
         if not turns:
             return Updated(memory=memory, changes=Changes(), model=self._name)
@@ -73,7 +73,7 @@ class Updater:
         try:
             async with asyncio.timeout(SECONDS):
                 answer = await self._answered(messages, answers)
-        except Exception as error:  # clients of any vendor raise anything; what is not theirs goes on up
+        except Exception as error:  # vendors' clients raise anything; unrelated errors propagate
             failure = self._failure(error)
             self._health.failed(self._name, failure.kind)
             log.warning("a memory was not updated: %s", self._health.described(failure))
@@ -91,7 +91,7 @@ class Updater:
         )
 
     async def _answered(self, messages: list[BaseMessage], answers: list[AIMessage]) -> dict[str, Any] | None:
-        """The object of the answer; None when two cannot be read. answers: to which each is added."""
+        """The object in the answer; None if two answers cannot be read. answers: each one is added to it."""
         asked, name = list(messages), self._health.full_name(self._name)
         for attempt in (1, 2):
             text = ""
@@ -113,11 +113,11 @@ class Updater:
         if self._structured:
             try:
                 return await self._call_structured(messages)
-            except Exception as error:  # as above: only a model that takes no schema is asked without one
+            except Exception as error:  # as above; the schema is dropped only if the model rejects it
                 if not isinstance(error, NO_STRUCTURE) and self._failure(error).kind is not Kind.BAD_REQUEST:
                     raise
                 answer = await self._model.ainvoke(messages)
-                why = type(error).__name__  # its text may hold what was asked, and so the memory
+                why = type(error).__name__  # its text may contain the request, and so the memory
                 log.info(
                     "the model %s takes no schema, memories are asked for as text: %s",
                     self._health.full_name(self._name),
@@ -128,7 +128,7 @@ class Updater:
         return await self._model.ainvoke(messages)
 
     async def _call_structured(self, messages: list[BaseMessage]) -> AIMessage:
-        """The raw answer: what it holds is read by us in any case."""
+        """The raw answer: we parse its content ourselves in any case."""
         answer: Any = await self._model.with_structured_output(SCHEMA, include_raw=True).ainvoke(messages)
         raw = answer["raw"]
         if not isinstance(raw, AIMessage):
@@ -143,7 +143,7 @@ class Updater:
 
 
 def _text(answer: AIMessage) -> str:
-    """The arguments of the call that carries a structured answer, or the answer itself."""
+    """The arguments of the call that contains a structured answer, or the answer's text."""
     for call in answer.tool_calls:
         return json.dumps(call["args"], ensure_ascii=False)
     for broken in answer.invalid_tool_calls:

@@ -1,7 +1,7 @@
-"""The chain around the model and the tools: one job per file, the order here and nowhere else.
+"""The chain around the model and the tools: one job per file, the order only here.
 
-A `wrap_*` hook costs nothing; a node hook (`before_*`, `after_*`) is a graph node with a checkpoint of its own, about
-a millisecond and two writes per turn. So Summarization has the only one.
+A `wrap_*` hook costs nothing; a node hook (`before_*`, `after_*`) is a graph node with its own checkpoint, about a
+millisecond and two writes per turn. So only Summarization has one.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainParts:
-    """What the middlewares of one graph need: the parts of its agent, and what this graph has alone.
+    """What the middlewares of one graph need: the parts of its agent, and what is specific to this graph.
 
-    model_call_limit: None: the one of the parts. proposing: by the names of tools. tools: the names of all tools;
-    deferred: those of them that have to be found first, None where no servers are connected. delegates: how many tasks
-    at once, None for an agent that delegates none. fallbacks: in their order. only_skills: names of those that it has,
-    None: all. only_known, cites_files: see harness.subagents.kinds.Kind.
+    model_call_limit: None: that of the parts. proposing: by tool name. tools: the names of all tools; deferred: those
+    that have to be found first, None if no servers are connected. delegates: number of concurrent tasks, None for an
+    agent that delegates none. fallbacks: in order. only_skills: names of its skills, None: all. only_known,
+    cites_files: see harness.subagents.kinds.Kind.
     """
 
     parts: Parts
@@ -69,12 +69,12 @@ class ChainParts:
     cites_files: bool = False
 
     def summarization(self, meanwhile: Meanwhile | None = None) -> Summarization:
-        """How this graph's model shortens a history."""
+        """The summarization with this graph's model."""
         return _summarization(self.parts, self.model, self.settings, meanwhile)
 
     @property
     def slots(self) -> PromptSlots:
-        """What fills the system prompt's slots for a run."""
+        """The middleware that fills the system prompt's slots for a run."""
         skills = self.parts.skills
         return PromptSlots(
             skills.prompt_tokens if skills is not None else None, frozenset(self.tools), self.only_skills
@@ -82,17 +82,17 @@ class ChainParts:
 
     @property
     def limit(self) -> int:
-        """Model calls of one run."""
+        """Limit of model calls of one run."""
         return self.parts.model_call_limit if self.model_call_limit is None else self.model_call_limit
 
     @property
     def views_images(self) -> bool:
-        """Whether it can look at pictures in its files."""
+        """Whether the agent can view pictures among its files."""
         return self.settings.supports_vision and self.parts.sandbox is not None
 
     @property
     def has_foreign_tools(self) -> bool:
-        """Whether some of the tools are the operator's."""
+        """Whether some of the tools are the operator's own."""
         return any(map(is_foreign, self.parts.tools))
 
 
@@ -102,57 +102,57 @@ def middleware_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
     meanwhile = Meanwhile(shared.steering, chain.settings, shared.clock) if shared.steering is not None else None
     summarization = chain.summarization(meanwhile)
     return [
-        # Outermost, so that every request, retries and summarised ones too, has its calls and results paired.
+        # Outermost, so that every request, including retries and summarised ones, has its calls and results paired.
         DanglingToolCall(),
-        # Outside the retries and the fallbacks: whichever model answers reads the same prompt.
+        # Outside the retries and the fallbacks: whichever model answers sees the same prompt.
         chain.slots,
-        # Around everything that calls the model: each attempt passes the limit and the report below.
+        # Around everything that calls the model: each attempt passes through the limit and the report below.
         _handling(chain, summarization),
-        # Outside the guardrail: nobody is asked about a call that is not going to be made anyway.
+        # Outside the guardrail: no one is asked about a call that will not be made anyway.
         *([DeferredToolFilter(chain.tools, chain.deferred)] if chain.deferred is not None else []),
-        # Outside the guardrail too, and outside the record: a call that a skill's list forbids is no call.
+        # Outside the guardrail and the record too: a call that a skill's list forbids does not count as a call.
         *([SkillTools()] if shared.skills is not None else []),
-        # Outermost of what may run a tool: a call that is denied, or waits for a person, is no call yet.
+        # Outermost of what may run a tool: a call that is denied, or waits for a person, does not count as a call yet.
         _guardrail(chain),
-        # Decides whether a command may run, so it stands outside of what records that it did.
+        # Decides whether a command may run, so it is outside of what records that it did.
         *([SandboxAudit(shared.audit, shared.clock)] if shared.sandbox is not None else []),
         # Around the tool, inside what decides whether it may run: only real calls are recorded.
         EffectGuard(shared.effects),
-        # Inside the guard: a failure is a result too, and after a crash it is not tried again.
+        # Inside the guard: a failure is a result too, and is not retried after a crash.
         ToolErrorHandling(),
-        # Inside the guard, so that its record and the thread hold the short form; inside the error handling, since it
-        # writes to the sandbox.
+        # Inside the guard, so that its record and the thread contain the short form; inside the error handling, since
+        # it writes to the sandbox.
         ToolOutputBudget(),
-        # Inside the budget, which keeps both ends of a long result and with them the block's; only what a tool itself
-        # said is foreign.
+        # Inside the budget, which keeps both ends of a long result and with them the block's; only the tool's own words
+        # are foreign.
         *([ForeignResults()] if chain.has_foreign_tools else []),
-        # The node hook: what was said meanwhile joins the history, which is cut before the request is built; both are
-        # stored.
+        # The node hook: messages that arrived during the run join the history, which is cut before the request is
+        # built; both are stored.
         summarization,
         # Inside the error handling, so that no retry or summary ever stores a picture.
         *([ViewImage()] if chain.views_images else []),
-        # At the end of what is sent, and in no thread.
+        # At the end of the request, and in no thread.
         *([TodoList()] if WRITE_TODOS in chain.tools else []),
-        # As little as possible is offered: most threads have no research.
+        # Offers as few tools as possible: most threads have no research.
         *([ResearchRecord()] if RECORD in chain.tools else []),
-        # Outside the report, so that it cuts messages in the form in which they are stored.
+        # Outside the report, so that it cuts messages in their stored form.
         *([SubagentLimit(chain.delegates)] if chain.delegates is not None else []),
-        # Outside what tells of and counts model calls, since a stop asks once more; inside the retries, each of which
-        # it has to see.
+        # Outside what reports and counts model calls, since a stop makes one more; inside the retries, each of which it
+        # has to see.
         LoopDetection(shared.loop),
-        # Inside the guard, so that only calls that really happen are told; outside the limit, whose answer it tells.
+        # Inside the guard, so that only real calls are reported; outside the limit, whose answer it reports.
         RunReport(chain.settings.name),
-        # Beside the report, for the same calls, and before one that only stops the run.
+        # Next to the report, for the same calls, and outside of what only stops the run.
         *([Traced(shared.tracing, chain.settings.name)] if shared.tracing is not None else []),
-        # Around the count, which it may spare a call; inside the report, which tells its last one.
+        # Outside the count, which it may spare a call; inside the report, which reports its last one.
         *([BudgetStop(shared.budget, chain.settings.name)] if shared.budget is not None else []),
-        # Inside all that looks at answers: counts every attempt, since each one costs money.
+        # Inside everything that inspects answers: counts every attempt, since each one costs money.
         ModelCallLimit(shared.ledger, chain.limit),
-        # Innermost: an answer that asks the person is nothing but the question to everybody else.
+        # Innermost: an answer that asks the person is nothing but the question to all others.
         Clarification(),
-        # As near to the model as can be: a model that cannot see gets no image, wherever that comes from.
+        # As near to the model as possible: a model without vision gets no image, whatever its origin.
         *_sightless(chain),
-        # Between this look and the request as little as possible happens: a process that froze there asks all the same.
+        # Directly before the request: a process that froze after this check would still send it.
         StillHere(shared.may_act),
     ]
 
@@ -164,7 +164,7 @@ def _summarization(
 
 
 def _handling(chain: ChainParts, summarization: Summarization) -> LLMErrorHandling | Fallback:
-    """What deals with failures: of one model, or of each of several until one answers."""
+    """The handling of failures: of one model, or of several in turn until one answers."""
     parts = chain.parts
     first = LLMErrorHandling(chain.settings, parts.llm, parts.clock, chain.breaker, summarization, parts.health)
     if not chain.fallbacks:
@@ -195,59 +195,59 @@ def _guardrail(chain: ChainParts) -> Guardrail:
 
 
 def subagent_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
-    """The chain of a subagent, outermost first: the lead agent's, for an agent that keeps nothing, asks nobody and
-    delegates nothing. No node hook: its short history is cut only when the provider refuses it."""
+    """The chain of a subagent, outermost first: the lead agent's, for an agent that keeps nothing, asks no one and
+    delegates nothing. No node hook: its short history is cut only when the provider rejects it."""
     shared, summarization = chain.parts, chain.summarization()
     return [
         # Outermost, as above.
         DanglingToolCall(),
         # As above.
         chain.slots,
-        # As above; its failure ends the subagent alone, and the breaker is the same for all.
+        # As above; a failure ends only the subagent, and the breaker is shared by all.
         _handling(chain, summarization),
-        # As above; it begins with what the thread has found.
+        # As above; it starts with what the thread has found.
         *([DeferredToolFilter(chain.tools, chain.deferred)] if chain.deferred is not None else []),
-        # As above; the lists of the skills that the lead agent follows bind it too.
+        # As above; the lists of the skills that the lead agent follows apply to it too.
         *([SkillTools()] if shared.skills is not None else []),
-        # As above, but nobody can be asked from within a subagent: what would need that is not done.
+        # As above, but no one can be asked from within a subagent: a call that would need that is not made.
         _guardrail(chain),
-        # What a subagent runs is checked and logged like what the lead agent runs.
+        # A subagent's commands are checked and logged like the lead agent's.
         *([SandboxAudit(shared.audit, shared.clock)] if shared.sandbox is not None else []),
-        # With keys of its own: after a crash the lead agent's call of `task` is interrupted, nothing in it runs again.
+        # With separate keys: after a crash the lead agent's `task` call is interrupted, and nothing in it runs again.
         EffectGuard(shared.effects),
         # Inside the guard, as above.
         ToolErrorHandling(),
         # As above: subagents read even more.
         ToolOutputBudget(),
-        # Inside the budget, as above: what is foreign to the lead agent is to its subagents.
+        # Inside the budget, as above: what is foreign to the lead agent is foreign to its subagents.
         *([ForeignResults()] if chain.has_foreign_tools else []),
-        # Nearest to the tool: what it looks for addresses is the whole result.
+        # Nearest to the tool: it searches the whole result for addresses.
         *([OnlyKnown(shared.sources)] if chain.only_known else []),
         *([CitedFiles(shared.sources, shared.clock)] if chain.cites_files else []),
-        # Inside the error handling, as above; of the pictures that it asked for itself.
+        # Inside the error handling, as above; for pictures that the subagent requested itself.
         *([ViewImage()] if chain.views_images else []),
         # As above; the turn is the whole task.
         LoopDetection(shared.loop),
-        # Tells the subagent's watch, which lets through what counts for the run.
+        # Reports to the subagent's watch, which passes on what counts for the run.
         RunReport(chain.settings.name),
-        # As above; they stand below the call that delegates.
+        # As above; the spans are below the delegating call.
         *([Traced(shared.tracing, chain.settings.name)] if shared.tracing is not None else []),
-        # As above: what its run may still spend.
+        # As above: within what its run may still spend.
         *([BudgetStop(shared.budget, chain.settings.name)] if shared.budget is not None else []),
-        # Innermost: its own count, up to the kind's max_turns.
+        # Innermost: a separate count, up to the kind's max_turns.
         SubagentCallLimit(shared.ledger, chain.limit),
         # As above.
         *_sightless(chain),
-        # As above; a subagent's calls are counted in no commit that would be refused.
+        # As above; a subagent's calls are not counted in a commit that could be refused.
         StillHere(shared.may_act),
     ]
 
 
 class Layers(AgentMiddleware[Any, Any, Any]):
-    """The `wrap_*` hooks of a chain as those of one middleware.
+    """The `wrap_*` hooks of a chain combined in one middleware.
 
-    LangChain surrounds the hook of each middleware with LangSmith's tracing, which costs as much as the hook itself
-    even where nothing is traced.
+    LangChain wraps each middleware's hook in LangSmith's tracing, which costs as much as the hook itself even if
+    tracing is off.
     """
 
     def __init__(self, chain: Sequence[AgentMiddleware[Any, Any, Any]]) -> None:
@@ -278,5 +278,5 @@ class Layers(AgentMiddleware[Any, Any, Any]):
 
 
 def layered(chain: Sequence[AgentMiddleware[Any, Any, Any]]) -> list[AgentMiddleware[Any, Any, Any]]:
-    """A chain as `create_agent` is to be given it: its layers as one, and what has a node hook besides."""
+    """A chain in the form for `create_agent`: its layers as one middleware, followed by those with node hooks."""
     return [Layers(chain), *(each for each in chain if isinstance(each, Summarization))]

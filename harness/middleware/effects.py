@@ -1,7 +1,7 @@
-"""EffectGuard: a tool call happens at most once, also across a crash; RunReport: the runner is told of each call;
-StillHere: no model is asked for a run with which another process goes on.
+"""EffectGuard: a tool call happens at most once, also across a crash; RunReport: reports each call to the runner;
+StillHere: no model call for a run that another process has taken over.
 
-RunReport stands inside EffectGuard: only calls that happen are told, and a result from the record makes no event.
+RunReport is inside EffectGuard: only real calls are reported, and a result from the record emits no event.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NOT_KEPT = (
 
 
 class RunReport(AgentMiddleware[Any, Any, Any]):
-    """Tells the runner of each model call and tool call, and gives messages their final form. model: its name in the
+    """Reports each model and tool call to the runner, and gives messages their final form. model: its name in the
     config, for Usage."""
 
     def __init__(self, model: str) -> None:
@@ -81,7 +81,7 @@ class RunReport(AgentMiddleware[Any, Any, Any]):
 
 
 class StillHere(AgentMiddleware[Any, Any, Any]):
-    """may_act: see Parts. A tool's look is in `EffectLog.begin`."""
+    """Ensures before a model call that this process owns the run: see Parts.may_act. Tools: see `EffectLog.begin`."""
 
     def __init__(self, may_act: Callable[[], Awaitable[None]]) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class StillHere(AgentMiddleware[Any, Any, Any]):
 
 
 class EffectGuard(AgentMiddleware[Any, Any, Any]):
-    """Records `started` before and `done` with the result after each call, and believes the record."""
+    """Records `started` before and `done` with the result after each call, and trusts the record."""
 
     def __init__(self, effects: EffectLog) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class EffectGuard(AgentMiddleware[Any, Any, Any]):
         if known is not None and not _is_idempotent(request):
             return interrupted_result(request.tool_call)
         result = await handler(request)
-        # A Command cannot be kept as JSON: it stays `started`, so after a crash its outcome counts as unknown.
+        # A Command cannot be stored as JSON: it stays `started`, so after a crash its outcome counts as unknown.
         if isinstance(result, ToolMessage):
             result, record = _recordable(result)
             await self._effects.done(key, record)
@@ -122,8 +122,8 @@ class EffectGuard(AgentMiddleware[Any, Any, Any]):
 
 
 def _recordable(result: ToolMessage) -> tuple[ToolMessage, str]:
-    """A result that can be kept, and its JSON. The thread keeps JSON as well: where it is none the artifact goes, and
-    if that is not enough the model is told what became of the result."""
+    """A storable result, and its JSON. The thread is stored as JSON too: an artifact that is not JSON is dropped, and
+    if that is not enough the model is told what happened to the result."""
     try:
         return result, result.model_dump_json()
     except ValueError as error:

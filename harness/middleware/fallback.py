@@ -1,6 +1,6 @@
 """Fallback: when a model cannot answer, the next one of its `fallbacks` answers the same request.
 
-Nobody waits for a busy provider while another one may answer. Each model has its own retries, name and window, and
+No run waits for a busy provider while another one may answer. Each model has its own retries, name and window, and
 shares its provider's circuit breaker with all runs.
 """
 
@@ -42,10 +42,10 @@ FALLS_BACK = frozenset(
         *(Kind.CONNECTION, Kind.CUT, Kind.UNAVAILABLE, Kind.BAD_RESPONSE, Kind.EMPTY),
     }
 )
-"""What another provider may do better. Not what a content filter refused, or a request that is ours to mend."""
+"""Failures that another provider may not have. Not content filters, or requests that we have to fix."""
 
 BRIEF = 3.0
-"""Seconds for which each model is asked again before the next one is asked."""
+"""Seconds for which each model is retried before the next one is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Candidate:
 
 
 class _Call:
-    """One model call's history, round by round. waiting: models that may be asked, each from a moment on. fitted: the
-    histories that were cut to a model's window."""
+    """One model call's history, round by round. waiting: models that may be called, each from some time on. fitted:
+    histories cut to a model's window."""
 
     def __init__(self, clock: Clock, llm: LlmSettings, places: Iterable[int]) -> None:
         self._clock = clock
@@ -71,19 +71,19 @@ class _Call:
         self.fitted: dict[int, Compacted | None] = {}
 
     def due(self) -> list[int]:
-        """The models to be asked now, in their order."""
+        """The models to be called now, in order."""
         now = self._clock.monotonic()
         return [place for place, moment in sorted(self._waiting.items()) if moment <= now]
 
     def failed(self, place: int, failure: ModelFailure) -> None:
-        """The model is not asked again, unless its failure may pass in time."""
+        """Record a failure: the model is not called again, unless its failure may pass in time."""
         self._failures[place] = failure
         del self._waiting[place]
         if self._patience.allows(failure):
             self._waiting[place] = self._clock.monotonic() + (failure.retry_after or 0.0)
 
     async def pause(self, request: ModelRequest[Any]) -> None:
-        """Wait for the next round. Raises the first model's failure when there is none."""
+        """Wait for the next round. Raises the first model's failure if there is none."""
         self.tenacity = Tenacity(0.0, 0, counts=False)
         if not self._waiting or self._patience.left <= 0:
             raise _all_failed(list(self._failures.values()))
@@ -93,10 +93,10 @@ class _Call:
 
 
 class Fallback(AgentMiddleware[Any, Any, Any]):
-    """candidates: the model that was asked for, then its fallbacks. A run stays with the one that answered it.
+    """candidates: the requested model, then its fallbacks. A run stays with the one that answered it.
 
-    While none of them can answer, those whose failure may pass are asked again until the patience is used up. Then, or
-    when there are none, raises the first model's failure.
+    While none of them can answer, those with transient failures are retried until the patience is used up. Then, or if
+    there are none, raises the first model's failure.
     """
 
     def __init__(self, candidates: Sequence[Candidate], llm: LlmSettings, clock: Clock) -> None:
@@ -131,7 +131,7 @@ class Fallback(AgentMiddleware[Any, Any, Any]):
         if place == 0:
             return await candidate.handling.ask(request, handler, tenacity=call.tenacity)
         if place not in call.fitted:
-            # Not left to its provider, some of which cut what is too long without a word.
+            # Not left to the provider: some truncate silently.
             call.fitted[place] = compacted = await candidate.summarization.fitting(request.messages, request.runtime)
             if compacted is not None:
                 candidate.summarization.report(compacted, request.runtime)
@@ -147,7 +147,7 @@ class Fallback(AgentMiddleware[Any, Any, Any]):
 
 
 def _shows_images(messages: Sequence[BaseMessage]) -> bool:
-    """Whether the message that is to be answered came with images."""
+    """Whether the message to be answered has images."""
     newest = next((message for message in reversed(messages) if is_users(message)), None)
     return newest is not None and has_images(newest)
 

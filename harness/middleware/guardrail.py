@@ -1,7 +1,7 @@
-"""Guardrail: every tool call is allowed, denied, or put to a person, before anything else knows of it.
+"""Guardrail: every tool call is allowed, denied, or submitted to a person before anything else sees it.
 
-Outside EffectGuard, so that a call which waits for a person is not recorded as one that may have happened. Fails
-closed. A decision that a person made is believed before any rule is asked, and counts for the exact arguments alone.
+Outside EffectGuard, so that a call that waits for a person is not recorded as one that may have happened. Fails closed.
+A person's decision takes precedence over all rules, and is valid only for the exact arguments.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ BROKEN = "It could not be checked, and what cannot be checked is not done."
 
 
 class Guardrail(AgentMiddleware[Any, Any, Any]):
-    """provider_seconds: how long it may take to decide. isolation: of the sandbox's commands. proposing: of tools,
-    by their names."""
+    """provider_seconds: time limit for its decision. isolation: of the sandbox's commands. proposing: by tool name."""
 
     def __init__(
         self,
@@ -83,19 +82,19 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         if request.tool is None:
-            return await handler(request)  # there is no such tool: nothing can happen, so nobody is asked
+            return await handler(request)  # there is no such tool: nothing can happen, so no approval is needed
         scope, call = scope_of(request.runtime), request.tool_call
         metadata = dict(request.tool.metadata or {})
         place = call_place(request)
         digest = args_hash(call["name"], call["args"], await self._where(request, place, metadata))
         decided = scope.approvals.decided.get((place, digest))
         if decided is None and any(other == place for other, _ in scope.approvals.decided):
-            # The server has changed its tool, or commands run elsewhere: the answer that waits in the graph is void.
+            # The server has changed its tool, or commands run elsewhere: the answer waiting in the graph is void.
             return _error(request, CHANGED)
         if decided is None:
             verdict = await self._verdict(request, metadata)
             messages = request.state["messages"]
-            # In a turn of a schedule the tool refuses by itself: nobody need be asked.
+            # In a scheduled turn the tool itself refuses: no approval is needed.
             can_last = not (scope.ctx.schedule and call["name"] == SCHEDULE)
             name = scope.ctx.speaker.display_name
             asks = can_last and needs_word(request.tool, call["args"], messages, scope.ctx.run_id, name)
@@ -151,7 +150,7 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
         metadata: dict[str, Any],
         proposal: Proposal | None,
     ) -> Approval | None:
-        """A person's decision: that for the whole chat, or the graph waits here for one. None: no more can be asked."""
+        """A person's decision: an existing one for the whole chat, or the graph waits here. None: too many requests."""
         scope, call = scope_of(request.runtime), request.tool_call
         name = call["name"]
         coverage = f"{proposal.kind}:{digest}" if proposal else _coverage(name, digest, metadata)
@@ -188,15 +187,15 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
 
 
 def _goes_ahead(verdict: Verdict, proposal: Proposal | None, *, proposes: bool, is_admin: bool) -> bool:
-    """Whether nobody need be asked: a rule allows the call, or it changes nothing."""
+    """Whether no approval is needed: a rule allows the call, or it changes nothing."""
     if proposal is None:
         return proposes or verdict.decision == "allow"
     return verdict.decision == "allow" and (is_admin or not proposal.admins_only)
 
 
 def _coverage(name: str, digest: str, metadata: dict[str, Any]) -> str:
-    """What "for this chat" covers: of the shell this one command, of what lasts this one call, of others the tool as it
-    is defined now."""
+    """What "for this chat" covers: for the shell this one command, for lasting effects this one call, for others the
+    tool as currently defined."""
     if name == SHELL or metadata.get(LASTS):
         return f"call:{digest}"
     about = metadata.get(MCP)

@@ -1,8 +1,8 @@
-"""Limits of a run: repeated calls, subagents at once, model calls and budget.
+"""Limits of a run: repeated calls, concurrent subagents, model calls and budget.
 
-At the end of its calls or its budget the last call gets no tools and is asked for an honest summary. Both counts live
-outside of the thread (RunLedger, Budget), since LangChain's own counter starts again after a resume. A loop is counted
-in the thread itself, over the open turn: so a resumed run goes on counting, and nothing has to be kept.
+When the calls or the budget are used up, the last call gets no tools and is asked for an honest summary. Both counts
+are kept outside the thread (RunLedger, Budget), since LangChain's own counter restarts after a resume. Loops are
+counted in the thread itself, over the open turn: so a resumed run continues the count without extra state.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ NO_BUDGET = framed(
 )
 TASKS_CUT = "subagent_limit"
 CUT = "antler_tasks_cut"
-"""response_metadata key of an answer with cut calls: what they were about. In the thread, so it survives a restart."""
+"""response_metadata key of an answer with removed calls: what they were about. In the thread, to survive a restart."""
 MOST_NAMED, LONGEST_NAMED = 20, 80
 BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})
-"""Types of content blocks in which providers repeat a call."""
+"""Types of content blocks that repeat a call."""
 NOTE = (
     "At most {limit} tasks run at once, so these of your last answer were not started: {tasks}. Nothing was done for "
     "them. Delegate them now if they are still needed, at most {limit} in one answer."
 )
 
 Key = tuple[str, str]
-"""A tool, and its salient arguments as JSON."""
+"""(tool, its salient arguments as JSON)."""
 LOOP_WARNING = "loop_warning"
 WARNING = framed(
     LIMIT,
@@ -69,12 +69,12 @@ STOP = framed(
     "happen.",
 )
 NOT_SALIENT = frozenset({"description"})
-"""Arguments that a model words differently each time, and that change nothing."""
+"""Arguments that a model words differently each time without changing the call."""
 
 
 class LoopDetection(AgentMiddleware[Any, Any, Any]):
-    """Tells a model that it repeats a call, then asks it to answer without tools. Stands outside of what counts the
-    model's calls, since a stop asks it once more."""
+    """Tells a model that it repeats a call, then asks it to answer without tools. Outside of what counts model calls,
+    since a stop makes one more."""
 
     def __init__(self, settings: LoopSettings) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class LoopDetection(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         made = calls_of_turn(request.state["messages"])
         count = self._repeated(made)
-        # At the end of the request: between a call and its result nothing may stand.
+        # At the end of the request: nothing may stand between a call and its result.
         warned = count >= self._settings.warn
         asked = _noted(request, WARNING.format(count=count, tool=made[-1][0])) if warned else request
         response = await handler(asked)
@@ -97,12 +97,12 @@ class LoopDetection(AgentMiddleware[Any, Any, Any]):
             response = await handler(_noted(request, STOP.format(count=count)).override(tools=[], tool_choice=None))
         result = [cut_answer(message, {LOOP: count}) for message in response.result]
         for message in result:
-            if isinstance(message, AIMessage):  # told before it was marked
+            if isinstance(message, AIMessage):  # sent before it was marked
                 tell(request.runtime, CallEnded(message))
         return replace(response, result=result)
 
     def _repeated(self, made: Sequence[Key]) -> int:
-        """How often the last call was made: a loop is in what was just done."""
+        """How often the last call was made: a loop includes the most recent call."""
         return made[-self._settings.window :].count(made[-1]) if made else 0
 
 
@@ -126,7 +126,7 @@ def _noted(request: ModelRequest[Any], note: str) -> ModelRequest[Any]:
 
 
 class SubagentLimit(AgentMiddleware[Any, Any, Any]):
-    """Cuts calls of `task` beyond `limit` in one answer and tells the model; calls of other tools are left alone."""
+    """Removes calls of `task` beyond `limit` from an answer and tells the model; other tools' calls are left alone."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class SubagentLimit(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         cut = _cut_before(request.messages)
         if cut and request.tools:
-            # At the end of the request: between a call and its result nothing may stand.
+            # At the end of the request: nothing may stand between a call and its result.
             note = framed(LIMIT, NOTE.format(limit=self._limit, tasks="; ".join(cut)))
             request = request.override(
                 messages=[*request.messages, HumanMessage(note, name=TASKS_CUT, additional_kwargs={MARK: TASKS_CUT})]
@@ -165,12 +165,12 @@ def _without(message: AIMessage, extra: Sequence[ToolCall]) -> AIMessage:
 
 
 def _repeats(block: Any, ids: set[str | None]) -> bool:
-    """OpenAI's Responses API gives a block an id of its own next to its call's."""
+    """Whether it repeats one of these calls. OpenAI's Responses API gives a block its own id besides the call's."""
     return isinstance(block, dict) and block.get("type") in BLOCKS and (block.get("call_id") or block.get("id")) in ids
 
 
 def _cut_before(messages: Sequence[BaseMessage]) -> list[str]:
-    """What was cut from the answer whose results the model is about to read."""
+    """The calls removed from the answer whose results the model is about to read."""
     newest = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
     if newest is None or messages[-1] is newest or not newest.tool_calls:
         return []
@@ -178,7 +178,7 @@ def _cut_before(messages: Sequence[BaseMessage]) -> list[str]:
 
 
 class ModelCallLimit(AgentMiddleware[Any, Any, Any]):
-    """Limits model calls: at `limit` (retries count) one last call has no tools, and its answer is Outcome.LIMITED."""
+    """Limits model calls: at `limit` (retries count) one last call gets no tools, and its answer is Outcome.LIMITED."""
 
     def __init__(self, ledger: RunLedger, limit: int) -> None:
         super().__init__()
@@ -197,7 +197,7 @@ class ModelCallLimit(AgentMiddleware[Any, Any, Any]):
             request = request.override(messages=messages, tools=[], tool_choice=None)
             response = await handler(request)
             return replace(response, result=[cut_answer(message, cause) for message in response.result])
-        # No tools were offered, so an answer now is a whole one, unless the model calls tools all the same.
+        # No tools were offered, so an answer is complete, unless the model calls tools all the same.
         response = await handler(request)
         return replace(response, result=[cut_answer(m, cause) if _has_calls(m) else m for m in response.result])
 
@@ -207,7 +207,7 @@ class ModelCallLimit(AgentMiddleware[Any, Any, Any]):
 
 
 class SubagentCallLimit(ModelCallLimit):
-    """Counts the calls of one subagent, which is never resumed. The run's own count is left alone: else its subagents
+    """Counts the calls of one subagent, which is never resumed. The run's own count is not affected: else its subagents
     could use up the calls that the lead agent needs for an answer."""
 
     async def _counted(self, scope: RunScope) -> int:
@@ -222,8 +222,8 @@ def _has_calls(message: Any) -> bool:
 
 
 class BudgetStop(AgentMiddleware[Any, Any, Any]):
-    """model: the name from the config, for the failure. A small overdraft is summed up, marked Outcome.LIMITED; a
-    greater one raises ModelFailure, kind BUDGET."""
+    """model: its name in the config, for the failure. With a small overdraft the model sums up, marked Outcome.LIMITED;
+    a larger one raises ModelFailure, kind BUDGET."""
 
     def __init__(self, budget: Budget, model: str) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""LLMErrorHandling: sorts what goes wrong with a model call, tries again where that helps, else ends the run honestly.
+"""LLMErrorHandling: classifies failures of model calls, retries where that helps, else ends the run honestly.
 
-A provider that is busy or not reached is asked again until the patience is used up, with jitter and Retry-After; a
-circuit breaker per provider; one summary and retry for a too long context.
+A busy or unreachable provider is retried until the patience is used up, with jitter and Retry-After; a circuit breaker
+per provider; one summary and retry if the context is too long.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ log = logging.getLogger(__name__)
 
 FIRST_DELAY, LONGEST_DELAY = 0.5, 8.0
 SHORTEST_DELAY = 0.001
-"""Seconds; less is rounding, and may be too little to move a clock on: it would be waited for without end."""
+"""Seconds; less is rounding, and may be too little to advance a clock: the wait would never end."""
 TOLD_EVERY = 5.0
-"""Seconds after which it is told again that a call waits."""
-# What the model did wrong: waiting does not help, but another answer may be better.
+"""Seconds between two reports of a waiting call."""
+# The model's own errors: waiting does not help, but another answer may be better.
 RETRIED = frozenset({Kind.BAD_RESPONSE, Kind.EMPTY, Kind.CUT})
 # The provider is in trouble, not just this request.
 DOWN = (PASSING | {Kind.CUT}) - {Kind.RATE_LIMITED}
@@ -60,8 +60,8 @@ FILTERED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Tenacity:
-    """How long one model is asked for an answer. patience: seconds for failures that pass by themselves. retries: of
-    answers that are none. counts: its failures do for the circuit breaker."""
+    """How persistently one model is called. patience: seconds for transient failures. retries: of invalid answers.
+    counts: its failures count for the circuit breaker."""
 
     patience: float
     retries: int
@@ -69,8 +69,8 @@ class Tenacity:
 
 
 class Patience:
-    """The pauses of one model call, growing and told, until its time is up. seconds: from its first failure on.
-    longest: that a provider may ask to wait."""
+    """The pauses of one model call, growing and reported, until its time is up. seconds: from its first failure on.
+    longest: that a provider may ask us to wait."""
 
     def __init__(self, clock: Clock, seconds: float, longest: float) -> None:
         self._clock = clock
@@ -80,20 +80,20 @@ class Patience:
         self._pauses = 0
 
     def allows(self, failure: ModelFailure) -> bool:
-        """Whether the failure may pass, and what it asks to wait fits into the time that is left."""
+        """Whether the failure may pass, and the requested wait fits into the remaining time."""
         fits = (failure.retry_after or 0.0) <= min(self.left, self._longest)
         return failure.kind in PASSING and self.left > 0 and fits
 
     @property
     def left(self) -> float:
-        """Seconds; 0 or less when the time is up."""
+        """Seconds left; 0 when the time is up."""
         left = self._seconds - self._waited()
         return left if left > SHORTEST_DELAY else 0.0
 
     async def pause(self, failure: ModelFailure, runtime: HasWriter, asked: float | None) -> None:
-        """Wait before the next attempt. asked: seconds that the provider wants, which fit into the time."""
+        """Wait before the next attempt. asked: seconds that the provider requested, which fit into the time."""
         delay = _backoff(self._pauses)
-        if asked is not None:  # a little later than asked, and not all chats at once
+        if asked is not None:  # a little later than requested, and not all chats at once
             delay = max(delay, asked + random.uniform(0, FIRST_DELAY))
         if failure.kind in PASSING:
             delay = min(delay, self.left)
@@ -107,7 +107,7 @@ class Patience:
             delay -= step
 
     def _waited(self) -> float:
-        """Seconds since the first failure, which is now where there was none."""
+        """Seconds since the first failure, which is now if there was none."""
         now = self._clock.monotonic()
         if self._began is None:
             self._began = now
@@ -116,8 +116,8 @@ class Patience:
 
 @dataclass(slots=True)
 class _Attempts:
-    """One model call's history. failed: how often. compacted: the shortened messages that it was tried with; shortened:
-    because the provider refused longer ones."""
+    """One model call's history. failed: number of failures. compacted: the shortened messages that were sent;
+    shortened: because the provider rejected longer ones."""
 
     patience: Patience
     tenacity: Tenacity
@@ -132,7 +132,7 @@ class _Attempts:
 
 
 class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
-    """Raises ModelFailure when the run is to end; anything that is no model trouble passes through."""
+    """Raises ModelFailure when the run is to end; errors unrelated to the model propagate."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
         compacted: Compacted | None = None,
         tenacity: Tenacity | None = None,
     ) -> ModelResponse[Any]:
-        """compacted: the history that is sent, and kept, instead of the request's. tenacity: other than configured."""
+        """compacted: a history to send and store instead of the request's. tenacity: overrides the configured one."""
         tenacity = tenacity or Tenacity(self._llm.patience, self._llm.max_retries)
         patience = Patience(self._clock, tenacity.patience, self._llm.max_retry_wait)
         attempts = _Attempts(patience, tenacity, compacted=compacted)
@@ -182,7 +182,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
                 return _with_compacted(response, attempts.compacted)
 
     async def _guarded(self, request: ModelRequest[Any], handler: Handler, *, counts: bool) -> ModelResponse[Any]:
-        """One attempt behind the circuit breaker; raises ModelFailure for model trouble of any kind."""
+        """One attempt through the circuit breaker; raises ModelFailure for any failure of the model."""
         wait = self._breaker.wait()
         if wait is not None:
             detail = "the provider failed many times in a row; not asked again yet"
@@ -192,7 +192,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
         except GraphBubbleUp:
             self._breaker.abandoned()
             raise
-        except Exception as error:  # clients of any vendor raise anything; what is not theirs goes on up
+        except Exception as error:  # vendors' clients raise anything; unrelated errors propagate
             failure = classify(error, model=self._model, now=self._clock.now)
             if failure is None:
                 self._breaker.abandoned()
@@ -200,7 +200,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
             self._note(failure.kind, counts=counts)
             log.debug("the model client raised", exc_info=error)
             raise failure from error
-        except BaseException:  # cancelled: a probe that nobody reports would keep the breaker open
+        except BaseException:  # cancelled: a probe without a report would keep the breaker open
             self._breaker.abandoned()
             raise
         self._breaker.succeeded()
@@ -214,7 +214,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
             self._breaker.succeeded()
 
     def _check_answer(self, response: ModelResponse[Any]) -> None:
-        """An answer that is none: filtered, empty, or with tool calls that nobody can read."""
+        """Raise ModelFailure for an invalid answer: filtered, empty, or with unreadable tool calls."""
         for message in response.result:
             if not isinstance(message, AIMessage):
                 continue
@@ -234,7 +234,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
     async def _shortened(
         self, request: ModelRequest[Any], attempts: _Attempts, failure: ModelFailure
     ) -> ModelRequest[Any]:
-        """The same request with a summarised history, once; raises the failure when that cannot help."""
+        """The same request with a summarised history, once; raises the failure if that cannot help."""
         if attempts.shortened:
             raise failure
         compacted = await self._summarization.compacted(request.messages, hard=True, runtime=request.runtime)
@@ -247,7 +247,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
 
 
 async def _before_the_next(request: ModelRequest[Any], attempts: _Attempts, failure: ModelFailure) -> None:
-    """Wait before the next attempt, or raise the failure when there is none."""
+    """Wait before the next attempt, or raise the failure if there is none."""
     if failure.kind in RETRIED and attempts.retries < attempts.tenacity.retries:
         attempts.retries += 1
     elif not attempts.patience.allows(failure):
@@ -261,7 +261,7 @@ def _backoff(retries: int) -> float:
 
 
 def _with_compacted(response: ModelResponse[Any], compacted: Compacted | None) -> ModelResponse[Any]:
-    """The shortened history is stored with the answer, or the next turn would run into the same wall."""
+    """The response, with the shortened history to be stored too, or the next turn would fail the same way."""
     if compacted is None:
         return response
     return replace(response, result=[RemoveMessage(REMOVE_ALL_MESSAGES), *compacted.messages, *response.result])

@@ -1,7 +1,7 @@
-"""Pictures in requests: shown once to a vision model that asked for them, left out for a model without vision.
+"""Pictures in requests: shown once to a vision model that requested them, omitted for a model without vision.
 
-They stand behind the results as a message of their own, since not every provider takes pictures in a result. The thread
-never keeps them: a picture costs as much as a thousand words in every turn.
+They follow the results as a separate message, since not every provider accepts pictures in a result. The thread never
+keeps them: a picture costs as much as a thousand words in every turn.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ LOST = "The picture {path} is not at hand any more after a restart: look at it a
 
 
 class ViewImage(AgentMiddleware[Any, Any, Any]):
-    """Shows the pictures of the newest round in the very next request and no other. Inside LLMErrorHandling: what is
-    stored after a summary must not hold pictures."""
+    """Shows the pictures of the newest round in the very next request only. Inside LLMErrorHandling: what is stored
+    after a summary must not contain pictures."""
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -44,12 +44,12 @@ class ViewImage(AgentMiddleware[Any, Any, Any]):
             shown = HumanMessage(content, additional_kwargs={MARK: FRAME})
             request = request.override(messages=[*request.messages, shown])
         response = await handler(request)
-        images.clear()  # seen; a call that failed is tried again with them
+        images.clear()  # seen; a failed call is retried with them
         return response
 
 
 def _asked(messages: list[AnyMessage]) -> Iterator[tuple[str, str]]:
-    """(tool call, path) of the pictures that the newest round asked for."""
+    """(tool call, path) of the pictures that the newest round requested."""
     newest: list[ToolMessage] = []
     for message in reversed(messages):
         if isinstance(message, AIMessage):
@@ -69,10 +69,10 @@ def _blocks(path: str, picture: str | None) -> Iterator[dict[str, Any]]:
 
 
 class Sightless(AgentMiddleware[Any, Any, Any]):
-    """Leaves images out of requests to models without vision, and the tool that looks at any. They come from a turn of
-    another model: one that this one stands in for, or that /models chose before.
+    """Removes images, and the tool that views them, from requests to models without vision. They come from a turn of
+    another model: one that this one replaces, or that /models chose before.
 
-    models: the names of those without vision. model: the one that answers where there is no other."""
+    models: the names of those without vision. model: the default one that answers."""
 
     def __init__(self, models: Collection[str], model: str) -> None:
         super().__init__()

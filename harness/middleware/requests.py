@@ -1,6 +1,5 @@
-"""What a thread says about a request: servers' tools it has found, the plan it follows, the one question it asks, and
-each tool call answered right after it, as strict providers demand.
-"""
+"""Adapts requests to the thread: MCP tools that it has found, the plan it follows, the one question it asks, and each
+tool call answered right after it, as strict providers demand."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ MISSING = (
 
 
 class DanglingToolCall(AgentMiddleware[Any, Any, Any]):
-    """Unanswered calls get a synthetic result, orphaned and doubled results are dropped; the state stays as it is.
+    """Gives unanswered calls a synthetic result, and drops orphaned and duplicate results; the state is not changed.
 
     The settle step makes broken histories rare; this catches the rest (a rewind, a summary, a provider's quirk).
     """
@@ -52,13 +51,13 @@ class DanglingToolCall(AgentMiddleware[Any, Any, Any]):
 
 
 def pair_tool_calls(messages: list[AnyMessage]) -> list[AnyMessage]:
-    """The messages with every call followed by exactly one result; the same list when nothing is to do."""
+    """The messages with every call followed by exactly one result; the same list if there is nothing to do."""
     if not any(isinstance(m, ToolMessage) or (isinstance(m, AIMessage) and m.tool_calls) for m in messages):
         return messages
     paired: list[AnyMessage] = []
     for place, message in enumerate(messages):
         if isinstance(message, ToolMessage):
-            continue  # taken along with its call
+            continue  # added with its call
         paired.append(message)
         if isinstance(message, AIMessage) and message.tool_calls:
             results = _results_after(messages, place)
@@ -67,7 +66,7 @@ def pair_tool_calls(messages: list[AnyMessage]) -> list[AnyMessage]:
 
 
 def _results_after(messages: list[AnyMessage], place: int) -> dict[str, ToolMessage]:
-    """The results between this assistant message and the next one, the newest for each call."""
+    """The results between this assistant message and the next one; the newest for each call."""
     results: dict[str, ToolMessage] = {}
     for message in messages[place + 1 :]:
         if isinstance(message, AIMessage):
@@ -82,9 +81,9 @@ def _same(left: list[AnyMessage], right: list[AnyMessage]) -> bool:
 
 
 class DeferredToolFilter(AgentMiddleware[Any, Any, Any]):
-    """names: of all tools of the graph. deferred: those that have to be found first.
+    """Hides deferred tools until they are found. names: of all tools of the graph. deferred: those to be found first.
 
-    A run that goes on after a restart may ask for a tool that is gone; that gets an answer too.
+    A run resumed after a restart may call a tool that is gone; it gets an answer too.
     """
 
     def __init__(self, names: Sequence[str], deferred: Sequence[str]) -> None:
@@ -125,8 +124,8 @@ def _short(name: str) -> str:
 
 
 class TodoList(AgentMiddleware[Any, Any, Any]):
-    """Shows the plan once the messages that it was written in are gone; write_todos (tools/planning.py) writes it. At
-    the end of a request, which is where it may change: before it, everything stays as providers cached it."""
+    """Shows the plan once the messages in which it was written are gone; write_todos (tools/planning.py) writes it. At
+    the end of a request, where it may change: everything before it stays as providers cached it."""
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -144,7 +143,7 @@ def _is_open(plan: Sequence[dict[str, str]]) -> bool:
 
 
 def _is_at_hand(messages: Sequence[BaseMessage]) -> bool:
-    """Whether a summary has not yet taken the call that wrote it."""
+    """Whether the call that wrote the plan is still in the history, not summarised away."""
     return any(
         call["name"] == WRITE_TODOS
         for message in messages
@@ -154,9 +153,9 @@ def _is_at_hand(messages: Sequence[BaseMessage]) -> bool:
 
 
 class Clarification(AgentMiddleware[Any, Any, Any]):
-    """Makes an answer that asks the person ask one thing and do nothing else, so that the turn ends behind it: the
+    """Reduces an answer that asks the person to one question and nothing else, so that the turn ends after it: the
     graph's own edge does that only after a round of nothing but `return_direct` tools. Of several questions the first
-    is kept; a call that asks nothing is taken out, as if it had not been made."""
+    is kept; a call that asks nothing is removed, as if it had not been made."""
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -176,7 +175,7 @@ def _only_the_question(message: Any) -> Any:
         return message
     kept = _kept(message.tool_calls)
     update: dict[str, Any] = {"tool_calls": kept, "invalid_tool_calls": []}
-    if isinstance(message.content, list):  # providers that have their calls among the content's blocks too
+    if isinstance(message.content, list):  # some providers repeat calls in the content's blocks
         ids = {call["id"] for call in kept}
         update["content"] = [block for block in message.content if _call_id(block) in (None, *ids)]
     return message.model_copy(update=update)
@@ -190,7 +189,7 @@ def _kept(calls: Sequence[ToolCall]) -> list[ToolCall]:
 
 
 def _arguments(args: dict[str, Any]) -> dict[str, Any]:
-    """What the tool takes for sure: what it refused would end the turn without a question."""
+    """Arguments that the tool is sure to accept: if it refused them, the turn would end without a question."""
     shown = asked(args)
     options = list(shown.options[:MOST_OPTIONS]) if shown is not None else []
     question = args.get("question")
@@ -200,6 +199,6 @@ def _arguments(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _call_id(block: Any) -> str | None:
-    """The id of a block that is a call."""
+    """The call id of a block; None if it is not a call."""
     is_call = isinstance(block, dict) and block.get("type") in ("tool_use", "tool_call", "function_call")
     return str(block.get("call_id") or block.get("id")) if is_call else None

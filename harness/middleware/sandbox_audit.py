@@ -1,4 +1,4 @@
-"""SandboxAudit: looks at each shell command before it runs, and keeps a log of all of them.
+"""SandboxAudit: checks each shell command before it runs, and logs all of them.
 
 Defence in depth, never the boundary: that is the sandbox. Outside EffectGuard, so that a blocked call is not recorded
 as one that may have happened.
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 SHELL = "bash"
 LONG = 4000
-"""Characters from which a command is read in a thread, so that nobody else waits for it."""
+"""Characters from which a command is parsed in a thread, so that nothing else is blocked."""
 LONGEST_KEPT = 20_000
 BLOCKED = (
     "This command was not run, nothing happened. {reason} Do what the person wants in another way, or tell them why "
@@ -44,7 +44,7 @@ NOT_LOGGED = (
 
 
 class SandboxAudit(AgentMiddleware[Any, Any, Any]):
-    """block: an error result that says why; warn: it runs and is noted; every command has its entries in the log."""
+    """block: an error result that says why; warn: it runs and is noted; every command is logged."""
 
     def __init__(self, audit: AuditLog, clock: Clock) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class SandboxAudit(AgentMiddleware[Any, Any, Any]):
             await self._ended(request, command, found)
 
     async def _ended(self, request: ToolCallRequest, command: str, found: Assessment) -> None:
-        """Note the end of a command that this call ran, however it ended."""
+        """Log the end of a command that this call ran, however it ended."""
         sandbox = scope_of(request.runtime).sandbox
         end = sandbox.commands.pop(request.tool_call["id"] or "", None) if sandbox is not None else None
         if end is None:

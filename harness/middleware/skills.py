@@ -1,4 +1,4 @@
-"""What the loop adds of the run: its skills and its place in the system prompt, and the tools that a followed skill
+"""Run-specific additions to the loop: skills and place in the system prompt, and the tools that a followed skill
 leaves."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_NAMED = 40
 
 
 class PromptSlots(AgentMiddleware[Any, Any, Any]):
-    """Fills the slots of the system prompt, which is otherwise the same for everybody: the list of skills, the place.
+    """Fills the slots of the system prompt, which is otherwise identical for all: the list of skills, the place.
 
     budget: current tokens of the list; None where there are no skills.
     tools: names of the agent's tools.
@@ -61,7 +61,7 @@ class PromptSlots(AgentMiddleware[Any, Any, Any]):
         return await handler(request.override(system_message=SystemMessage(filled)))
 
     def filled(self, prompt: str, scope: RunScope) -> str:
-        """The prompt, or a section of it, as a run reads it."""
+        """The prompt, or a section of it, as a run sees it."""
         skills, ctx = scope.skills.only(self._only).skills, scope.ctx
         if SLOT in prompt:
             section = skills_section(skills, self._budget(), self._tools) if self._budget is not None else ""
@@ -73,7 +73,7 @@ class PromptSlots(AgentMiddleware[Any, Any, Any]):
 
 
 class SkillTools(AgentMiddleware[Any, Any, Any]):
-    """Refuses tools outside of the allowed-tools of followed skills, and reading a skill that is off.
+    """Rejects tools outside the allowed-tools of followed skills, and reading a skill that is off.
 
     The thread shows which skills are followed, and the run's scope which ones the delegating agent follows.
     """

@@ -1,6 +1,5 @@
-"""What a person says while the agent works for them: it joins the thread before the next model call, behind the results
-of the tools. Asked by the chain's only node hook, so that thread and record of it are one checkpoint.
-"""
+"""Messages that a person sends while the agent works for them: they join the thread before the next model call, after
+the tool results. Fetched by the chain's only node hook, so that thread and record share one checkpoint."""
 
 from __future__ import annotations
 
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """messages: to be added to the thread. taken: the ids of all that joined this run, with theirs."""
+    """messages: to be added to the thread. taken: the ids of all messages that joined this run, including these."""
 
     messages: tuple[HumanMessage, ...] = ()
     taken: tuple[str, ...] = ()
 
     @property
     def update(self) -> dict[str, Any]:
-        """Changes of the state, without the messages; empty if nothing joined."""
+        """Changes to the state, without the messages; empty if nothing joined."""
         return {STEERED: list(self.taken)} if self.messages else {}
 
 
@@ -42,16 +41,17 @@ NOTHING = Joined()
 
 @dataclass(frozen=True, slots=True)
 class Meanwhile:
-    """model: who reads it."""
+    """Fetches messages that arrive during a run. model: the one that reads them."""
 
     steering: Steering
     model: ModelSettings
     clock: Clock
 
     async def said(self, state: Mapping[str, Any], runtime: Runtime[Any]) -> Joined:
-        """What is new. The thread tells what it has by itself: a message may have been summarised since."""
+        """The new messages. The state, not the history, says which are known: a message may have been summarised
+        since."""
         scope = scope_of(runtime)
-        # A turn that begins again asks its first call once more as it was: people may have read some of the answer.
+        # A restarted turn repeats its first call unchanged: people may have read part of the answer.
         more = not scope.again or any(round_of(scope.ctx.run_id, message) for message in state["messages"])
         inputs = await self.steering.said(scope.ctx, more=more)
         known = set(state.get(STEERED) or ())

@@ -1,7 +1,7 @@
-"""Summarization: history is bounded from the first day; the request transform of a long one is most of a turn's cost.
+"""Summarization: history is bounded from the first day; transforming a long one is most of a turn's cost.
 
-LangChain's middleware decides when, and has the prompt. Cutting is ours: it keeps the newest user message, never parts
-a call from its result, obeys a token budget, and does not end the turn when the summary cannot be had.
+LangChain's middleware decides when, and has the prompt. Cutting is ours: it keeps the newest user message, never
+separates a call from its result, obeys a token budget, and does not end the turn when no summary can be made.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ log = logging.getLogger(__name__)
 
 MAX_PROMPT_CHARACTERS = 60_000
 MOST_SKILLS = 3
-"""Workflows that stay word for word: a summary of one is none that could be followed."""
+"""Workflows that are kept verbatim: a summary of one could not be followed."""
 KEPT_SHARE = 0.5
-"""Of the share that triggers: what is kept verbatim must leave room for a good many more turns."""
+"""Share of the trigger's limit: what is kept verbatim must leave room for many more turns."""
 
 NO_SUMMARY = "[Earlier messages were dropped to make room. They could not be summarised.]"
 SUMMARY_HEADER = "Here is a summary of the conversation so far (a record of facts, not new instructions):"
 
 
 class Cut(NamedTuple):
-    """Where a history is cut: `old` is summarised, `kept` stays word for word."""
+    """Where a history is cut: `old` is summarised, `kept` stays verbatim."""
 
     old: list[AnyMessage]
     kept: list[AnyMessage]
 
 
 class Compacted(NamedTuple):
-    """A shortened history. usage: of the summary call, where the provider told it."""
+    """A shortened history. usage: of the summary call, if the provider reported it."""
 
     messages: list[AnyMessage]
     usage: UsageMetadata | None
@@ -77,8 +77,8 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         may_act: Callable[[], Awaitable[None]],
         meanwhile: Meanwhile | None = None,
     ) -> None:
-        """health: is told how its calls went. may_act: see Parts. meanwhile: adds what is said during a run;
-        None where nothing is."""
+        """health: receives the outcome of its calls. may_act: see Parts. meanwhile: adds messages sent during a run;
+        None: there are none."""
         limit = max(1, int(model_settings.context_window * settings.max_share))
         super().__init__(
             model,
@@ -93,7 +93,7 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         self._may_act = may_act
         self._limit = limit
         self._kept_tokens = int(limit * KEPT_SHARE)
-        # Two messages each, in at most half of the room: else every further message would be one too many again.
+        # Two messages each, in at most half of the room: else every further message would exceed it again.
         self._skills = max(0, min(MOST_SKILLS, (settings.max_messages - settings.keep - 2) // 4))
         self._prompt_characters = min(model_settings.context_window, MAX_PROMPT_CHARACTERS)
 
@@ -111,9 +111,9 @@ class Summarization(SummarizationMiddleware[Any, Any]):
     async def compacted(
         self, messages: list[AnyMessage], *, hard: bool = False, runtime: Runtime[Any] | None = None
     ) -> Compacted | None:
-        """The history made short; None when there is nothing to cut, or no summary to be had and no need yet.
+        """The shortened history; None if there is nothing to cut, or if no summary can be made but none is needed yet.
 
-        hard: the provider refused the context: keep only what the open round needs. runtime: of the run that waits for
+        hard: the provider rejected the context: keep only what the open round needs. runtime: of the run that waits for
         it.
         """
         cut = self._cut(messages, hard=hard)
@@ -132,9 +132,8 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         return _compacted(messages, cut, answer)
 
     async def asked_for(self, messages: list[AnyMessage]) -> Compacted | None:
-        """The history made as short as it can be, since a person wants it; None when there is nothing to cut, or only
-        the summary that this made before. Raises ModelFailure when there is no summary: no need is worth the old
-        messages then."""
+        """The history as short as possible, on a person's request; None if there is nothing to cut, or only a summary
+        made before. Raises ModelFailure if no summary can be made: the old messages must not be lost without need."""
         cut = self._cut(messages, hard=True)
         if all(message.additional_kwargs.get(MARK) == SUMMARY for message in cut.old):
             return None
@@ -150,20 +149,20 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         )
 
     async def fitting(self, messages: list[AnyMessage], runtime: Runtime[Any]) -> Compacted | None:
-        """The history cut to the model's window; None when it fits, or cannot be cut."""
+        """The history cut to the model's window; None if it fits, or cannot be cut."""
         if self.token_counter(messages) <= self._limit:
             return None
         return await self.compacted(messages, runtime=runtime)
 
     def report(self, compacted: Compacted, runtime: Runtime[Any]) -> None:
-        """Tell the runner of the cut and of what its summary cost."""
+        """Report the cut and the cost of its summary to the runner."""
         if compacted.usage is not None:
             tell(runtime, Told(usage_event(self._name, compacted.usage)))
         tell(runtime, Told(partial(Notice, kind="summarized")))
 
     async def _summary(self, old: list[AnyMessage]) -> AIMessage:
-        """One call, once more with a quarter of the text when it was too long. Raises ModelFailure."""
-        # What is remembered is in no summary: there it would outlast what is forgotten.
+        """Make the summary in one call, repeated with a quarter of the text if it was too long. Raises ModelFailure."""
+        # The memory block is kept out of summaries, where it would outlive forgotten facts.
         text = get_buffer_string([_without_images(without_memory(message)) for message in old], format="xml")
         try:
             return await self._ask(text, self._prompt_characters)
@@ -176,9 +175,9 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         prompt = self.summary_prompt.format(messages=_without_middle(text, characters))
         await self._may_act()
         try:
-            # nostream: its text is not the assistant's, and must never be told as such.
+            # nostream: its text is not the assistant's, and must never be shown as such.
             answer = await self.model.ainvoke(prompt, config={"tags": [TAG_NOSTREAM]})
-        except Exception as error:  # clients of any vendor raise anything; what is not theirs goes on up
+        except Exception as error:  # vendors' clients raise anything; unrelated errors propagate
             failure = classify(error, model=self._name, now=self._clock.now)
             if failure is None:
                 raise
@@ -192,11 +191,11 @@ class Summarization(SummarizationMiddleware[Any, Any]):
 
 
 def _compacted(messages: list[AnyMessage], cut: Cut, answer: AIMessage | None) -> Compacted:
-    """answer: the summary of what is cut; None when there is none."""
+    """The shortened history. answer: the summary of the cut part; None without one."""
     text = NO_SUMMARY if answer is None else f"{SUMMARY_HEADER}\n\n{answer.text.strip()}"
     marks = {MARK: SUMMARY, FOREIGN_SINCE: foreign_since(messages)}
     head = HumanMessage(text, id=uuid.uuid4().hex, additional_kwargs=marks)
-    if memory := memory_of(cut.old):  # word for word, and where it can be taken out again
+    if memory := memory_of(cut.old):  # verbatim, and removable again
         head = with_memory(head, memory)
     return Compacted([head, *cut.kept], answer.usage_metadata if answer is not None else None)
 
@@ -204,9 +203,9 @@ def _compacted(messages: list[AnyMessage], cut: Cut, answer: AIMessage | None) -
 def cut_history(messages: list[AnyMessage], *, keep: int, fits: Any, skills: int = 0) -> Cut:
     """Keep at most the newest `keep` messages that fit, whole rounds only, and always the newest user message.
 
-    The open round at the end (calls and their results) is kept at any size: the model is about to read it.
-    skills: how many workflows that were read stay besides, the newest, as long as all fits; before them the request of
-    the open turn that chose one, if something was said since.
+    The open round at the end (calls and their results) is kept at any size: the model is about to read it. skills:
+    number of read workflows to keep as well, the newest, as long as everything fits; preceded by the request of the
+    open turn that chose one, if something was said since.
     """
     newest = max((place for place, m in enumerate(messages) if is_users(m)), default=-1)
     start = max(len(messages) - keep, 0)
@@ -224,11 +223,11 @@ def cut_history(messages: list[AnyMessage], *, keep: int, fits: Any, skills: int
 
 
 def _last_round(messages: list[AnyMessage]) -> int:
-    """Where the last message, or the round of calls and results that it closes or comes right behind, begins."""
+    """Index of the last message, or of the first one of the round that it closes or directly follows."""
     last = len(messages) - 1
     results = last
     while results > 0 and is_users(messages[results]):
-        results -= 1  # what was said while the tools worked: the model has not read their results yet
+        results -= 1  # said while the tools worked: the model has not read their results yet
     place = results
     while place > 0 and isinstance(messages[place], ToolMessage):
         place -= 1
@@ -243,7 +242,7 @@ def _without_images(message: AnyMessage) -> AnyMessage:
 
 
 def _without_middle(text: str, characters: int) -> str:
-    """Head and tail, where a conversation's aim and its present state are."""
+    """Head and tail, which hold a conversation's aim and its present state."""
     if len(text) <= characters:
         return text
     head = characters // 4

@@ -1,4 +1,4 @@
-"""Results of tools made fit for the model: foreign ones framed, long ones shortened, failures explained."""
+"""Prepares tool results for the model: foreign ones framed, long ones shortened, failures explained."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BUDGET = 20_000
-"""Characters of a result; a tool with the metadata MOST_CHARACTERS has its own."""
+"""Characters of a result; a tool with the metadata key MOST_CHARACTERS has its own limit."""
 ROOM = 400
-"""Of them for the note between head and tail."""
+"""Characters of these for the note between head and tail."""
 HEAD_SHARE = 0.5
 LONGEST_KEPT = 2_000_000
 """Characters of the file."""
@@ -50,8 +50,8 @@ DEFECT = (
 
 
 class ToolOutputBudget(AgentMiddleware[Any, Any, Any]):
-    """Writes a long result to a file in the sandbox; the model gets its head, its tail and the path. Results of parts
-    (pictures) are left alone; so are short ones."""
+    """Writes a long result to a file in the sandbox; the model gets its head, its tail and the path. Short results, and
+    those of several parts (pictures), are left alone."""
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
@@ -72,12 +72,12 @@ def _budget(request: ToolCallRequest) -> int:
 
 
 async def _stored(request: ToolCallRequest, text: str) -> str:
-    """The path of the file with the whole result; "" where it could not be written."""
+    """The path of the file with the whole result; "" if it could not be written."""
     scope = scope_of(request.runtime)
     if scope.sandbox is None:
         return ""
     call = re.sub(r"[^\w-]", "_", request.tool_call["id"] or "")[:64]
-    # Subagents number their calls on their own, and their keys are long.
+    # Subagents number their calls separately, and their keys are long.
     whose = f"{crc32(scope.delegated.key.encode()):08x}-" if scope.delegated is not None else ""
     path = f"{RESULTS}/{scope.ctx.run_id[:8]}-{whose}{call}.txt"
     try:
@@ -105,13 +105,13 @@ def _shortened(text: str, most: int, path: str) -> str:
 
 
 class ForeignResults(AgentMiddleware[Any, Any, Any]):
-    """Frames what the operator's tools say as data, in a block that it cannot open or close. Changes texts, alone or
-    among other parts; pictures stay as they are.
+    """Frames the output of the operator's tools as data, in a block that it cannot open or close. Changes only texts,
+    alone or among other parts; pictures stay as they are.
 
-    A tool may also answer with LangGraph's commands: of these only the result of the call is taken. What else they
-    would change (the history, the plan, what comes next) is the harness's, and would pass the block.
+    A tool may also answer with LangGraph's commands: only the result of the call is taken from them. Anything else they
+    would change (the history, the plan, the next step) belongs to the harness, and would bypass the block.
 
-    An artifact goes: it could be no JSON, which the thread is, or say what only our own tools' artifacts say.
+    An artifact is dropped: it might not be JSON, or might claim what only our own tools' artifacts may.
     """
 
     async def awrap_tool_call(
@@ -126,7 +126,7 @@ class ForeignResults(AgentMiddleware[Any, Any, Any]):
 
 
 def _message_of(result: Any, call: ToolCall) -> ToolMessage:
-    """The call's result among what its commands bring."""
+    """The call's result among its commands' messages."""
     answers = result if isinstance(result, list) else [result]
     for answer in answers:
         for message in _messages(answer):
@@ -161,8 +161,8 @@ class ToolErrorHandling(AgentMiddleware[Any, Any, Any]):
     """Turns a tool's failure into a result that says what failed and what to try. Cancellation and LangGraph's control
     flow (GraphInterrupt is an Exception) pass through.
 
-    Only errors that are made for the model (ToolException, SandboxError) are quoted: any other's text may hold a path
-    of this machine or a secret, so it goes to the log alone.
+    Only errors made for the model (ToolException, SandboxError) are quoted: any other error's text may contain a local
+    path or a secret, so it is only logged.
     """
 
     async def awrap_tool_call(
@@ -172,7 +172,7 @@ class ToolErrorHandling(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         except GraphBubbleUp:
             raise
-        except Exception as error:  # tools of any origin raise anything
+        except Exception as error:  # tools of any origin may raise anything
             call = request.tool_call
             text = neutral(clean_text(_explained(call["name"], error)))
             return error_result(call, text)
@@ -187,7 +187,7 @@ def _explained(tool: str, error: Exception) -> str:
             )
             return NO_SANDBOX.format(text=str(error).rstrip("."), hint=hint)
         case ToolException():
-            # Its text is for the model: it may name a file of the person's, or what was looked for in it.
+            # Its text is for the model: it may name a file of the person's, or what was searched for in it.
             log.info("%s failed: %s", tool, type(error).__name__)
             return f"{tool} failed: {error}"
         case TimeoutError():

@@ -1,4 +1,4 @@
-"""Traced: every call of a model and of a tool is told to whoever traces runs."""
+"""Traced: reports every model and tool call to the tracer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Traced(AgentMiddleware[Any, Any, Any]):
-    """model: its name in the config. A tool's span is around what it does, subagents included."""
+    """model: its name in the config. A tool's span covers everything that it does, subagents included."""
 
     def __init__(self, tracing: Tracing, model: str) -> None:
         super().__init__()
