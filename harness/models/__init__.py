@@ -1,1 +1,1 @@
-"""Chat models: how they are built, pooled and watched, and how their failures are counted."""
+"""Chat models: building, pooling and monitoring them, and counting their failures."""

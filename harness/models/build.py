@@ -1,4 +1,4 @@
-"""Builds chat models from the config: class by path, proxy and CA given explicitly, no retries of their own."""
+"""Builds chat models from the config: class by path, explicit proxy and CA, no retries of their own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 
 @dataclass(frozen=True, slots=True)
 class BuiltModel:
-    """provider: what a circuit breaker is shared by. close: gives its connections back."""
+    """A built model. provider: key of the shared circuit breaker. close: closes its connections."""
 
     chat: BaseChatModel
     provider: str
@@ -39,9 +39,9 @@ class BuiltModel:
 
 
 def build_model(settings: ModelSettings, route: Route) -> BuiltModel:
-    """Raises ModelSetupError when the class cannot be found or does not take what the config says."""
+    """Build a model. Raises ModelSetupError if the class cannot be found or does not accept the config."""
     if settings.use == DEMO:
-        from harness.models.demo import DemoModel  # with its tour and data, which no other model needs
+        from harness.models.demo import DemoModel  # imported with its tour and data, which no other model needs
 
         return BuiltModel(DemoModel(), DEMO, _nothing)
     if settings.use == OPENAI:
@@ -61,7 +61,7 @@ def _build_vendor(settings: ModelSettings, route: Route) -> BuiltModel:
 
 
 def check_model(settings: ModelSettings) -> None:
-    """Find out at the start whether the model's class is there; may import its package. Raises ModelSetupError."""
+    """Check at startup whether the model's class exists; may import its package. Raises ModelSetupError."""
     if settings.use not in (DEMO, OPENAI):
         _load(settings)
 
@@ -77,8 +77,8 @@ def _build_openai(settings: ModelSettings, route: Route) -> BuiltModel:
         openai_proxy="",
         root_async_client=client,
         async_client=LeanCompletions(client),
-        # It waits with asyncio.wait_for, which on Python 3.11 can swallow a cancellation: /stop
-        # would not stop. The HTTP client's own time-out sees a silent provider too.
+        # It uses asyncio.wait_for, which on Python 3.11 can swallow a cancellation: /stop would not stop. The HTTP
+        # client's own timeout detects a silent provider too.
         stream_chunk_timeout=None,
         stream_usage=True,
         use_responses_api=False,
@@ -91,18 +91,18 @@ def _build_openai(settings: ModelSettings, route: Route) -> BuiltModel:
 
 
 def connected(settings: ModelSettings, route: Route) -> tuple[AsyncOpenAI, httpx2.AsyncClient]:
-    """A client of an OpenAI-compatible server, and its connections, which the caller closes."""
+    """A client for an OpenAI-compatible server, and its connections, which the caller closes."""
     http = http_client(settings.timeout, route)
     return openai_client(settings, settings.base_url or OPENAI_URL, http), http
 
 
 async def _no_key() -> str:
-    """Never called, the client above has the key; ChatOpenAI makes no synchronous client when this is asynchronous."""
+    """Never called, the client above has the key; asynchronous, so that ChatOpenAI makes no synchronous client."""
     raise NotImplementedError
 
 
 def _build_other(cls: type[BaseChatModel], settings: ModelSettings, route: Route) -> BuiltModel:
-    """Any LangChain chat model; it gets those of our settings that it knows by name."""
+    """Build any LangChain chat model; it receives those of our settings that it knows by name."""
     if route != (None, None):
         raise ModelSetupError(f"model {settings.name}: {settings.use} cannot use network.proxy or network.ca_file")
     wanted: dict[str, Any] = {
@@ -135,7 +135,7 @@ def _load(settings: ModelSettings) -> type[BaseChatModel]:
 
 
 def _missing(settings: ModelSettings, error: ImportError) -> ModelSetupError:
-    """The class's package, or one that it needs in turn."""
+    """The error for a missing package, the class's own or one that it needs."""
     module, lacking = settings.use.partition(":")[0].partition(".")[0], (error.name or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError):
         return ModelSetupError(f"model {settings.name}: {settings.use} cannot be imported: {error}")

@@ -1,5 +1,5 @@
-"""Chat models of OpenAI-compatible servers: they take what those stream besides OpenAI's own fields, without the SDK's
-types."""
+"""Chat models of OpenAI-compatible servers: they accept what those stream besides OpenAI's own fields, and bypass the
+SDK's types."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 SDK_ARGUMENTS = frozenset({"extra_headers", "extra_query", "timeout"})
 FORMING = frozenset({"strict", "response_format"})
-"""Arguments of bind_tools that change the form of the tools."""
+"""Arguments of bind_tools that change the tools' form."""
 
 DONE = b"[DONE]"
 DRAIN_SECONDS = 0.1
-"""How long the end of the body is waited for after DONE; a connection that was read to its end is used again."""
+"""How long to wait for the end of the body after DONE; a connection that was read to the end is reused."""
 TEXTS = frozenset({"content", "reasoning_content", "reasoning"})
-"""Keys of a delta that hold a piece of text."""
+"""Keys of a delta that contain text."""
 
 
 def openai_client(settings: ModelSettings, base_url: str, http: httpx2.AsyncClient) -> AsyncOpenAI:
-    """Everything is given, if only as "", because what is None is taken from OPENAI_* variables of the environment."""
+    """A client with every option set explicitly, if only to "": for None it reads OPENAI_* environment variables."""
     nothing: Any = Omit()
     return AsyncOpenAI(
-        # Local servers want no key, but the client wants one.
+        # Local servers need no key, but the client does.
         api_key=settings.api_key.get_secret_value() if settings.api_key is not None else "none",
         admin_api_key="",
         organization="",
@@ -61,17 +61,17 @@ def openai_client(settings: ModelSettings, base_url: str, http: httpx2.AsyncClie
 
 
 def extra_body(arguments: dict[str, Any]) -> dict[str, Any] | None:
-    """Fields of the request; what stands below `extra_body`, as examples for the SDK have it, is one of them too."""
+    """Additional fields of the request; those under `extra_body`, as in examples for the SDK, are included."""
     fields = {name: value for name, value in arguments.items() if name != "extra_body"}
     return {**fields, **arguments.get("extra_body", {})} or None
 
 
 class LeanCompletions:
-    """`client.chat.completions` for ChatOpenAI, with the streamed call made by the SDK's `post` itself.
+    """`client.chat.completions` for ChatOpenAI, making the streamed call directly with the SDK's `post`.
 
-    The SDK walks every message through its parameter types and makes a pydantic model of every chunk, which LangChain
-    then dumps to the dict it was: more than half of a turn's CPU, growing with the thread. All that is kept here is
-    the request, its errors and its stream.
+    The SDK runs every message through its parameter types and makes a pydantic model of every chunk, which LangChain
+    then dumps back to the original dict: more than half of a turn's CPU, growing with the thread. Only the request, its
+    errors and its stream are used here.
     """
 
     def __init__(self, client: AsyncOpenAI) -> None:
@@ -79,15 +79,15 @@ class LeanCompletions:
 
     @property
     def _plain(self) -> AsyncCompletions:
-        return self._client.chat.completions  # which the SDK loads, with all its types, when it is asked for
+        return self._client.chat.completions  # loaded by the SDK on access, with all its types
 
     @property
     def with_raw_response(self) -> Any:
-        """The client of calls without streaming."""
+        """The client for calls without streaming."""
         return self._plain.with_raw_response
 
     async def create(self, **payload: Any) -> Any:
-        """The stream of chunks as dicts; what needs the SDK's handling goes through it."""
+        """The stream of chunks as dicts; calls that need the SDK's handling go through it."""
         if not payload.get("stream") or not SDK_ARGUMENTS.isdisjoint(payload):
             return await self._plain.create(**payload)
         extra = payload.pop("extra_body", None) or {}
@@ -97,11 +97,11 @@ class LeanCompletions:
 
 
 class TruncatedStreamError(ConnectionError):
-    """The stream ended without a finish reason: what came is not the whole answer."""
+    """The stream ended without a finish reason: the answer is incomplete."""
 
 
 class FormattedTools:
-    """Tools in the API's form, each made once: an agent binds its tools at every model call."""
+    """Tools in the API's form, each converted once: an agent binds its tools at every model call."""
 
     MOST = 1000
 
@@ -109,9 +109,9 @@ class FormattedTools:
         self._kept: dict[int, tuple[BaseTool, object, dict[str, Any]]] = {}
 
     def get(self, tool: BaseTool, formatted: Callable[[BaseTool], dict[str, Any]]) -> dict[str, Any]:
-        """The tool as `formatted` made it of what it is now. Must not be changed."""
+        """The tool's current form, made by `formatted`. Must not be modified."""
         described = (tool.name, tool.description, tool.args_schema, tool.extras)
-        kept = self._kept.get(id(tool))  # by identity, since tools have no hash; kept, so that no other gets the id
+        kept = self._kept.get(id(tool))  # by identity, as tools have no hash; kept alive, so that no other gets the id
         if kept is not None and kept[1] == described:
             return kept[2]
         if len(self._kept) >= self.MOST:
@@ -122,15 +122,15 @@ class FormattedTools:
 
 
 class Compatible(BaseChatOpenAI):
-    """Keeps reasoning and refusals, which ChatOpenAI drops, and does not take half an answer for a whole one. Stands
+    """Keeps reasoning and refusals, which ChatOpenAI drops, and does not accept half an answer as complete. Mixed in
     before the class of a vendor's package.
 
     Reasoning: `reasoning_content` (DeepSeek, vLLM, Moonshot) or `reasoning` (OpenRouter, Ollama).
     """
 
     return_thinking: bool = False
-    """The server wants to see what it thought before each of its answers (DeepSeek and Moonshot, once there were tool
-    calls), and something there even where another model answered: an empty text is not enough."""
+    """The server requires the thoughts before each of its answers (DeepSeek and Moonshot, once there were tool calls),
+    and some text even if another model answered: an empty one is not enough."""
 
     _formatted: FormattedTools = PrivateAttr(default_factory=FormattedTools)
 
@@ -168,7 +168,7 @@ class Compatible(BaseChatOpenAI):
             if not begun:
                 raise
             raise TruncatedStreamError("the connection broke in the middle of the answer") from error
-        except APIError as error:  # an event of the stream that says so
+        except APIError as error:  # an error event in the stream
             if not told:
                 raise
             what = f"{error.code or ''} {error.message}".strip()
@@ -187,17 +187,17 @@ class Compatible(BaseChatOpenAI):
         if isinstance(thought, str) and thought:
             converted.message.additional_kwargs[REASONING] = thought
         refusal = delta.get("refusal")
-        if isinstance(refusal, str) and refusal:  # the model's own words, so they are its answer
+        if isinstance(refusal, str) and refusal:  # the model's own words, so this is its answer
             converted.message.content = refusal
         return converted
 
 
 class CompatibleChatOpenAI(Compatible, ChatOpenAI):
-    """OpenAI's own, and any server that speaks as it does."""
+    """OpenAI's own models, and any compatible server."""
 
 
 def tells(message: BaseMessageChunk) -> bool:
-    """Whether the chunk brings anything of the answer: a stream begins with one that only names its author."""
+    """Whether the chunk contains any part of the answer: a stream begins with one that only names its author."""
     calls = isinstance(message, AIMessageChunk) and message.tool_call_chunks
     return bool(message.content or message.additional_kwargs or calls)
 
@@ -208,7 +208,7 @@ def _chunk_delta(chunk: dict[str, Any]) -> dict[str, Any]:
 
 
 class ChunkStream(AsyncStream[object]):
-    """What the SDK makes of a response that is an event stream, with the SDK's errors."""
+    """The SDK's view of an event-stream response, with the SDK's errors."""
 
     async def __aiter__(self) -> AsyncIterator[object]:
         request, events = self.response.request, Events()
@@ -240,7 +240,7 @@ class Events:
         self._lines: list[bytes] = []
 
     def feed(self, data: bytes) -> Iterator[Any]:
-        """The events that are complete now, up to DONE. Raises ValueError for what is not JSON."""
+        """The events completed by these bytes, up to DONE. Raises ValueError for invalid JSON."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             line = line.removesuffix(b"\r")
@@ -256,7 +256,7 @@ class Events:
 
 
 def joined(chunks: Iterable[Any]) -> Iterator[Any]:
-    """The chunks, neighbours that only bring more of the same text as one."""
+    """The chunks, with neighbours merged that only continue the same text."""
     growing: Any = None
     growing_kind: str | None = None
     for chunk in chunks:
@@ -274,7 +274,7 @@ def joined(chunks: Iterable[Any]) -> Iterator[Any]:
 
 
 def _kind(chunk: Any) -> str | None:
-    """The key of the text that is all this chunk brings; None when it brings something else, or nothing."""
+    """The key of the text if the chunk contains nothing else; None otherwise."""
     match chunk:
         case {"choices": [{"delta": dict(delta)} as choice]}:
             if chunk.get("usage") or choice.get("finish_reason") or choice.get("logprobs"):

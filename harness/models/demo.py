@@ -1,4 +1,4 @@
-"""The `demo` model: scripted, no key, no network. For trying Antler out and for tests; never a silent fallback."""
+"""The `demo` model: scripted, without key or network. For trying Antler out and for tests; never a silent fallback."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ ANSWERS: tuple[tuple[str, Callable[[TourTexts], str]], ...] = (
     (r"markdown", lambda texts: texts.markdown),
     (r"long", lambda texts: texts.long),
 )
-"""Words -> what is said to them, the first that is found."""
+"""Pattern -> answer; the first match is used."""
 
 _HAN = re.compile("[\u4e00-\u9fff]")
 _WORD = re.compile(r"[^\W\d_]{2}")
 LONGEST_SHOWN = 3000
 MOST_DELEGATED = 3
 REPORT = "Its report:\n"
-"""What stands before what a subagent says in the result of its task (harness/subagents/tool.py)."""
+"""Prefix of a subagent's report in the result of its task (harness/subagents/tool.py)."""
 ASIDE = r"^(?:please |bitte )?"
 DELEGATE = re.compile(ASIDE + r"delegate[: ]+(?P<tasks>.+)$", re.IGNORECASE | re.DOTALL)
 REMIND = re.compile(
@@ -57,11 +57,11 @@ REQUESTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     (ASIDE + r"(?:list|show)(?: me)?(?: the| my| all)* files\b", "ls", {"path": "/mnt/user-data"}),
     (ASIDE + r"(?:write|make|create)(?: me)? (?:a|some) (?:\w+ )?file\b", "write_file", {}),
 )
-"""What a request looks like, the tool for it, and its arguments besides those that the request names."""
+"""Pattern of a request, the tool for it, and its arguments besides those that the request names."""
 
 
 class DemoModel(BaseChatModel):
-    """pause: seconds between two words. tools: names of those that it was given."""
+    """The demo model. pause: seconds between two words. tools: names of the bound ones."""
 
     pause: float = 0.015
     tools: frozenset[str] = frozenset()
@@ -71,7 +71,7 @@ class DemoModel(BaseChatModel):
         return "antler-demo"
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
-        """It uses a few of them, by name."""
+        """Bind tools; it uses a few of them, by name."""
         return self.model_copy(update={"tools": frozenset(getattr(tool, "name", "") for tool in tools)})
 
     def _generate(
@@ -115,7 +115,7 @@ class DemoModel(BaseChatModel):
 
 
 def _turn(messages: Sequence[BaseMessage], tools: frozenset[str], texts: TourTexts) -> Turn:
-    """The newest turn from its beginning: what was written meanwhile began none."""
+    """The newest turn from its beginning: messages that arrived during a turn begin none."""
     begun = [
         place for place, message in enumerate(messages) if is_users(message) and MEANWHILE not in str(message.content)
     ]
@@ -130,23 +130,23 @@ def _turn(messages: Sequence[BaseMessage], tools: frozenset[str], texts: TourTex
 
 
 def _language(messages: Sequence[BaseMessage]) -> str:
-    """That of the newest words of a person; of the run where there are none, as a number has none."""
+    """The language of a person's newest words; the run's if none is recognizable, as in a number."""
     for message in reversed(messages):
         said = users_text(message).strip() if is_users(message) else ""
         if said in SHOPS or _is_order(said):
-            continue  # chosen, or words that the demo model knows in English alone
+            continue  # chosen, or words that the demo model knows only in English
         if _HAN.search(said):
             return "zh"
         if _WORD.search(said):
             return "en"
     try:
         return scope_of(get_runtime()).ctx.locale
-    except (RuntimeError, TypeError):  # asked outside of a graph, as for a title
+    except (RuntimeError, TypeError):  # called outside a graph, as for a title
         return "en"
 
 
 def _is_order(said: str) -> bool:
-    """Whether it is a request as the demo model lists them, which tells nothing of who types it."""
+    """Whether it is a request as listed by the demo model, which says nothing about the person's language."""
     if said.lower() in ("markdown", "long"):
         return True
     forms = (DELEGATE, REMIND, *(re.compile(form, re.IGNORECASE | re.DOTALL) for form, _, _ in REQUESTS))
@@ -154,7 +154,7 @@ def _is_order(said: str) -> bool:
 
 
 def answer_to(messages: list[BaseMessage], texts: TourTexts) -> str:
-    """The scripted answer to the newest thing that a person wrote; a summary prompt gets an honest one too."""
+    """The scripted answer to a person's newest message; a summary prompt gets an honest one too."""
     newest = next((message for message in reversed(messages) if is_users(message)), None)
     said = users_text(newest).strip() if newest is not None else ""
     if newest is not None and SCHEDULED in str(newest.content):
@@ -180,7 +180,7 @@ def _usage(messages: list[BaseMessage], text: str) -> Any:
 
 
 def next_move(turn: Turn, *, number: int) -> Move | None:
-    """The next step for a request in words; None when it asks for no tool. number: makes the names of files differ."""
+    """The next step for a request in words; None if it calls for no tool. number: makes file names differ."""
     said, tools, texts = turn.said.strip(), turn.tools, turn.texts
     if turn.results:
         return _after(turn)
@@ -209,7 +209,7 @@ def _call(tool: str, arguments: dict[str, Any], texts: TourTexts) -> Move:
 
 
 def _delegate(tasks: str, texts: TourTexts) -> Move:
-    """Each part of the request to a subagent of its own, which is a demo model too."""
+    """Delegate each part of the request to a separate subagent, which is a demo model too."""
     parts = [part.strip() for part in re.split(r"[;\n]|,? and ", tasks) if part.strip()][:MOST_DELEGATED]
     calls = tuple(
         tool_call(
@@ -230,7 +230,7 @@ def _remind(asked: re.Match[str], texts: TourTexts) -> Move:
 
 
 def _after(turn: Turn) -> Move:
-    """Present what was written; tell what subagents reported; else show what came out."""
+    """Present the written file, or report what subagents found, or else show the result."""
     results, texts = turn.results, turn.texts
     newest = results[-1]
     if newest.name == "task":

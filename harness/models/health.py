@@ -1,4 +1,4 @@
-"""What is known of the configured models from the calls that were made to them: which cannot answer, and why."""
+"""The state of the configured models, as known from their calls: which cannot answer, and why."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from harness.errors import ModelFailure
 
 FAILURES_IN_A_ROW = 5
-"""Failed calls, over all runs, after which a model counts as out of order."""
+"""Failed calls, across all runs, after which a model counts as out of order."""
 
 REFUSED = frozenset({Kind.AUTH, Kind.QUOTA, Kind.NOT_FOUND})
-"""What no further try changes: it counts at the first call."""
+"""Failures that no retry changes: they count at the first call."""
 
 ANSWERED = frozenset({Kind.CONTENT_FILTER, Kind.CONTEXT_LENGTH})
-"""The provider took the request and its key; the failure is of this one request."""
+"""Failures of a single request: the provider accepted the request and its key."""
 
 NOT_ITS = frozenset({Kind.BUDGET, Kind.INTERNAL})
-"""Failures that say nothing about the model."""
+"""Failures unrelated to the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """One model's newest calls. kind: of the newest failure, None after a success. failures: in a row, up to now.
-    asked: monotonic time of the newest call; since: of the one with which it began to work, or not to. at: the worker
-    that called it, "" for this process."""
+    """One model's newest calls. kind: of the newest failure, None after a success. failures: consecutive, up to now.
+    asked: monotonic time of the newest call; since: of the call that began the current working or failing state. at:
+    the worker that called it, "" for this process."""
 
     model: str
     kind: Kind | None = None
@@ -47,25 +47,25 @@ class ModelState:
 
 
 class ModelHealth:
-    """The states of the models, by name. One object for the life of a process: it outlives changes of the config."""
+    """The states of the models, by name. One object for the life of a process: it survives changes of the config."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._states: dict[str, ModelState] = {}
         self._settings: dict[str, ModelSettings] = {}
         self.calls: Counter[tuple[str, str]] = Counter()
-        """Calls since the start, by model and by how they went: answered, or the kind of failure; retries count."""
+        """Calls since the start, by model and result: answered, or the kind of failure; retries count."""
         self.elsewhere: Callable[[], Sequence[ModelState]] = tuple
-        """What workers tell of the same models."""
+        """Workers' reports on the same models."""
 
     def configure(self, models: Sequence[ModelSettings]) -> None:
-        """These are the models from now on; of one whose settings are others (a new key), nothing is known yet."""
+        """Set the models; the state of one with changed settings (a new key) is reset."""
         self._settings, before = {model.name: model for model in models}, self._settings
         same = {name for name, settings in self._settings.items() if before.get(name, settings) == settings}
         self._states = {name: state for name, state in self._states.items() if name in same}
 
     def full_name(self, model: str) -> str:
-        """Its name with the provider's, as it is now in the config."""
+        """The model's name with the provider's name, from the current config."""
         settings = self._settings.get(model)
         return settings.full_name if settings is not None else model
 
@@ -74,12 +74,12 @@ class ModelHealth:
         return f"{self.full_name(failure.model)}: {failure.kind}: {failure.detail}"
 
     def succeeded(self, model: str) -> None:
-        """A call was answered."""
+        """Record an answered call."""
         self.calls[model, "answered"] += 1
         self._note(ModelState(model))
 
     def failed(self, model: str, kind: Kind) -> None:
-        """A call was not answered, each retry counts."""
+        """Record a failed call; each retry counts."""
         self.calls[model, str(kind)] += 1
         if kind in ANSWERED:
             self._note(ModelState(model))
@@ -93,18 +93,18 @@ class ModelHealth:
         self._states[state.model] = replace(state, asked=now, since=since)
 
     def known(self) -> dict[str, ModelState | None]:
-        """All configured models, in the config's order; None for one that was not asked yet."""
+        """All configured models, in the config's order; None for one that was not called yet."""
         states = {state.model: state for state in self.states}
         return {name: states.get(name) for name in self._settings or states}
 
     @property
     def own(self) -> tuple[ModelState, ...]:
-        """What this process has met with."""
+        """The states known to this process."""
         return tuple(self._states.values())
 
     @property
     def states(self) -> tuple[ModelState, ...]:
-        """States of the models that were asked since the start, or since their settings changed."""
+        """States of the models called since the start, or since their settings changed."""
         found: dict[str, ModelState] = dict(self._states)
         for told in self.elsewhere():
             known = found.get(told.model)
@@ -114,5 +114,5 @@ class ModelHealth:
 
 
 def _weight(state: ModelState) -> tuple[bool, float]:
-    """What a process's word on a model counts: a refusal most, which lasts and may be its alone, else the newest."""
+    """The weight of a process's report on a model: a refusal, which lasts and may be its alone, else the newest."""
     return state.kind in REFUSED, state.asked

@@ -1,4 +1,4 @@
-"""The configured models by name: each built once, at its first use, and shared by all agents; a breaker per
+"""The configured models by name: each built once, on first use, and shared by all agents; a circuit breaker per
 provider."""
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FAILURES_TO_OPEN = 8
-"""Failures in a row, over all runs."""
+"""Consecutive failures, across all runs."""
 
 COUNTED_OF_ONE_CALL = 4
-"""Failed attempts of one model call that count: one run alone, however patient it is, does not open the breaker."""
+"""Failed attempts of one model call that count: a single run, however patient, does not open the breaker."""
 
 OPEN_SECONDS = 20.0
 
@@ -42,7 +42,7 @@ class Standby:
 
 
 class ModelPool:
-    """models: the first one is the default. route: name -> how its provider is reached."""
+    """The pool. models: the first one is the default. route: name -> how its provider is reached."""
 
     def __init__(self, models: Sequence[ModelSettings], route: Callable[[str], Route], clock: Clock) -> None:
         self._settings = {model.name: model for model in models}
@@ -52,25 +52,25 @@ class ModelPool:
         self._built: dict[str, BuiltModel] = {}
 
     def settings(self, name: str) -> ModelSettings:
-        """Raises ModelFailure for a name that is not in the config."""
+        """A model's settings. Raises ModelFailure for a name that is not in the config."""
         settings = self._settings.get(name)
         if settings is None:
             raise ModelFailure(FailureKind.NOT_FOUND, model=name, detail="no such model in the config")
         return settings
 
     def built(self, name: str) -> BuiltModel:
-        """Raises ModelSetupError when it cannot be built, and as `settings`."""
+        """The built model. Raises ModelSetupError if it cannot be built, and the errors of `settings`."""
         known = self._built.get(name)
         if known is None:
             known = self._built[name] = build_model(self.settings(name), self._route(name))
         return known
 
     def breaker(self, name: str) -> Breaker:
-        """The one of its provider, which models share."""
+        """The circuit breaker of its provider, shared by models."""
         return self._breakers.of(self.built(name).provider)
 
     def standbys(self, name: str) -> list[Standby]:
-        """The model's fallbacks; one that cannot be built is left out."""
+        """The model's fallbacks, without any that cannot be built."""
         found = []
         for other in self.settings(name).fallbacks:
             try:
@@ -80,7 +80,7 @@ class ModelPool:
         return found
 
     async def close(self) -> None:
-        """Give back all connections; nothing may use a model any more."""
+        """Close all connections; no model may be in use any more."""
         for model in self._built.values():
             await model.close()
         self._built.clear()
@@ -93,12 +93,12 @@ class Breaker:
     clock: Clock
     failures: int = 0
     kind: FailureKind = FailureKind.UNAVAILABLE
-    """Of the newest failure."""
+    """The kind of the newest failure."""
     open_until: float = 0.0
     probing: bool = False
 
     def wait(self) -> float | None:
-        """None: call now (and report succeeded, failed or abandoned). Else the seconds until a call makes sense."""
+        """None: call now (and report succeeded, failed or abandoned). Else the seconds until a call is worthwhile."""
         if self.failures < FAILURES_TO_OPEN:
             return None
         left = self.open_until - self.clock.monotonic()
@@ -110,19 +110,19 @@ class Breaker:
         return None
 
     def succeeded(self) -> None:
-        """The provider answered, be it with a refusal of the request (401, 400)."""
+        """Record an answer of the provider, even a rejection of the request (401, 400)."""
         self.failures = 0
         self.probing = False
 
     def failed(self, kind: FailureKind = FailureKind.UNAVAILABLE, *, counts: bool = True) -> None:
-        """The provider did not answer, or with a server error. counts: of a probe it does in any case."""
+        """Record no answer, or a server error. counts: a failed probe counts in any case."""
         self.failures += counts
         self.kind, self.probing = kind, False
         if self.failures >= FAILURES_TO_OPEN:
             self.open_until = self.clock.monotonic() + OPEN_SECONDS
 
     def abandoned(self) -> None:
-        """The call was cancelled: nothing is known."""
+        """Record a cancelled call, which says nothing."""
         self.probing = False
 
 

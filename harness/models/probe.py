@@ -1,4 +1,4 @@
-"""What a configured model can do, found out by asking it: it answers, streams, calls a tool, sees a picture."""
+"""Probes a configured model: whether it answers, streams, calls a tool, sees a picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.models.transport import Route
 
 COUNT = "Count from one to forty in words, and write nothing else."
-"""Long enough that also a very fast model is heard more than once."""
+"""Long enough for even a very fast model to send several chunks."""
 USE_THE_TOOL = "Look up the weather in Paris with the tool, and write nothing else."
 NAME_THE_COLOUR = "Which colour has this picture? Answer in one English word."
 _COLOUR = "red"
@@ -34,7 +34,7 @@ _PICTURE = (
     "EBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQGBywLQTQDx3uY1cQAAAABJRU5ErkJg"
     "gg=="
 )
-"""64 pixels squared, all of them red."""
+"""64 by 64 pixels, all red."""
 _TOOL = {
     "type": "function",
     "function": {
@@ -58,7 +58,7 @@ _OTHER_REMEDY = "see the provider's status page, and {key}.model and base_url"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelProblem:
-    """what: one line; it may hold what the provider said. remedy: what to change. fatal: it gives no answers."""
+    """what: one line; it may contain the provider's words. remedy: what to change. fatal: it gives no answers."""
 
     what: str
     remedy: str
@@ -67,8 +67,8 @@ class ModelProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReport:
-    """first_word: seconds until the answer began, None without one. streams, calls_tools, sees: None where it was not
-    asked: without an answer, and of pictures also without `supports_vision`."""
+    """The result of a probe. first_word: seconds until the answer began, None without one. streams, calls_tools, sees:
+    None if not tested: without an answer, and for pictures also without `supports_vision`."""
 
     first_word: float | None = None
     streams: bool | None = None
@@ -80,8 +80,8 @@ class ModelReport:
 async def probe(settings: ModelSettings, route: Route, key: str = "models[0]") -> ModelReport:
     """Ask a model for a streamed answer, then for a tool call and, with `supports_vision`, for a picture's colour.
 
-    Two or three short calls, which cost a few hundred tokens; not bounded in time but by the settings' timeout. key: of
-    the settings in the config, for remedies. Never raises for what the model or its provider does.
+    Two or three short calls, which cost a few hundred tokens; limited in time only by the settings' timeout. key: of
+    the settings in the config, for remedies. Never raises for errors of the model or its provider.
     """
     try:
         built = await asyncio.to_thread(build_model, settings, route)  # may import its package
@@ -102,7 +102,7 @@ class _Answer:
 
 
 class _Questions:
-    """The calls to one model, and the sentences about what came back."""
+    """The calls to one model, and the messages about their results."""
 
     def __init__(self, chat: Any, settings: ModelSettings, key: str) -> None:
         self._chat = chat
@@ -166,7 +166,7 @@ class _Questions:
                     first = first or time.monotonic() - began
                     pieces += 1
                 whole = chunk if whole is None else whole + chunk
-        except Exception as error:  # every client has errors of its own: classify sorts them
+        except Exception as error:  # every client has its own errors: classify sorts them
             failure = classify(error, model=self._settings.name, now=lambda: datetime.now(UTC))
             if failure is None:
                 raise
@@ -178,5 +178,5 @@ class _Questions:
 
     def _failed(self, failure: ModelFailure) -> ModelProblem:
         remedy = _REMEDIES.get(failure.kind, _OTHER_REMEDY).format(key=self._key)
-        cause = failure.detail.rpartition(" <- ")[2]  # of clients that wrap each other, the innermost says most
+        cause = failure.detail.rpartition(" <- ")[2]  # with nested clients, the innermost error says most
         return ModelProblem(what=f"{failure.kind.value.replace('_', ' ')}: {cause}", remedy=remedy)

@@ -1,7 +1,7 @@
-"""The tour of the demo model: eight numbers, each a script of real tool calls, which the engine makes as for any model.
+"""The demo model's tour: eight numbers, each a script of real tool calls, which the engine makes as for any model.
 
-What comes next is read off the thread alone, so that it also goes on after a kill: which tools have answered in this
-turn, how often the model spoke, what the person said meanwhile.
+The next step is derived from the thread alone, so the tour also continues after a kill: which tools have answered in
+this turn, how often the model spoke, what the person said meanwhile.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ else:
         file.write('<svg xmlns="http://www.w3.org/2000/svg" width="420" height="150">' + "".join(bars) + "</svg>")
 print("chart:", path)
 """
-"""Run in the sandbox, in the folder of sales.csv; without pandas it draws what the standard library can."""
+"""Run in the sandbox, in the folder of sales.csv; without pandas it draws with the standard library."""
 TOTALS = """awk -F, '$2 == "{shop}" {{c += $3; r += $4}} END {{printf "%d {cups}, %.0f EUR", c, r}}' sales.csv"""
 YEAR = """awk -F, '$2 == "{shop}" {{printf "%s %5d {cups} %9.2f EUR\\n", $1, $3, $4}}' sales.csv"""
 _NOTHING_DRAWN = f"{OUTPUTS}/revenue.svg"
 REMIND_SECONDS = 10
 SLOWLY = 16
-"""Times the model's usual pause between two words: a part takes a few seconds."""
+"""Factor on the model's usual pause between two words: a part takes a few seconds."""
 SHORTER = re.compile(r"short|enough|brief|简短|短一点|够了|简单", re.IGNORECASE)
 _CHART = re.compile(r"^chart: (\S+)$", re.MULTILINE)
 _FENCED = re.compile(r"^(`{3,})\n(.*?)\n\1$", re.DOTALL | re.MULTILINE)
@@ -72,7 +72,7 @@ _KILLED = re.compile(r"kill -9 (\d+)")
 
 
 class Move(NamedTuple):
-    """What the model says now, and the tools that it calls. slowly: times the usual pause between two words."""
+    """What the model says next, and the tools that it calls. slowly: factor on the usual pause between two words."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()
@@ -80,7 +80,7 @@ class Move(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """said: how the turn was begun. since: the thread from there on. tools: names of those that the model has.
+    """said: the message that began the turn. since: the thread from there on. tools: names of the model's.
 
     asked: the question that `said` answers, "" for none.
     """
@@ -97,32 +97,32 @@ class Turn(NamedTuple):
 
     @property
     def spoken(self) -> list[str]:
-        """What the model has said in this turn."""
+        """The model's texts in this turn."""
         return [str(message.text) for message in self.since if isinstance(message, AIMessage)]
 
     @property
     def meanwhile(self) -> list[str]:
-        """What the person has written in this turn, behind its beginning."""
+        """The person's further messages in this turn."""
         return [users_text(message).strip() for message in self.since if is_users(message)]
 
     def result(self, tool: str) -> ToolMessage | None:
-        """What a tool answered last."""
+        """The newest result of a tool."""
         return next((result for result in reversed(self.results) if result.name == tool), None)
 
 
 def calling(name: str, args: dict[str, Any], number: int | str = "") -> ToolCall:
-    """A call; number: tells several of one message apart."""
+    """A call; number: distinguishes several in one message."""
     return tool_call(name=name, args=args, id=f"demo-{name}{number}")
 
 
 def fenced(text: str) -> str:
-    """A code block that nothing in the text can end."""
+    """A code block that the text cannot end."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
     return f"{fence}\n{text}\n{fence}"
 
 
 def tour_move(turn: Turn) -> Move | None:
-    """The next step of the tour; None for what is no part of it."""
+    """The next step of the tour; None if the turn is not part of it."""
     if turn.asked == turn.texts.ask:
         shop = next((shop for shop in SHOPS if shop.lower() == turn.said.lower()), None)
         if shop is not None:
@@ -141,7 +141,7 @@ def _step(said: str) -> Callable[[Turn], Move] | None:
 
 
 def _lacks(turn: Turn, *tools: str) -> Move | None:
-    """What is said where a step cannot be shown."""
+    """The answer if a step cannot be shown."""
     texts = turn.texts
     missing = next((tool for tool in tools if tool not in turn.tools), None)
     if missing is None:
@@ -155,7 +155,7 @@ def _lacks(turn: Turn, *tools: str) -> Move | None:
 def _failed(turn: Turn) -> Move | None:
     newest = turn.results[-1] if turn.results else None
     if newest is None or newest.status != "error" or newest.name == "write_file":
-        return None  # the figures may be there from an earlier step; what is missing shows where it is used
+        return None  # the figures may exist from an earlier step; a missing one shows when it is used
     return Move(turn.texts.failed.format(output=fenced(str(newest.content))))
 
 
@@ -174,7 +174,7 @@ def _todos(steps: Sequence[str], done: int) -> ToolCall:
     return calling("write_todos", {"todos": todos})
 
 
-# What each number does.
+# The steps of each number.
 
 
 def _chart(turn: Turn) -> Move:
@@ -218,7 +218,7 @@ def _plan(turn: Turn) -> Move:
 
 
 def _task(texts: TourTexts, shop: str, place: int) -> ToolCall:
-    """The prompt is an order that a demo model understands: subagents are demo models too."""
+    """A delegated task. The prompt is one that a demo model understands: subagents are demo models too."""
     prompt, description = f"run {TOTALS.format(shop=shop, cups=texts.cups)}", texts.plan_task.format(shop=shop)
     return calling(TASK, {"description": description, "prompt": prompt, "subagent_type": "general-purpose"}, place)
 
@@ -310,7 +310,7 @@ def _kill(turn: Turn) -> Move:
 
 
 def _part(turn: Turn, parts: Sequence[tuple[str, str]], begin: str, note: str, end: str) -> Move:
-    """The next sentence of an answer that grows slowly, a step of the plan each, so that each is a checkpoint."""
+    """The next sentence of a slowly growing answer, each with a step of the plan, so that each is a checkpoint."""
     if (stop := _lacks(turn, "write_todos")) is not None:
         return stop
     count, steps = len(turn.spoken), [title for title, _ in parts]
@@ -331,4 +331,4 @@ STEPS: tuple[tuple[str, Callable[[Turn], Move]], ...] = (
     (r"7|steer(?:ing)?|插话", _steered),
     (r"8|kill me|杀掉我", _kill),
 )
-"""What a message consists of, and what is done for it."""
+"""Pattern of a message, and the step for it."""

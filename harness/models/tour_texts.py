@@ -1,4 +1,4 @@
-"""What the tour of the demo model says, one `TourTexts` a language. Imports nothing heavy: the terminal shows its list
+"""The texts of the demo model's tour, one `TourTexts` per language. Imports nothing heavy: the terminal shows its list
 before the agent is loaded."""
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TourTexts:
-    """steps: one line each; their numbers are what people type, or their names, which tell what a thread is about.
+    """The texts. steps: one line each; people type their numbers, or their names, which tell what a thread is about.
     Sentences with braces are formatted by tour.py.
 
-    antlers, kept: (title, sentence) of the parts of the two answers that grow slowly.
+    antlers, kept: (title, sentence) of the parts of the two slowly growing answers.
     """
 
     screen: str
@@ -375,7 +375,7 @@ def texts_in(language: str) -> TourTexts:
 
 
 def first_screen(language: str) -> str:
-    """What the terminal shows before anything is typed, where there is no config."""
+    """The terminal's first screen, if there is no config."""
     texts = texts_in(language)
     steps = "\n".join(f"  {number}  {step}" for number, step in enumerate(texts.steps, 1))
     return texts.screen.format(steps=steps, how_to=HOW_TO)

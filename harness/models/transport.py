@@ -1,4 +1,4 @@
-"""The model clients' HTTP on aiohttp, which takes a fraction of the CPU of httpx's own."""
+"""HTTP for the model clients, based on aiohttp, which takes a fraction of the CPU of httpx's own."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Route = tuple[str | None, "Path | None"]
-"""(proxy URL, extra CA file), as network settings give them for one model."""
+"""(proxy URL, extra CA file), from the network settings for one model."""
 
 CONNECT_SECONDS = 15.0
 MAX_CONNECTIONS = 500
 PACE = 0.05
-"""Seconds between two reads of an event stream: what arrives meanwhile is handled together, and nobody sees it."""
+"""Seconds between two reads of an event stream: data arriving in between is handled together, unnoticeably."""
 KEPT_SECONDS = 30.0
-"""How long an idle connection is kept."""
+"""Lifetime of an idle connection."""
 
 
 def http_client(
     seconds: float, route: Route, kind: type[httpx2.AsyncClient] = httpx2.AsyncClient
 ) -> httpx2.AsyncClient:
-    """A model's client, which looks at no environment. seconds: without a byte from the provider."""
+    """A model's client, which ignores the environment. seconds: without a byte from the provider."""
     proxy, ca_file = route
     return kind(
         trust_env=False,
@@ -43,12 +43,12 @@ def http_client(
 
 
 def http_timeout(seconds: float) -> httpx2.Timeout:
-    """seconds: without a byte; a connection has to stand sooner."""
+    """The timeouts. seconds: without a byte; a connection must be made sooner."""
     return httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
 
 
 class AiohttpTransport(httpx2.AsyncBaseTransport):
-    """proxy: its URL. connections: at most so many at once; a request waits its `pool` time-out for a free one."""
+    """proxy: its URL. connections: concurrent ones at most; a request waits its `pool` timeout for a free one."""
 
     def __init__(self, tls: ssl.SSLContext, proxy: str | None, connections: int) -> None:
         self._tls = tls
@@ -79,7 +79,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             await session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
-        """Made at the first request, since it needs a running loop."""
+        """The session, created at the first request since it needs a running loop."""
         if self._session is None:
             connector = aiohttp.TCPConnector(ssl=self._tls, limit=self._connections, keepalive_timeout=KEPT_SECONDS)
             self._session = aiohttp.ClientSession(
@@ -93,8 +93,8 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
 
 
 async def _apart(asking: Coroutine[Any, Any, aiohttp.ClientResponse]) -> aiohttp.ClientResponse:
-    """Ask in an empty context. What a connection is made in stays alive as long as it does, and the caller's context
-    holds the whole turn: its graph, and all messages of its thread."""
+    """Send a request in an empty context. The context in which a connection is made lives as long as the connection,
+    and the caller's context holds the whole turn: its graph, and all messages of its thread."""
     task = asyncio.get_running_loop().create_task(asking, context=Context())
     try:
         return await task
@@ -121,7 +121,7 @@ class _Body(httpx2.AsyncByteStream):
 
 
 async def _until_more(content: aiohttp.StreamReader) -> None:
-    """Wait for PACE, or the end if it comes first: that must not be late."""
+    """Wait for PACE, or for the end if it comes first, which must not be delayed."""
     with suppress(TimeoutError):
         async with asyncio.timeout(PACE):
             await content.wait_eof()
@@ -129,7 +129,7 @@ async def _until_more(content: aiohttp.StreamReader) -> None:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Errors as httpx's, by which SDKs know time-outs. Only their names: texts may hold a proxy's password."""
+    """Translate errors to httpx's, which SDKs recognize. Only their names: texts may contain a proxy's password."""
     try:
         yield
     except aiohttp.ConnectionTimeoutError as error:

@@ -1,6 +1,6 @@
-"""The chat models of vendors' own LangChain packages: Anthropic, Gemini, DeepSeek, Ollama, over our HTTP, by our rules.
+"""Chat models from vendors' own LangChain packages: Anthropic, Gemini, DeepSeek, Ollama, over our HTTP, by our rules.
 
-Each package is an extra of Antler's and is imported when the first model of it is built.
+Each package is an extra of Antler's and is imported when its first model is built.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ if TYPE_CHECKING:
     Built = tuple[BaseChatModel, Callable[[], Awaitable[None]]]
 
 KEPT = ("finish_reason", "stop_reason", "done_reason", "model_name", "model_provider")
-"""What a thread keeps of a vendor's remarks on its answer, all text: others hold the SDK's own types."""
+"""Metadata of a vendor's answer that a thread keeps, all text: other fields hold the SDK's own types."""
 NO_SYNC = "only asynchronous calls are made"
 
 
 class Guarded:
-    """Stands before a vendor's chat model: sends it a history that its API takes, streams every call, and does not
-    take half an answer for a whole one."""
+    """Mixed in before a vendor's chat model: sends it a history that its API accepts, streams every call, and does not
+    accept half an answer as complete."""
 
     provider: ClassVar[str]
-    """As the vendor's package names it in response_metadata."""
+    """The vendor's name in response_metadata."""
 
     async def _astream(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         told = ended = False
         history = readable_by(self.provider, messages)
-        stream = super()._astream(history, stop=stop, **kwargs)  # type: ignore[misc]  # of the class behind this one
+        stream = super()._astream(history, stop=stop, **kwargs)  # type: ignore[misc]  # of the next class in the MRO
         try:
             async with aclosing(stream):
                 async for chunk in stream:
@@ -66,7 +66,7 @@ class Guarded:
                     yield chunk
         except GARBAGE:
             raise
-        except Exception as error:  # each SDK has its own; what is known here is only that an answer had begun
+        except Exception as error:  # each SDK has its own; all that is known is that an answer had begun
             if not told:
                 raise
             raise TruncatedStreamError(f"in the middle of the answer: {type(error).__name__}") from error
@@ -80,35 +80,35 @@ class Guarded:
 
 
 def _strip(chunk: ChatGenerationChunk) -> None:
-    """Leave the reason of the end in text, and names; nothing that a checkpoint could not give back as it was."""
+    """Keep the finish reason and names as text; nothing that a checkpoint could not restore unchanged."""
     found = {**(chunk.generation_info or {}), **chunk.message.response_metadata}
     kept = {key: str(found[key]) for key in KEPT if found.get(key)}
     blocked = (found.get("prompt_feedback") or {}).get("block_reason")
-    if blocked:  # Gemini answers with nothing then
+    if blocked:  # Gemini's answer is then empty
         kept["finish_reason"] = "content_filter"
     chunk.generation_info, chunk.message.response_metadata = None, kept
-    # Gemini's package keeps its newest call there too: joined of several chunks it is one that nobody made.
+    # Gemini's package keeps its newest call there too: merged from several chunks, it is a call that was never made.
     chunk.message.additional_kwargs.pop("function_call", None)
 
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """build: makes the chat model for an address, and what closes its connections. It raises ImportError without the
-    package, TypeError or ValueError for settings that the package refuses."""
+    """A vendor. build: makes the chat model for an address, and a function that closes its connections. It raises
+    ImportError without the package, TypeError or ValueError for settings that the package rejects."""
 
     base_url: str
     build: Callable[[ModelSettings, str, Route], Built]
 
 
 def _arguments(settings: ModelSettings, **more: Any) -> dict[str, Any]:
-    """What all of them take, without what the config leaves to the vendor."""
+    """The arguments common to all, without those that the config leaves to the vendor."""
     common = {"model": settings.model or settings.name, "temperature": settings.temperature}
     given = common | more | settings.thinking_arguments
     return {name: value for name, value in given.items() if value is not None}
 
 
 def _key(settings: ModelSettings) -> str:
-    """Something in any case: what is missing would be taken from the environment."""
+    """The key, never empty: a missing one would be read from the environment."""
     return settings.api_key.get_secret_value() if settings.api_key is not None else "none"
 
 
@@ -132,7 +132,7 @@ def _anthropic(settings: ModelSettings, url: str, route: Route) -> Built:
         # Without it Anthropic caches nothing, and each step of a turn pays for the whole thread.
         model_kwargs={"cache_control": {"type": "ephemeral"}},
     )
-    # In the place of the package's own, which it shares between models and takes proxies from the environment for.
+    # Replaces the package's own client, which is shared between models and reads proxies from the environment.
     chat.__dict__["_async_client"] = AsyncAnthropic(
         api_key=key, base_url=url, max_retries=0, timeout=http_timeout(settings.timeout), http_client=http
     )
@@ -140,7 +140,7 @@ def _anthropic(settings: ModelSettings, url: str, route: Route) -> Built:
 
 
 class _SilenceOnly(httpx2.AsyncClient):
-    """Drops the SDK's time-out, which would be one of the whole answer for the server; this one's own holds."""
+    """Drops the SDK's timeout, which would limit the whole answer; this client's own timeout applies."""
 
     def build_request(self, *args: Any, timeout: Any = None, **kwargs: Any) -> httpx2.Request:
         return super().build_request(*args, **kwargs)
@@ -161,7 +161,7 @@ def _gemini_class() -> Any:
 
         @model_validator(mode="after")
         def validate_environment(self) -> Any:
-            """Makes the client with our HTTP; in the place of the package's validator of the same name."""
+            """Make the client with our HTTP; replaces the package's validator of the same name."""
             key = self.google_api_key.get_secret_value() if self.google_api_key is not None else ""
             options = HttpOptions(base_url=str(self.base_url), httpx_async_client=self.http)
             self.client = Client(api_key=key, vertexai=False, http_options=options)
@@ -179,7 +179,7 @@ def _gemini(settings: ModelSettings, url: str, route: Route) -> Built:
         **{"temperature": None, **_arguments(settings, **more)},
         base_url=url,
         api_key=_key(settings),
-        max_retries=1,  # calls: 0 would stand for the SDK's own number
+        max_retries=1,  # number of calls: 0 would mean the SDK's own default
         vertexai=False,
         http=http,
     )
@@ -215,7 +215,7 @@ def _deepseek(settings: ModelSettings, url: str, route: Route) -> Built:
         stream_usage=True,
         temperature=settings.temperature,
         extra_body=extra_body(settings.thinking_arguments),
-        # It refuses a turn that goes on after tool calls without the thoughts before them.
+        # It rejects a turn that continues after tool calls without the thoughts before them.
         return_thinking=settings.thinks,
         **({} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}),
     )
@@ -243,9 +243,9 @@ def _ollama(settings: ModelSettings, url: str, route: Route) -> Built:
         "proxy": proxy,
         "headers": {"authorization": f"Bearer {_key(settings)}"},
     }
-    # What it is not told, it cuts from the beginning of a thread without a word.
+    # Without it, Ollama silently truncates a thread at its beginning.
     window = settings.context_window if "context_window" in settings.model_fields_set else None
-    address = url.rstrip("/").removesuffix("/v1")  # the one of its OpenAI-compatible API
+    address = url.rstrip("/").removesuffix("/v1")  # strips the path of its OpenAI-compatible API
     chat = _ollama_class()(
         **_arguments(settings, num_predict=settings.max_tokens, num_ctx=window), base_url=address, client_kwargs=http
     )
@@ -260,4 +260,4 @@ VENDORS = {
     "langchain_deepseek:ChatDeepSeek": Vendor("https://api.deepseek.com", _deepseek),
     "langchain_ollama:ChatOllama": Vendor("http://localhost:11434", _ollama),
 }
-"""By the class path of the config."""
+"""By class path in the config."""

@@ -1,2 +1,2 @@
-"""Research: a question becomes a plan that a person accepts, steps with findings, a report whose citations are
-checked."""
+"""Research: a question becomes a plan that a person accepts, steps with findings, and a report with checked
+citations."""

@@ -1,5 +1,5 @@
-"""The check of a report's citations: each number resolves to a page that was fetched in this research, quoted words
-stand there, and the report is numbered anew by what it really cites."""
+"""Checks a report's citations: each number resolves to a page fetched in this research, quoted words occur there, and
+the report is renumbered by what it really cites."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from harness.web.sources import ReadPage
 
 MISSING = frozenset({"404", "410"})
-"""Answers of a page that is not there any more; others may change by tomorrow."""
+"""Responses for a page that no longer exists; others may change by tomorrow."""
 SHORTEST_QUOTE = 8
-"""Characters, without blanks, that quoted words need to be looked for: shorter ones are no quotes."""
+"""Minimum characters, without blanks, of a quotation to be checked: shorter ones do not count as quotes."""
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NUMBER = r"\[\^?\d{1,4}(?:\s*[,;、，]\s*\d{1,4})*\](?![(:])"
 _NUMBERS = re.compile(rf"(?<![ \t])[ \t]*+{_NUMBER}(?:[ \t]?{_NUMBER})*+")
 _LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\((https?://[^()\s]{1,2000}+(?:\([^()\s]{0,200}+\)[^()\s]{0,200}+)?+)\)")
-"""Pictures too: a report loads nothing from elsewhere when somebody opens it."""
+"""Pictures too: a report must not load anything external when it is opened."""
 _BARE = re.compile(r"<?(https?://[^\s<>()\[\]\"'，。；、）】]{1,2000})>?")
 _QUOTE = re.compile(r'"([^"\n]{1,600})"|“([^”\n]{1,600})”|„([^“”\n]{1,600})[“”]|「([^」\n]{1,600})」|«([^»\n]{1,600})»')
 _SENTENCE = re.compile(
@@ -35,14 +35,14 @@ _OWN_LIST = re.compile(
     rf"(?:(?:{_LISTED})?+[ \t]*+\n)*+(?:{_LISTED})?+(?=#|\Z)",
     re.IGNORECASE,
 )
-"""A list of sources that the model wrote itself: the one that is delivered is made of the records. A chapter of that
-name, with sentences in it, is none, and what stands behind the list stays."""
+"""A source list written by the model: the delivered one is built from the records. A chapter of that name with
+sentences in it does not count, and text after the list is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misquoted:
-    """Words that do not stand in the source that the report gives for them. number: as delivered, 0 for one that is
-    cited nowhere else."""
+    """A quotation that does not occur in its cited source. number: as delivered, 0 for a source that is cited nowhere
+    else."""
 
     words: str
     number: int
@@ -52,10 +52,10 @@ class Misquoted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
     """A report after the check. text: numbered from 1 in the order in which sources are first cited. cited: the pages
-    in that order; quoted: the words of each that were found in it. citations: how many places cite one. unknown:
-    numbers that no source had. foreign: addresses that were not fetched in this research; misquoted: see there; quotes:
-    how many were looked for. dead: pages that do not answer any more, whose citations were taken out. unsourced: claims
-    that are left without any source, and are marked. merged: pages left out, since another one has the same content."""
+    in that order; quoted: the quotations found in each. citations: number of places that cite one. unknown: numbers
+    without a source. foreign: addresses not fetched in this research; misquoted: see there; quotes: number checked.
+    dead: pages that no longer answer, whose citations were removed. unsourced: claims left without any source, and
+    marked. merged: pages left out because another one has the same content."""
 
     text: str
     cited: tuple[ReadPage, ...] = ()
@@ -71,19 +71,19 @@ class Checked:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing had to be taken out."""
+        """Whether nothing had to be removed."""
         return not self.taken_out
 
     @property
     def taken_out(self) -> int:
-        """How many citations, links and sources did not pass."""
+        """Number of citations, links and sources that did not pass."""
         return self.unknown + len(self.foreign) + len(self.misquoted) + len(self.dead)
 
 
 @dataclass(slots=True)
 class _Check:
-    """pages: as the model was given them, numbered from 1. texts: of them, by the SHA-256. stands: the page that stands
-    for all with its content, by the SHA-256. mark: see `check`."""
+    """A check in progress. pages: as given to the model, numbered from 1. texts: of them, by SHA-256. stands: SHA-256
+    -> the page that represents all with that content. mark: see `check`."""
 
     pages: Sequence[ReadPage]
     texts: Mapping[str, str]
@@ -101,7 +101,7 @@ class _Check:
     held: dict[str, dict[str, None]] = field(default_factory=dict)
 
     def number(self, page: ReadPage) -> int:
-        """The number under which it is delivered; 0 for a dead one. Pages with the same content have the same one."""
+        """The page's number in the delivered report; 0 for a dead one. Pages with the same content share a number."""
         if page.sha256 not in self.stands:
             self.dead[page.sha256] = page
             return 0
@@ -111,11 +111,11 @@ class _Check:
         return self.numbers[page.sha256]
 
     def says(self, page: ReadPage, words: str) -> bool:
-        """Whether the words stand in what was read of the page."""
+        """Whether the words occur in what was read of the page."""
         return any(occurs(words, text) for text in page.texts(self.texts))
 
     def sentence(self, text: str) -> str:
-        """One sentence with its citations: a source in which its quoted words do not stand is none for it."""
+        """One sentence with its citations: a source that does not contain the quoted words does not count for it."""
         quoted = [
             words for found in _QUOTE.finditer(text) if len("".join((words := _words(found)).split())) >= SHORTEST_QUOTE
         ]
@@ -146,12 +146,12 @@ class _Check:
         return blank + "".join(f"[{number}]" for number in kept)
 
     def _marked(self) -> str:
-        """What stands where a claim has lost its citation."""
+        """The replacement for a claim's lost citation."""
         self.unsourced += 1
         return f" {self.mark}" if self.mark else ""
 
     def linked(self, text: str) -> str:
-        """Links and bare addresses become citations, or, where they were not fetched, words."""
+        """Turn links and bare addresses into citations, or into plain words if they were not fetched."""
         text = _LINK.sub(lambda found: f"{found[1]}{self._cited(found[2], picture=found[0][0] == '!')}", text)
         return _BARE.sub(lambda found: self._bare(found[1]), text)
 
@@ -176,9 +176,9 @@ def check(
     mark: str = "",
 ) -> Checked:
     """Check a report against what was read in its research, as numbered for the model from 1. Code is left alone.
-    texts: of the pages, see harness.web.sources.texts_of; a quotation of a page without one does not stand in it. dead:
-    addresses of pages that do not answer any more; one with the same content takes the place of such a page. mark:
-    words behind claims that are left without a source."""
+    texts: of the pages, see harness.web.sources.texts_of; quotations of a page without a text count as not found. dead:
+    addresses of pages that no longer answer; each is replaced by one with the same content, if any. mark: words after
+    claims left without a source."""
     alive = [page for page in pages if page.first.address not in dead]
     work = _Check(pages, texts, {page.sha256: page for page in reversed(alive)}, mark)
     parts = _CODE.split(_OWN_LIST.sub("\n", "\n" + report).lstrip("\n"))
@@ -208,8 +208,8 @@ def check(
 
 
 def dead_pages(gone: Mapping[str, str]) -> frozenset[str]:
-    """The addresses of the pages that are not there any more. Where none at all could be reached it is Antler that is
-    cut off. gone: why each that was asked for does not answer, "" where it does."""
+    """The addresses of pages that no longer exist. If none could be reached at all, Antler itself is offline. gone: why
+    each requested page does not answer, "" if it does."""
     cut_off = all(why == UNREACHABLE for why in gone.values())
     return frozenset(address for address, why in gone.items() if why in MISSING or (why == UNREACHABLE and not cut_off))
 
@@ -222,7 +222,7 @@ _ITEM = re.compile(r"^\s{0,3}(?:[-*+]|\d{1,2}[.)、])\s+(.+)$")
 
 
 def key_findings(text: str, most: int = 5) -> list[str]:
-    """What stands for the report in the chat: the items of its first list, else its first paragraphs."""
+    """The summary of the report for the chat: the items of its first list, else its first paragraphs."""
     items: list[str] = []
     for line in _CODE.sub("", text).split("\n"):
         found = _ITEM.match(line)

@@ -1,4 +1,4 @@
-"""The section `research` of the settings; bot/settings/model.py puts it into the one tree. Light to import."""
+"""The settings section `research`; bot/settings/model.py puts it into the one tree. Light to import."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 INHERIT = "inherit"
-"""Value of a role's model: the one that answers in the conversation."""
+"""Value for a role's model: the one that answers in the conversation."""
 
 Length = Literal["short", "normal", "long"]
 Format = Literal["md", "docx", "pdf"]
@@ -22,7 +22,7 @@ ToolPattern = Annotated[str, StringConstraints(pattern=r"^[\w.:*-]+$", max_lengt
 
 
 class Style(StrEnum):
-    """How a report is written, and for whom."""
+    """Writing style of a report, and its audience."""
 
     ACADEMIC = "academic"
     POPULAR_SCIENCE = "popular_science"
@@ -32,7 +32,7 @@ class Style(StrEnum):
 
 
 class RoleModels(Section):
-    """Names of `models`, or "inherit"."""
+    """The roles' models: names of `models`, or "inherit"."""
 
     coordinator: str = INHERIT
     background: str = INHERIT
@@ -44,8 +44,8 @@ class RoleModels(Section):
 
 
 class RoleTools(Section):
-    """Further tools of those who carry out steps: names of tools that the agent has, of MCP servers too, with * for any
-    letters."""
+    """Additional tools of the roles that carry out steps: names of tools that the agent has, including those of MCP
+    servers; * matches any characters."""
 
     researcher: tuple[ToolPattern, ...] = ()
     analyst: tuple[ToolPattern, ...] = ()
@@ -53,8 +53,9 @@ class RoleTools(Section):
 
 
 class ResearchSettings(Section):
-    """max_plan_iterations: plans of one research; with more than one, the planner looks at the findings and may add
-    steps. max_steps: of one plan. at_once: steps. max_turns: calls of the model in one step, the last one to sum up."""
+    """The section `research`. max_plan_iterations: plans of one research; with more than one, the planner reviews the
+    findings and may add steps. max_steps: of one plan. at_once: concurrent steps. max_turns: model calls in one step,
+    the last one to sum up."""
 
     enabled: bool = True
     background: bool = Field(default=True, description="One quick search before planning")
@@ -81,8 +82,7 @@ class ResearchSettings(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchParts:
-    """What researches need besides their agents. words: the sentences for people of a language (bot/texts,
-    `research`)."""
+    """What research needs besides its agents. words: a language's sentences for people (bot/texts, `research`)."""
 
     settings: ResearchSettings
     words: Callable[[str], Mapping[str, str]]

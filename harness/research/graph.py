@@ -1,11 +1,10 @@
-"""The graph of a research. It has the state, the checkpoints and the scope of every other turn of a thread.
+"""The graph of a research, with the same state, checkpoints and scope as every other turn of a thread.
 
     START -> coordinator -> background -> planner -> review -> team -> (step, at once) -> team -> ... -> planner again
     where iterations are left -> reporter -> deliver -> END
 
-A turn ends where a person has to say something (a question, the plan); the next one goes on from the record that the
-thread keeps (record.py). Each node is a checkpoint and each step writes its finding once, so a restart goes on between
-any two of them.
+A turn ends when a person has to respond (to a question, to the plan); the next one continues from the thread's record
+(record.py). Each node is a checkpoint and each step writes its finding once, so a restart continues between any two.
 """
 
 from __future__ import annotations
@@ -53,18 +52,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 MOST_RUNS = 256
-"""Runs whose checklists are remembered."""
+"""Number of runs whose checklists are remembered."""
 WATCH_SECONDS = 1.0
 UNNAMED = "research"
 
 Scope = Runtime[RunScope]
 State = Any
-"""The thread's, as a mapping; of a step, what was sent to it. LangGraph makes an input schema of any other type."""
+"""The thread's, as a mapping; for a step, what was sent to it. LangGraph makes an input schema of any other type."""
 Update = dict[str, Any]
 
 
 def make_research(team: Team, parts: ResearchParts, sources: Sources, saver: BaseCheckpointSaver[Any]) -> Graph:
-    """The compiled graph. sources: where its agents' tools keep what they read."""
+    """The compiled graph. sources: where its agents' tools store what they read."""
     nodes = _Nodes(team, parts, sources, saver)
     graph = StateGraph(ThreadState, context_schema=RunScope)
     for node in (
@@ -92,7 +91,7 @@ def make_research(team: Team, parts: ResearchParts, sources: Sources, saver: Bas
 
 
 def _entry(state: State) -> str:
-    """Where a turn begins."""
+    """The node where a turn begins."""
     research = _research(state)
     if research.choice == "changed":
         return "planner"
@@ -128,7 +127,7 @@ def _research(state: State) -> Research:
 
 
 class _Nodes:
-    """The nodes of the graph, by their names."""
+    """The nodes of the graph, named like the methods."""
 
     def __init__(self, team: Team, parts: ResearchParts, sources: Sources, saver: BaseCheckpointSaver[Any]) -> None:
         self._team = team
@@ -137,14 +136,14 @@ class _Nodes:
         self._sources = sources
         self._saver = saver
         self._ended: LRUCache[str, set[str]] = LRUCache(MOST_RUNS)
-        """Of each run the steps that are over, which the checklist shows while others of their wave go on."""
+        """Run -> its ended steps, for the checklist while others of the same wave continue."""
         self._entered: LRUCache[str, None] = LRUCache(MOST_RUNS)
-        """Runs of which a node was at work in this process."""
+        """Runs that have executed a node in this process."""
 
     # Before the plan is accepted.
 
     async def coordinator(self, state: State, runtime: Scope) -> Update:
-        """Answer what is no research, ask back, or take the question over."""
+        """Answer what needs no research, ask back, or accept the question."""
         research = _research(state)
         self._enter(research, runtime)
         task = prompts.coordinator_task(research)
@@ -165,7 +164,7 @@ class _Nodes:
         return "background" if self._settings.background and self._team.can(Role.BACKGROUND) else "planner"
 
     async def background(self, state: State, runtime: Scope) -> Update:
-        """One quick look at the topic. Where it fails, the plan is made without it."""
+        """Take a quick look at the topic. If that fails, the plan is made without it."""
         research = _research(state)
         self._enter(research, runtime)
         task = prompts.background_task(research, self._settings.max_search_results)
@@ -173,7 +172,7 @@ class _Nodes:
         return research.write(background=done.text if done.state == "completed" else "")
 
     async def planner(self, state: State, runtime: Scope) -> Update:
-        """A plan, or the plan with what the person wants changed, or further steps behind those that are done."""
+        """Make a plan, or change it as the person wants, or add further steps after the completed ones."""
         research = _research(state)
         self._enter(research, runtime)
         before = research.steps if research.findings else ()
@@ -181,7 +180,7 @@ class _Nodes:
         task = prompts.planner_task(research, most=self._settings.max_steps, window=window, computes=computes)
         plan = await self._plan(task, before, research, runtime)
         if plan is None and research.findings and research.plan is not None:
-            # Further steps would have been welcome; without them the report is made of what there is.
+            # Further steps would have helped; without them the report uses what there is.
             plan = research.plan.model_copy(update={"enough": True})
         if plan is None:
             text = self._words(runtime)["unreadable"]
@@ -197,7 +196,7 @@ class _Nodes:
         )
 
     async def _plan(self, task: str, before: Sequence[Step], research: Research, runtime: Scope) -> Plan | None:
-        """What the planner says, asked once more where it cannot be read."""
+        """The planner's plan; an unreadable one is requested once more."""
         said = await self._asked(Role.PLANNER, "planner", task, research, runtime)
         for attempt in (1, 2):
             try:
@@ -210,7 +209,7 @@ class _Nodes:
         return None
 
     async def review(self, state: State, runtime: Scope) -> Update:
-        """Show the plan and wait, or do what the person has decided."""
+        """Show the plan and wait, or carry out the person's decision."""
         research, words = _research(state), self._words(runtime)
         match research.choice:
             case "start":
@@ -232,7 +231,7 @@ class _Nodes:
     # The steps.
 
     async def team(self, state: State, runtime: Scope) -> Update:
-        """Show how far it is, between two waves of steps."""
+        """Show the progress, between two waves of steps."""
         research, run_id = _research(state), scope_of(runtime).ctx.run_id
         ended = self._ended[run_id] = set(research.ended_steps)
         self._enter(research, runtime)
@@ -246,13 +245,13 @@ class _Nodes:
         if ready:
             return [Send("step", {RESEARCH: _share(state[RESEARCH], step), "step": step.id}) for step in ready]
         if not any(finding.text for finding in ended.values()) and research.steps:
-            return CLOSING  # nothing was found out that a report could be made of
+            return CLOSING  # no findings to make a report from
         if research.plans < self._settings.max_plan_iterations and not (research.plan and research.plan.enough):
             return "planner"
         return "reporter"
 
     async def step(self, state: State, runtime: Scope) -> Update:
-        """One step, by who can do it. state: what `after_team` sent."""
+        """Do one step with a suitable agent. state: what `after_team` sent."""
         research = _research(state)
         assert research.plan is not None
         step, scope = research.plan.step(state["step"]), scope_of(runtime)
@@ -265,7 +264,7 @@ class _Nodes:
         finally:
             watching.cancel()
             await asyncio.wait([watching])
-            if not watching.cancelled():  # what it cannot look up costs only that a death counts
+            if not watching.cancelled():  # a failure only means that a crash counts in full
                 log.warning("the steps of a research could not be watched", exc_info=watching.exception())
         ended.add(step.id)
         self._show(research, ended, runtime)
@@ -280,8 +279,8 @@ class _Nodes:
         return research.found(step.id, finding)
 
     async def _watch(self, ended: set[str], research: Research, runtime: Scope) -> None:
-        """While a step works, tell of the others of its wave that have ended in this process, once they are kept: one
-        long wave may see many processes die, and come further in each."""
+        """While a step runs, report the other steps of its wave that ended in this process, once they are stored:
+        during one long wave many processes may die, each after some progress."""
         config: Any = {"configurable": {"thread_id": scope_of(runtime).ctx.thread_id, "checkpoint_ns": ""}}
         told = set(research.ended_steps)
         while True:
@@ -300,7 +299,8 @@ class _Nodes:
                 tell(runtime, Told(partial(StepsEnded, count=len(told))))
 
     async def _carried_out(self, step: Step, research: Research, runtime: Scope) -> Done:
-        """What computes nothing here is reasoned about; what cannot be looked up fails, for nobody may invent it."""
+        """A step without tools for computing is reasoned about; one without search tools fails: nothing may be
+        invented."""
         role = ROLE_OF[step.type]
         if role is Role.CODER and not self._team.can(role):
             role = Role.ANALYST
@@ -310,7 +310,7 @@ class _Nodes:
         return await self._perform(role, step.title, task, research, runtime, research.collections)
 
     def _show(self, research: Research, ended: set[str], runtime: Scope) -> None:
-        """The plan as a checklist."""
+        """Show the plan as a checklist."""
         ready = {step.id for step in research.plan.ready(research.ended_steps)} if research.plan is not None else set()
         lines = telling.checklist(research.steps, self._words(runtime)["report_step"])
         todos = tuple((line, _status(each, ended, ready, len(research.steps))) for each, line in lines)
@@ -319,7 +319,7 @@ class _Nodes:
     # The report.
 
     async def reporter(self, state: State, runtime: Scope) -> Update:
-        """The report in the model's own words; the check and the delivery are no model's."""
+        """Have the report written in the model's own words; no model is involved in the check and the delivery."""
         research = _research(state)
         self._enter(research, runtime)
         pages = await self._pages(research, runtime)
@@ -329,7 +329,7 @@ class _Nodes:
         return research.write(report=await self._asked(Role.REPORTER, "reporter", task, research, runtime))
 
     async def deliver(self, state: State, runtime: Scope) -> Update:
-        """Check the citations, hand over the file, sum up in the chat. Doing it again gives the same."""
+        """Check the citations, deliver the file, sum up in the chat. Idempotent."""
         research, scope, words = _research(state), scope_of(runtime), self._words(runtime)
         self._enter(research, runtime)
         if research.phase is not Phase.WORKING and not research.report:
@@ -345,12 +345,12 @@ class _Nodes:
         checked = replace(checked, text=text)
         whole = telling.report_text(research, checked, cited, words)
         wanted = self._settings.deliver
-        # What only the default asks for is no news where the sandbox cannot make it.
+        # Formats requested only by default are not mentioned if the sandbox cannot make them.
         asked = wanted if "deliver" in self._settings.model_fields_set else ()
         ready = await self._team.present(telling.file_name(research.title or UNNAMED), whole, wanted, scope)
         for file in ready:
             tell(runtime, Told(partial(FileReady, call_id=f"research-{research.id}", file=file)))
-        # Where there are no files at all, the report is the message.
+        # Without any files, the report is the message.
         text = telling.summary_text(research, checked, cited, words, ready, asked) if ready else whole
         done = research.write(
             phase=Phase.DONE,
@@ -374,13 +374,13 @@ class _Nodes:
         return {**self._final(text, runtime), **done}
 
     async def _check(self, report: str, pages: Sequence[ReadPage], runtime: Scope) -> tuple[Checked, Mapping[str, str]]:
-        """The report after the check, without the sources that are dead; and what those that were asked answered."""
-        # In a thread: long pages take a while to be searched for words.
+        """The checked report, without dead sources; and the responses of those that were requested."""
+        # In a thread: searching long pages for words takes a while.
         texts, mark = await texts_of(self._sources, pages), self._words(runtime)["unsourced"]
         checking = partial(check, report, pages, texts, mark=mark)
         checked = await asyncio.to_thread(checking)
         contents = {page.sha256 for page in checked.cited}
-        same = (page for page in pages if page.sha256 in contents)  # one of them may stand for another that is dead
+        same = (page for page in pages if page.sha256 in contents)  # one of them may replace another that is dead
         asked = dict.fromkeys(page.first.address for page in (*checked.cited, *same))
         gone = await self._team.gone([each for each in asked if telling.is_online(each)], scope_of(runtime))
         if dead := dead_pages(gone):
@@ -393,11 +393,11 @@ class _Nodes:
         tell(runtime, Told(partial(TodosChanged, todos=todos)))
         self._ended.pop(scope_of(runtime).ctx.run_id, None)
 
-    # What nodes share.
+    # Shared by the nodes.
 
     def _enter(self, research: Research, runtime: Scope) -> None:
-        """A node begins. What came before it in this process is kept by now; the first one may be one that is done
-        again, at which a process may have died more than once."""
+        """Note that a node begins. Everything before it in this process is stored by now; the first one may be a
+        repeat, during which a process may have died more than once."""
         run_id = scope_of(runtime).ctx.run_id
         if run_id in self._entered:
             tell(runtime, Told(partial(StepsEnded, count=len(research.ended_steps))))
@@ -407,7 +407,7 @@ class _Nodes:
         return self._parts.words(scope_of(runtime).ctx.locale)
 
     async def _pages(self, research: Research, runtime: Scope) -> Sequence[ReadPage]:
-        """What was read in this research, in the order by which the reporter is given numbers."""
+        """The pages read in this research, in the order of the numbers that the reporter receives."""
         return await pages_read(self._sources, scope_of(runtime).ctx.thread_id, research.runs)
 
     async def _perform(
@@ -415,13 +415,13 @@ class _Nodes:
     ) -> Done:
         """Have a task done. about: the title of a step, else the key of a description. named: collections."""
         description = self._words(runtime).get(f"doing_{about}", about)
-        # A key of its own for each try: what an earlier one had begun is neither believed nor taken for this one's.
+        # A separate key for each attempt: what an earlier one began is neither trusted nor mistaken for this one's.
         task = Task(role=role, key=f"research-{secrets.token_hex(6)}", description=description, prompt=prompt)
         scope = replace(scope_of(runtime), collections=named, sent=research.sent)
         return await self._team.perform(task, scope, runtime)
 
     async def _asked(self, role: Role, about: str, prompt: str, research: Research, runtime: Scope) -> str:
-        """What an agent says without which the research cannot go on. Raises ModelFailure."""
+        """The answer of an agent that the research depends on. Raises ModelFailure."""
         done = await self._perform(role, about, prompt, research, runtime)
         if done.failure is not None:
             raise done.failure
@@ -435,7 +435,7 @@ class _Nodes:
         return done.text
 
     async def _object(self, role: Role, about: str, task: str, research: Research, runtime: Scope) -> dict[str, Any]:
-        """A JSON object of an agent's, asked once more where it gives none; {} where it gives none again."""
+        """A JSON object from an agent, requested once more if it gives none; {} if it fails again."""
         said = await self._asked(role, about, task, research, runtime)
         try:
             return read_object(said)
@@ -452,7 +452,7 @@ class _Nodes:
         return self._said([AIMessage(text, id=_message_id(runtime))], runtime)
 
     def _question(self, text: str, options: Sequence[str], runtime: Scope) -> Update:
-        """The turn ends with a question, as one of the lead agent's does."""
+        """End the turn with a question, like one of the lead agent's."""
         message_id = _message_id(runtime)
         call = {"name": ASK, "args": {"question": text, "options": list(options) or None}, "id": f"{message_id}-ask"}
         asking = AIMessage("", id=message_id, tool_calls=[{**call, "type": "tool_call"}])
@@ -465,13 +465,13 @@ class _Nodes:
 
 
 def _message_id(runtime: Scope) -> str:
-    """The id of the one message that a turn of a research has, the same for every attempt at it."""
+    """The id of the single message of a research turn, the same for every attempt at it."""
     return f"{scope_of(runtime).ctx.run_id}-1"
 
 
 def _share(record: Mapping[str, Any], step: Step) -> dict[str, Any]:
-    """What a step gets of the record: whole findings only of the steps that it depends on. It is kept in the checkpoint
-    for each step of a wave."""
+    """A step's share of the record: full findings only of the steps that it depends on. The checkpoint stores it for
+    each step of a wave."""
     findings = {
         each: found if each in step.depends_on else {"state": found["state"]}
         for each, found in record.get("findings", {}).items()

@@ -1,4 +1,4 @@
-"""The plan of a research: read from what a model wrote, its steps in the order of their dependencies, what it may
+"""The plan of a research: parsed from a model's answer, its steps ordered by their dependencies, and its estimated
 cost."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPES: Mapping[str, StepType] = {
     "coding": "processing",
     "code": "processing",
 }
-"""What models call the types."""
+"""Models' names for the types."""
 
 
 class Frozen(BaseModel):
@@ -49,7 +49,7 @@ class Step(Frozen):
 
 
 class Plan(Frozen):
-    """enough: the planner needs no (further) steps. locale: the language of the report, as the planner found it."""
+    """enough: the planner needs no (further) steps. locale: the report's language, as the planner determined it."""
 
     title: str
     thought: str = ""
@@ -58,15 +58,15 @@ class Plan(Frozen):
     steps: tuple[Step, ...] = ()
 
     def step(self, step_id: str) -> Step:
-        """Raises StopIteration for an unknown id."""
+        """The step with this id. Raises StopIteration for an unknown id."""
         return next(step for step in self.steps if step.id == step_id)
 
     def ready(self, done: Container[str]) -> list[Step]:
-        """The steps that can be begun: not done, and all that they depend on is."""
+        """The steps that can begin: not done, with all their dependencies done."""
         return [step for step in self.steps if step.id not in done and all(each in done for each in step.depends_on)]
 
     def waves(self) -> list[list[Step]]:
-        """The steps in the order in which they can run: those of one wave at the same time."""
+        """The steps in executable order: those of one wave can run concurrently."""
         done: set[str] = set()
         waves = []
         while wave := self.ready(done):
@@ -76,10 +76,10 @@ class Plan(Frozen):
 
 
 def read_plan(text: str, *, most: int, before: Sequence[Step] = ()) -> Plan:
-    """The plan in a planner's answer, with the steps of earlier plans in front. most: new steps that are kept.
+    """The plan in a planner's answer, preceded by the steps of earlier plans. most: limit of new steps.
 
-    What a weak model gets slightly wrong is put right: other names of types, dependencies given as numbers, as
-    "step 2" or on later steps. Raises Unreadable, whose text tells the model what is wrong.
+    Slight errors of weak models are corrected: other names of types, dependencies given as numbers, as "step 2" or on
+    later steps. Raises Unreadable, whose text tells the model what is wrong.
     """
     found = read_object(text)
     title, enough = _line(found.get("title"), LONGEST_TITLE), found.get("has_enough_context") is True
@@ -103,7 +103,7 @@ def read_plan(text: str, *, most: int, before: Sequence[Step] = ()) -> Plan:
 
 
 def _step(given: Mapping[str, Any], number: int, *, first: int) -> Step:
-    """first: how many steps stand before those of the same plan, whose numbers begin again at 1 for the model."""
+    """A step. first: number of steps before those of this plan, whose numbers start again at 1 for the model."""
     title = _line(given.get("title"), LONGEST_TITLE)
     description = _line(given.get("description"), LONGEST_DESCRIPTION)
     if not (title or description):
@@ -131,7 +131,7 @@ def _line(value: object, most: int) -> str:
 
 
 class Estimate(Frozen):
-    """What a plan will roughly take: (least, most) of model calls, minutes, and money where the model has a price."""
+    """Rough cost of a plan: (least, most) model calls, minutes, and money if the model has a price."""
 
     calls: tuple[int, int]
     minutes: tuple[int, int]
@@ -140,15 +140,15 @@ class Estimate(Frozen):
 
 
 CALLS: Mapping[StepType, tuple[int, int]] = {"research": (3, 10), "analysis": (1, 1), "processing": (2, 8)}
-"""Of one step; the limit of a step is far above, this is what steps usually take."""
+"""Calls of one step; its limit is far above, this is what steps usually take."""
 REPORT_CALLS = 1
 CALL_SECONDS = (4.0, 15.0)
 CALL_INPUT, CALL_OUTPUT = (3_000, 12_000), (300, 1_200)
-"""Tokens of one call: pages that were read stand in all later requests of their step."""
+"""Tokens of one call: pages that were read are part of all later requests of their step."""
 
 
 def estimate(plan: Plan, *, at_once: int, price: PriceSettings | None) -> Estimate:
-    """What the steps of the plan and the report will roughly take."""
+    """Estimate the cost of the plan's steps and the report."""
     least = REPORT_CALLS + sum(CALLS[step.type][0] for step in plan.steps)
     most = REPORT_CALLS + sum(CALLS[step.type][1] for step in plan.steps)
     minutes = [_minutes(plan, at_once, which) for which in (0, 1)]
@@ -168,7 +168,7 @@ def estimate(plan: Plan, *, at_once: int, price: PriceSettings | None) -> Estima
 
 
 def _minutes(plan: Plan, at_once: int, which: int) -> int:
-    """Minutes of the longest steps of each wave, one after the other, and of the report, which is one long call."""
+    """Minutes for the longest steps of each wave, one after the other, and for the report, which is one long call."""
     calls = 3 * REPORT_CALLS
     for wave in plan.waves():
         lengths = sorted((CALLS[step.type][which] for step in wave), reverse=True)

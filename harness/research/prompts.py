@@ -1,6 +1,6 @@
-"""What the agents of a research read: a system prompt for each role, and their tasks.
+"""The prompts of a research's agents: a system prompt for each role, and their tasks.
 
-Models of all strengths work by them, so each asks for one thing, shows its form, and says what to do when in doubt.
+Models of all strengths work with them, so each asks for one thing, shows its form, and says what to do if in doubt.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from harness.web.sources import ReadPage
 
 CHARACTERS_PER_TOKEN = 2.5
-"""Of mixed languages, on the safe side."""
+"""For mixed languages, on the safe side."""
 SHARE = 0.5
-"""Of a model's window that findings may take in a prompt."""
+"""Share of a model's window for findings in a prompt."""
 LONGEST_FINDING = 24_000
 LONGEST_BACKGROUND = 6_000
 _TAG = re.compile(
@@ -187,7 +187,7 @@ LONG_STYLES = frozenset({Style.ACADEMIC, Style.STRATEGIC})
 
 
 def system_prompt(role: Role, settings: ResearchSettings) -> str:
-    """What an agent of this role is. The reporter's form stands in its task, since it depends on the research."""
+    """The system prompt of a role. The reporter's output form is in its task, since it depends on the research."""
     match role:
         case Role.COORDINATOR:
             asking = ASKING.format(rounds=settings.max_clarification_rounds) if settings.clarification else NO_ASKING
@@ -207,7 +207,7 @@ def system_prompt(role: Role, settings: ResearchSettings) -> str:
 
 
 def coordinator_task(research: Research) -> str:
-    """The question, and what was asked back and answered."""
+    """The question, and the clarifications so far."""
     parts = [block("question", research.question)]
     for asked, answered in research.clarified:
         parts += [f"You asked: {_data(asked)}", block("answer", answered)]
@@ -215,12 +215,12 @@ def coordinator_task(research: Research) -> str:
 
 
 def background_task(research: Research, most: int) -> str:
-    """most: results of the search that are to be looked at."""
+    """The background task. most: search results to look at."""
     return f"{_topic(research)}\n\nLook at the first {most} results."
 
 
 def planner_task(research: Research, *, most: int, window: int, computes: bool) -> str:
-    """most: steps that may be new. window: of the model, in tokens. computes: there are steps of type "processing"."""
+    """most: limit of new steps. window: of the model, in tokens. computes: "processing" steps are possible."""
     parts = [_topic(research)]
     if not computes:
         parts.append('There is no Python here: plan no step of type "processing".')
@@ -244,7 +244,7 @@ def planner_task(research: Research, *, most: int, window: int, computes: bool) 
 
 
 def step_task(research: Research, step: Step, window: int) -> str:
-    """The whole task of a step: the topic, the findings that it depends on, and what is to be done."""
+    """The whole task of a step: the topic, the findings that it depends on, and the work to do."""
     needed = [each for each in research.steps if each.id in step.depends_on]
     parts = [_topic(research), *_findings(research, needed, window)]
     parts.append(block("step", f"{step.title}\n{step.description}"))
@@ -259,8 +259,8 @@ def step_task(research: Research, step: Step, window: int) -> str:
 def reporter_task(
     research: Research, pages: Sequence[ReadPage], length: Length, window: int, charts: Sequence[str] = ()
 ) -> str:
-    """The form of the report, all findings, and the pages with the numbers by which they are cited. charts: paths of
-    pictures that belong into it."""
+    """The reporter's task: the form of the report, all findings, and the pages with their citation numbers. charts:
+    paths of pictures to be included."""
     form = REPORTER.format(
         locale=research.locale or "of the topic",
         extra=SURVEY if length == "long" and research.style in LONG_STYLES else "",
@@ -282,7 +282,7 @@ def reporter_task(
 
 
 def block(name: str, text: str) -> str:
-    """Foreign text as a block that it cannot end."""
+    """Foreign text as a block that the text cannot end."""
     return f"<{name}>\n{_data(text)}\n</{name}>"
 
 
@@ -299,7 +299,7 @@ def _topic(research: Research) -> str:
 
 
 def _files(research: Research) -> str:
-    """Each file on a line of its own: name, kind, size, and where it is."""
+    """One line per file: name, kind, size and location."""
     lines = []
     for file in research.files:
         text = f"; its text is {_line(file.text)}" if file.text else ""
@@ -308,7 +308,7 @@ def _files(research: Research) -> str:
 
 
 def _findings(research: Research, steps: Sequence[Step], window: int) -> list[str]:
-    """The findings of these steps, cut evenly to what the model can read."""
+    """The findings of these steps, cut evenly to fit the model's window."""
     known = [(step, research.findings[step.id]) for step in steps if step.id in research.ended_steps]
     room = int(window * CHARACTERS_PER_TOKEN * SHARE)
     each = min(LONGEST_FINDING, room // max(1, len(known)))

@@ -1,4 +1,4 @@
-"""The record of a research as its thread keeps it (the channel RESEARCH), and which turns belong to one."""
+"""The record of a research as its thread stores it (the channel RESEARCH), and which turns belong to it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ LONGEST_QUESTION = 8000
 MOST_FILES = 20
 MOST_PAST = 50
 CLOSING = "deliver"
-"""The graph's node behind which a turn ends, whatever it was: as this one an interrupted turn is closed."""
+"""The graph's node after which any turn ends: an interrupted turn is closed as if at this node."""
 
 COMPANIONS = {"podcast-script": frozenset({"speak"}), "ppt-generation": frozenset[str]()}
-"""Skills that make something else of a report, and the tools without which they are not offered below one, besides
-those that the skill itself names."""
+"""Skills that make something else out of a report, and the tools that each needs to be offered below one, besides those
+that the skill itself names."""
 
 
 class Phase(StrEnum):
-    """How far a research is. BEGUN: a question, nothing else. ASKED: it waits for the answer to a question of its own.
-    REVIEW: its plan waits for a person. PLANNING: what they want changed is being put into it. WORKING: its steps and
-    its report. DONE: it was answered. STOPPED: by a person, before it began. FAILED: no report could be made of it."""
+    """Progress of a research. BEGUN: only a question. ASKED: it waits for the answer to its own question. REVIEW: its
+    plan waits for a person. PLANNING: the plan is being changed as the person wants. WORKING: steps and report. DONE:
+    answered. STOPPED: by a person, before it began. FAILED: no report could be made."""
 
     BEGUN = "begun"
     ASKED = "asked"
@@ -47,15 +47,15 @@ class Phase(StrEnum):
 
 
 WAITING = frozenset({Phase.ASKED, Phase.REVIEW})
-"""Phases in which the next thing that its person says belongs to the research."""
+"""Phases in which its person's next message belongs to the research."""
 RESUMABLE = frozenset({Phase.BEGUN, Phase.PLANNING, Phase.WORKING, Phase.FAILED})
 
 FindingState = Literal["completed", "failed", "timed_out", "cancelled", "open"]
 
 
 class Finding(Frozen):
-    """What came of a step. text: partial where the state is not "completed". detail: why it failed. cut: it had to
-    report early. "open": it failed and is to be tried again."""
+    """The result of a step. text: partial unless the state is "completed". detail: why it failed. cut: it had to report
+    early. "open": it failed and is to be retried."""
 
     state: FindingState
     text: str = ""
@@ -66,8 +66,8 @@ class Finding(Frozen):
 
 
 class Cited(Frozen):
-    """A source as the delivered report numbers it. sha256: of what was read. quotes: words of it that the report
-    quotes. gone: why it did not answer when the report was checked; "" where it did, None where it was not asked."""
+    """A source as numbered in the delivered report. sha256: of what was read. quotes: its words that the report quotes.
+    gone: why it did not answer when the report was checked; "" if it did, None if it was not requested."""
 
     number: int
     address: str
@@ -79,8 +79,8 @@ class Cited(Frozen):
 
 
 class SentFile(Frozen):
-    """A file that a person sent, as the sandbox has it. kind: its media type. text: path of its text, converted; "" for
-    none. sha256, text_sha256: of both as they came, "" where that is not known."""
+    """A file that a person sent, as stored in the sandbox. kind: its media type. text: path of its converted text; ""
+    for none. sha256, text_sha256: of both as received, "" if unknown."""
 
     name: str
     kind: str
@@ -92,7 +92,7 @@ class SentFile(Frozen):
 
 
 class Past(Frozen):
-    """An earlier research of the thread: what a list tells of it."""
+    """An earlier research of the thread, as shown in a list."""
 
     title: str
     phase: Phase
@@ -101,13 +101,12 @@ class Past(Frozen):
 
 
 class Research(Frozen):
-    """id: of the run that began it. runs: that worked on it, the newest last; what any of them has read can be cited.
-    who: person id. clarified: (question, answer) pairs. changes: what the person wanted changed, oldest first. known:
-    titles of the steps of the plan that was shown before. plans: how many were made since the question, changed ones
-    not counted. files: those of the question, those that the thread had by then, and those that came with what was said
-    of it later. collections: of the knowledge, that persons have named. report: as it was written. delivered: its text
-    after the check, numbered as `cited` is; whole: with its sources and the check, as the file has it. past: earlier
-    ones of the thread, oldest first."""
+    """The record. id: of the run that began it. runs: that worked on it, the newest last; anything that one of them has
+    read can be cited. who: person id. clarified: (question, answer) pairs. changes: requested by the person, oldest
+    first. known: titles of the steps of the plan shown before. plans: number made since the question, without changed
+    ones. files: those of the question, those already in the thread, and those sent with later messages about it.
+    collections: of the knowledge, named by people. report: as written. delivered: its text after the check, numbered as
+    in `cited`; whole: with its sources and the check, as in the file. past: the thread's earlier ones, oldest first."""
 
     id: str
     runs: tuple[str, ...]
@@ -143,33 +142,33 @@ class Research(Frozen):
         return {RESEARCH: {"id": self.id, **changed}}
 
     def found(self, step: str, finding: Finding) -> dict[str, Any]:
-        """An update of the thread's state that adds what came of a step."""
+        """An update of the thread's state that adds the result of a step."""
         return {RESEARCH: {"id": self.id, "findings": {step: finding.model_dump(mode="json")}}}
 
     @property
     def said(self) -> str:
-        """All that persons have said in it."""
+        """Everything that people have said in it."""
         return "\n".join([self.question, *(answer for _, answer in self.clarified), *self.changes])
 
     @property
     def sent(self) -> dict[str, str]:
-        """Path -> SHA-256 of what came, for the files that persons sent and their texts."""
+        """Path -> SHA-256 on receipt, for the files that people sent and their texts."""
         hashes = {path: known for file in self.files for path, known in _hashes(file)}
         return {path: known for path, known in hashes.items() if path and known}
 
     @property
     def title(self) -> str:
-        """What it is called by."""
+        """Its title."""
         return self.plan.title if self.plan is not None else self.question
 
     @property
     def run(self) -> str:
-        """The run that works on it, or worked last."""
+        """The run that works on it, or last did."""
         return self.runs[-1]
 
     @property
     def ended_steps(self) -> dict[str, Finding]:
-        """The findings of the steps that are over, whichever way."""
+        """The findings of the steps that have ended, in whatever way."""
         return {step: finding for step, finding in self.findings.items() if finding.state != "open"}
 
     @property
@@ -178,7 +177,7 @@ class Research(Frozen):
 
     @property
     def failed_steps(self) -> list[tuple[Step, Finding]]:
-        """The steps that were not completed, although they were begun."""
+        """The steps that were begun but not completed."""
         return [
             (step, self.findings[step.id])
             for step in self.steps
@@ -191,7 +190,7 @@ def _hashes(file: SentFile) -> tuple[tuple[str, str], ...]:
 
 
 def research_of(values: Mapping[str, Any]) -> Research | None:
-    """The research of a thread's state; None where there was none, or another version's cannot be read."""
+    """The research of a thread's state; None if there is none, or it is another version's and unreadable."""
     found = values.get(RESEARCH)
     if not found:
         return None
@@ -202,7 +201,7 @@ def research_of(values: Mapping[str, Any]) -> Research | None:
 
 
 def research_view(research: Research, pages: Sequence[ReadPage]) -> ResearchView:
-    """What people are told of a research, whoever works on it."""
+    """A research as shown to people, no matter which process works on it."""
     ended = research.ended_steps
     return ResearchView(
         run_id=research.run,
@@ -218,20 +217,20 @@ def research_view(research: Research, pages: Sequence[ReadPage]) -> ResearchView
 
 
 def belongs(values: Mapping[str, Any], ctx: RunContext, run_input: RunInput) -> bool:
-    """Whether a run is one of a research: it asks for one, works on one already, or says what one waits for. values: of
-    the thread's state, when the run begins or goes on."""
+    """Whether a run belongs to a research: it requests one, already works on one, or answers one that waits. values: of
+    the thread's state, when the run begins or continues."""
     known = research_of(values)
     if known is None:
         return run_input.research is not None and not run_input.research.resumes
     if run_input.research is not None or known.run == ctx.run_id:
         return True
     if run_input.choice == "start" and known.phase in RESUMABLE:
-        return known.who == ctx.speaker.id  # its run failed, and is tried again
+        return known.who == ctx.speaker.id  # its run failed, and is retried
     return waits_for(known, ctx)
 
 
 def waits_for(research: Research, ctx: RunContext) -> bool:
-    """Whether the next thing that this speaker says belongs to the research."""
+    """Whether this speaker's next message belongs to the research."""
     theirs = research.who == ctx.speaker.id or ctx.speaker.is_admin
     return research.phase in WAITING and theirs and not ctx.schedule
 
@@ -239,8 +238,8 @@ def waits_for(research: Research, ctx: RunContext) -> bool:
 def begun(
     values: Mapping[str, Any], ctx: RunContext, run_input: RunInput, style: Style, *, reads_files: bool = True
 ) -> dict[str, Any]:
-    """The update of the thread's state with which a turn of a research begins. style: of the settings. reads_files:
-    there is a sandbox to read them in."""
+    """The state update with which a turn of a research begins. style: of the settings. reads_files: a sandbox to read
+    them in is available."""
     known, asked = research_of(values), run_input.research
     if asked is not None and not asked.resumes:
         research = Research(
@@ -261,7 +260,7 @@ def begun(
     runs = tuple(dict.fromkeys((*known.runs, ctx.run_id)))
     if asked is not None or known.phase in RESUMABLE:
         again = {step: Finding(state="open") for step, each in known.findings.items() if each.state != "completed"}
-        # Who resumes it pays for it, and decides.
+        # The person that resumes it pays for it, and decides.
         return known.write(runs=runs, who=ctx.speaker.id, phase=_resumed(known), choice="", findings=again)
     words = run_input.words[:LONGEST_QUESTION]
     files = _sent(known.files, run_input.files if reads_files else ())
@@ -275,7 +274,7 @@ def begun(
 
 
 def _sent(known: Sequence[SentFile], files: Sequence[InputFile]) -> tuple[SentFile, ...]:
-    """Files of a research with further ones. What a voice message says stands among the words."""
+    """Files of a research with further ones. A voice message is part of the words instead."""
     further = (
         SentFile(
             name=file.name,
@@ -293,7 +292,7 @@ def _sent(known: Sequence[SentFile], files: Sequence[InputFile]) -> tuple[SentFi
 
 
 def _past(known: Research | None) -> tuple[Past, ...]:
-    """The earlier researches of a thread, with the one that a new question takes the place of."""
+    """The thread's earlier research, including the one that a new question replaces."""
     if known is None:
         return ()
     if known.plan is None:
@@ -303,8 +302,8 @@ def _past(known: Research | None) -> tuple[Past, ...]:
 
 
 def exported(research: Research) -> ResearchFiles:
-    """All that is recorded of a research, for a person to keep: the report as it was delivered with what each step
-    found, and everything as JSON."""
+    """The full record of a research, for a person to keep: the delivered report with each step's findings, and
+    everything as JSON."""
     found = [
         f"### {step.id}. {step.title} ({finding.state})\n\n{finding.text or finding.detail}"
         for step in research.steps
@@ -317,7 +316,7 @@ def exported(research: Research) -> ResearchFiles:
 
 
 def _resumed(research: Research) -> Phase:
-    """Where it goes on: a plan that waits goes on waiting, one that was stopped waits again."""
+    """The phase in which it resumes: a waiting plan keeps waiting, a stopped one waits again."""
     if research.phase is Phase.STOPPED and research.plan is not None:
         return Phase.REVIEW
     if research.phase in (Phase.REVIEW, Phase.DONE, Phase.STOPPED):

@@ -1,5 +1,5 @@
-"""Who works on a research: the port by which its graph has an agent of some role perform a task. The agents behind it
-are made in harness/agents/research.py."""
+"""The agents of a research: the port through which its graph has an agent of some role perform a task.
+harness/agents/research.py implements it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DoneState = Literal["completed", "failed", "timed_out", "cancelled"]
 
 
 class Role(StrEnum):
-    """What an agent of a research does; each may have a model of its own."""
+    """The job of an agent of a research; each may have its own model."""
 
     COORDINATOR = "coordinator"
     BACKGROUND = "background"
@@ -40,12 +40,12 @@ ROLE_OF: Mapping[StepType, Role] = {
     "analysis": Role.ANALYST,
     "processing": Role.CODER,
 }
-"""Who works on a step of some type."""
+"""The role for each type of step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """key: unique within the run. description: for people, a few words."""
+    """A task. key: unique within the run. description: for people, a few words."""
 
     role: Role
     key: str
@@ -55,8 +55,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """How a task ended. text: partial where the state is not "completed". detail: why it failed, in a clause. cut: it
-    had to report early. failure: of its model, where that ended it."""
+    """The result of a task. text: partial unless the state is "completed". detail: why it failed, in a clause. cut: it
+    had to report early. failure: of its model, if that ended it."""
 
     state: DoneState
     text: str
@@ -71,21 +71,21 @@ class Team(Protocol):
     """The agents of a research."""
 
     async def perform(self, task: Task, scope: RunScope, runtime: Runtime[RunScope]) -> Done:
-        """Have a task done; its progress and its cost are told. Cancelling it stops the agent."""
+        """Have a task done; its progress and cost are reported. Cancelling it stops the agent."""
 
     def can(self, role: Role) -> bool:
-        """Whether there are tools for the role's work here."""
+        """Whether tools for the role's work are available."""
 
     def model(self, role: Role) -> ModelSettings:
-        """The settings of the model that a role has. Raises ModelFailure for one that is not there."""
+        """The settings of a role's model. Raises ModelFailure if it does not exist."""
 
     async def gone(self, addresses: Sequence[str], scope: RunScope) -> Mapping[str, str]:
-        """Whether these pages still answer: "", or why not, as a status such as "404" or UNREACHABLE. Those that could
-        not be asked are missing."""
+        """Whether these pages still answer: "", or why not, as a status such as "404" or UNREACHABLE. Pages that could
+        not be requested are missing."""
 
     async def charts(self, run_ids: Sequence[str]) -> Sequence[str]:
-        """The pictures that these runs handed over, as paths below the thread's outputs, where the report stands."""
+        """The pictures that these runs presented, as paths below the thread's outputs, which hold the report."""
 
     async def present(self, name: str, text: str, formats: Sequence[Format], scope: RunScope) -> Sequence[ReadyFile]:
-        """Write a report into the thread's outputs, as files of this name and of these formats, and put them with the
-        run's answer. Those that could not be made are missing."""
+        """Write a report to the thread's outputs, as files of this name and these formats, and add them to the run's
+        answer. Those that could not be made are missing."""

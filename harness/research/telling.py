@@ -1,5 +1,5 @@
-"""What people read of a research, put together from sentences that bot/ gives (`words`): the plan, the report with its
-sources and its check, the summary in the chat. Pure."""
+"""Texts about a research for people, built from sentences of bot/ (`words`): the plan, the report with its sources and
+its check, the summary in the chat. Pure."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ LONGEST_SHOWN = 220
 """Characters of a step's description in the chat."""
 LONGEST_NAME = 60
 MOST_SHOWN = 5
-"""Files of a research that its plan names."""
+"""Number of files that the plan names."""
 MOST_TOLD = 10
-"""Of the problems that a check found, those that are named one by one."""
+"""Number of a check's problems that are listed individually."""
 _UNSAFE = re.compile(r"[^\w-]+")
 _PICTURE = re.compile(r"!\[([^\]\n]{0,300})\]\((<[^<>\n]{1,500}>|[^()\s<>]{1,500})(?:[ \t]+\"[^\"\n]{0,300}\")?\)")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
 def plan_text(research: Research, estimate: Estimate, words: Words) -> str:
-    """The plan as a message: its steps, what changed since it was shown before, what it will roughly take."""
+    """The plan as a message: its steps, what changed since it was last shown, and its rough cost."""
     plan, before = research.plan, research.known
     if plan is None:
         return ""
@@ -57,7 +57,7 @@ def plan_text(research: Research, estimate: Estimate, words: Words) -> str:
 
 
 def _resources(research: Research, words: Words) -> list[str]:
-    """What it looks into besides the web: the files of the thread and the collections that were named."""
+    """What it searches besides the web: the thread's files and the named collections."""
     lines = []
     if names := [plain(_short(file.name)) for file in research.files]:
         more = words["plan_more"].format(count=len(names) - MOST_SHOWN) if len(names) > MOST_SHOWN else ""
@@ -81,7 +81,7 @@ def _range(least: int, most: int) -> str:
 
 
 def report_text(research: Research, checked: Checked, cited: Sequence[Cited], words: Words) -> str:
-    """The whole report as a Markdown file: what was written, its sources, the check, the steps that failed."""
+    """The whole report as a Markdown file: its text, its sources, the check, the failed steps."""
     title = research.plan.title if research.plan is not None else research.topic
     body = checked.text if checked.text.startswith("# ") else f"# {title}\n\n{checked.text}"
     parts = [body, f"## {words['sources']}"]
@@ -108,7 +108,7 @@ def _why(cited: Cited, words: Words) -> str:
 
 
 def with_charts(text: str, charts: Sequence[str], words: Words) -> str:
-    """A report whose pictures are these charts and no others: those that it does not place stand at its end."""
+    """A report with these charts as its only pictures: those that it does not place are appended."""
     left = dict.fromkeys(charts)
 
     def placed(found: re.Match[str]) -> str:
@@ -133,7 +133,7 @@ def _name(path: str) -> str:
 
 
 def check_lines(checked: Checked, cited: Sequence[Cited], words: Words) -> list[str]:
-    """What the check of the citations found, a line each."""
+    """The results of the citation check, one line each."""
     lines = [words["check_cited"].format(citations=checked.citations, sources=len(checked.cited))]
     if checked.quotes:
         held = checked.quotes - len(checked.misquoted)
@@ -181,7 +181,7 @@ def summary_text(
     files: Sequence[ReadyFile],
     wanted: Sequence[Format],
 ) -> str:
-    """What stands in the chat: the title, three to five findings, the sources that they name. files: of the report.
+    """The message in the chat: the title, three to five findings, the sources that they name. files: of the report.
     wanted: their formats, some of which may be missing."""
     title = research.plan.title if research.plan is not None else research.topic
     findings = key_findings(checked.text)
@@ -211,13 +211,13 @@ def _short(text: str) -> str:
 
 
 def file_name(title: str) -> str:
-    """A name for the report's files, without an ending, made of its title in any script."""
+    """A name for the report's files, without extension, made from its title in any script."""
     stem = _UNSAFE.sub("-", clean_text(title)).strip("-").lower()[:LONGEST_NAME].rstrip("-")
     return stem or "report"
 
 
 def plain(text: str) -> str:
-    """Foreign text in Markdown, on one line and without a meaning there."""
+    """Foreign text for Markdown, on one line and without markup."""
     return _MARKS.sub(r"\\\1", " ".join(clean_text(text).split()))
 
 
@@ -226,18 +226,17 @@ def _cut(text: str) -> str:
 
 
 def checklist(steps: Sequence[Step], report: str) -> list[tuple[str, str]]:
-    """(step's id, line) for the plan that is shown while the research works; the last one, with id "", is the
-    report."""
+    """(step's id, line) for the plan shown while the research works; the last one, with id "", is the report."""
     return [*((step.id, step.title) for step in steps), ("", report)]
 
 
 def is_online(address: str) -> bool:
-    """Whether it can be asked for, unlike a document of the knowledge."""
+    """Whether it can be requested, unlike a document of the knowledge."""
     return address.startswith(("https://", "http://"))
 
 
 def _linked(title: str, address: str) -> str:
-    """A link; what no browser opens, such as a document of the knowledge, stands there as it is."""
+    """A link; an address that no browser opens, such as a document of the knowledge, is shown as it is."""
     if is_online(address):
         return f"[{title}](<{address}>)"
     return f"{title} (`{address.replace('`', '')}`)"

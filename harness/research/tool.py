@@ -1,4 +1,4 @@
-"""research_record: the newest research of a thread, for questions about it that need no further search."""
+"""research_record: a thread's newest research, for questions about it that need no further search."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 FILE_TYPE = "text/plain"
 _UPLOADED = re.compile(r"(?:[0-9a-f]{8}-)?(.+?)(?:(?<=\.pdf|\.doc|\.xls|\.ppt)\.md|(?<=\.docx|\.xlsx|\.pptx)\.md)?")
-"""A file's name as its sender had it: ours begins with signs of our own, and that of its text ends in .md."""
+"""A file's name as its sender gave it: stored names have a prefix, and those of converted texts end in .md."""
 AROUND = 400
-"""Characters on each side of words that were looked for."""
+"""Characters on each side of words that were found."""
 MOST_PASSAGES = 8
 LONGEST = 15_000
 """Characters of an answer."""
@@ -52,14 +52,14 @@ _WHY = re.compile(
     re.IGNORECASE,
 )
 SEARCHING = frozenset({"web_search", "web_fetch", TASK})
-"""Tools with which something new is found out."""
+"""Tools that find new information."""
 FROM_RECORD = f"What a finding rests on stands in the record of the research: call {RECORD}, and search nothing."
 NONE = "There is no finished research in this thread."
 READ_AGAIN = "Read its page again, where it matters."
 
 
 def record_tool(sources: Sources) -> BaseTool:
-    """The tool; it reads the thread's own records alone."""
+    """The tool; it reads only the thread's own records."""
 
     @tool(RECORD)
     async def research_record(
@@ -106,20 +106,20 @@ def _told(runtime: Runtime, about: str, text: str) -> ToolMessage:
 
 
 def _numbered(asked: str) -> tuple[str, int]:
-    """What a number means; one alone is a source's."""
+    """The kind and the number of a reference; a bare number means a source."""
     found = _NUMBERED.fullmatch(asked)
     return (found[1] or "source", int(found[2])) if found is not None else ("", 0)
 
 
 async def _texts(sources: Sources, pages: Sequence[ReadPage], cited: Cited) -> list[str]:
-    """What was read of a source, as far as it is kept."""
+    """The stored texts of a source."""
     read = [page for page in pages if page.is_at(cited.address)]
     kept = await texts_of(sources, read)
     return [text for page in read for text in page.texts(kept)]
 
 
 async def _grounds(sources: Sources, runtime: Runtime, research: Research, finding: str) -> str:
-    """A finding with what it rests on: what else the report says from the same sources, and what stands in them."""
+    """A finding with its evidence: what else the report says from the same sources, and passages from them."""
     numbers = {int(number) for number in _CITATION.findall(finding)}
     same = [
         part.strip()
@@ -151,7 +151,8 @@ def _findings(research: Research) -> str:
 
 
 def _apart(words: str) -> list[str]:
-    """What of a sentence is looked for by itself: its longer words; of a script without spaces, pairs of its signs."""
+    """Parts of a sentence that are searched for individually: its longer words; in a script without spaces, character
+    pairs."""
     apart: list[str] = []
     for word in _WORD.findall(words):
         if word > "\u2e80":
@@ -162,7 +163,7 @@ def _apart(words: str) -> list[str]:
 
 
 def _passages(texts: Sequence[str], words: str, *, whole: bool = False) -> str:
-    """What stands around any of these words, in the order of the page. whole: they are one passage."""
+    """The passages around any of these words, in page order. whole: the words form one passage."""
     wanted = ([] if whole else _apart(words.casefold())) or [words.casefold().strip()]
     passages: list[str] = []
     for text in texts:
@@ -175,13 +176,13 @@ def _passages(texts: Sequence[str], words: str, *, whole: bool = False) -> str:
 
 
 def asks_why(text: str) -> bool:
-    """Whether a person asks what a finding rests on: "why do you believe 2?"."""
+    """Whether a person asks for the evidence of a finding: "why do you believe 2?"."""
     return _WHY.match(text) is not None
 
 
 class ResearchRecord(AgentMiddleware[Any, Any, Any]):
-    """Offers the tool only in threads in which it has something to tell. What a finding rests on stands in the record:
-    nothing is searched for it."""
+    """Offers the tool only in threads with a research. The evidence of a finding is in the record: no search is offered
+    for it."""
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -199,7 +200,7 @@ class ResearchRecord(AgentMiddleware[Any, Any, Any]):
 
 
 def _hidden(state: Any) -> frozenset[str]:
-    """The tools that are not offered now."""
+    """The tools to hide now."""
     research = research_of(state)
     if research is None or not research.delivered:
         return frozenset({RECORD})
@@ -208,8 +209,7 @@ def _hidden(state: Any) -> frozenset[str]:
 
 
 class CitedFiles(AgentMiddleware[Any, Any, Any]):
-    """Keeps what is read of a file that a person sent, and that is as it came, as a source of the run, under the file's
-    path."""
+    """Stores what is read of an unmodified file that a person sent as a source of the run, under the file's path."""
 
     def __init__(self, sources: Sources, clock: Clock) -> None:
         super().__init__()
@@ -232,7 +232,7 @@ class CitedFiles(AgentMiddleware[Any, Any, Any]):
         if known is not None and known[0].run_id == ctx.run_id:
             if text in known[1]:
                 return
-            text = f"{known[1]}\n\n{text}"  # another part of the file
+            text = f"{known[1]}\n\n{text}"  # another part of the same file
         source = Source(
             thread_id=ctx.thread_id,
             run_id=ctx.run_id,
@@ -246,7 +246,7 @@ class CitedFiles(AgentMiddleware[Any, Any, Any]):
         )
         try:
             await self._sources.keep(source, text)
-        except OSError as error:  # a full disk, say: the file can be read all the same, only not be cited
+        except OSError as error:  # such as a full disk: the file can still be read, just not cited
             log.warning("a source was not kept: %s", error.strerror)
 
 

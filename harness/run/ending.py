@@ -1,4 +1,4 @@
-"""How a run ends, or stops to wait: the last events of an answer, of a question, of calls that need a decision."""
+"""The end of a run, or its pause: the last events of an answer, of a question, of calls that need a decision."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUESTION_LIFE = timedelta(days=7)
 
 
 def last_word(messages: Sequence[AnyMessage]) -> AIMessage | None:
-    """What a finished turn ended with: the answer, or the message that asks. None: with something else."""
+    """The message that ended a finished turn: the answer, or the one that asks. None for any other ending."""
     last = messages[-1]
     if isinstance(last, ToolMessage) and last.name == ASK:
         return next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
@@ -45,8 +45,8 @@ def last_events(
     personal: bool = False,
     report: Report | None = None,
 ) -> Iterator[AnyRunEvent]:
-    """Question, if it is one, and Finished. personal: of a question. report: that was delivered. Raises RuntimeError
-    when the graph ended without an answer."""
+    """Question, if the answer is one, and Finished. personal: for a question. report: the delivered one. Raises
+    RuntimeError if the graph ended without an answer."""
     answer = turn.answer
     question = question_of(answer) if answer is not None else None
     if not isinstance(answer, AIMessage) or (answer.tool_calls and question is None):
@@ -70,27 +70,27 @@ def last_events(
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What an open step of the graph waits for. waiting: interrupt -> what was asked there. working: a task of it has
-    still something to do besides."""
+    """What an open step of the graph waits for. waiting: interrupt -> the request there. working: one of its tasks
+    still has other work to do."""
 
     waiting: Mapping[str, Mapping[str, str]]
     working: bool
 
 
 def standing(state: StateSnapshot) -> Standing:
-    """The open step of a thread that was stopped in mid-turn, or waits."""
+    """The open step of a thread that was stopped in mid-turn, or is waiting."""
     waiting = {each.id: each.value for task in state.tasks for each in task.interrupts}
     return Standing(waiting, any(not task.interrupts and task.result is None for task in state.tasks))
 
 
 def unanswered(stand: Standing, decided: Mapping[CallKey, Approval]) -> list[Mapping[str, str]]:
-    """What has still to be decided before the graph can go on; empty when it can, or has other work to do."""
+    """The decisions still missing before the graph can continue; empty if it can, or has other work to do."""
     open_ = [asked for asked in stand.waiting.values() if _key(asked) not in decided]
     return [] if stand.working else open_
 
 
 def going_on(stand: Standing, decided: Mapping[CallKey, Approval]) -> Command[Any] | None:
-    """The input with which the graph goes on: every decision at its own interrupt."""
+    """The input with which the graph continues: each decision at its own interrupt."""
     answers = {
         interrupt: {"allowed": decided[_key(asked)].allowed, "reason": decided[_key(asked)].reason}
         for interrupt, asked in stand.waiting.items()
@@ -100,7 +100,7 @@ def going_on(stand: Standing, decided: Mapping[CallKey, Approval]) -> Command[An
 
 
 def requests(turn: Turn, asked: Iterable[Mapping[str, str]], clock: Clock, ask_seconds: float) -> Iterator[AnyRunEvent]:
-    """An event for each; they are the last for now."""
+    """An event for each request; they are the last for now."""
     for each in asked:
         expires = clock.now() + timedelta(seconds=ask_seconds)
         yield turn.event(ApprovalRequested, expires_at=expires, **each)

@@ -1,4 +1,4 @@
-"""HarnessRunner: the port `Harness` on LangGraph. Importing this module loads everything heavy (over a second).
+"""HarnessRunner: the port `Harness`, based on LangGraph. Importing this module loads everything heavy (over a second).
 
 bot/ imports it in a warm-up thread and calls `make_harness`; runs wait for it.
 """
@@ -69,8 +69,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How the graph begins, or goes on. told: events that come before its own. works: whether it has to run at all.
-    head: the thread's newest checkpoint, where it is as it was read."""
+    """How the graph begins or continues. told: events before its own. works: whether it has to run at all. head: the
+    thread's newest checkpoint, if it is unchanged since it was read."""
 
     told: Sequence[AnyRunEvent] = ()
     graph_input: Any = None
@@ -81,7 +81,7 @@ class Start:
 class HarnessRunner:
     """See harness.ports.Harness. Build it with `make_harness`.
 
-    One run per thread at a time, and no change of a thread while a run of it works, are the caller's duty.
+    The caller must ensure that a thread has only one run at a time, and is not changed during a run.
     """
 
     def __init__(self, agents: Agents, checkpoints: Checkpoints, parts: Parts, extras: Extras) -> None:
@@ -103,7 +103,7 @@ class HarnessRunner:
         next_seq: int = 1,
         head: Head | None = None,
     ) -> AsyncGenerator[AnyRunEvent, None]:
-        """Start the run or go on with it. Iterate it inside `contextlib.aclosing`, so that a stop ends it at once."""
+        """Start or continue the run. Iterate it inside `contextlib.aclosing`, so that a stop ends it at once."""
         turn = Turn(ctx.run_id, next_seq)
         with self._working():
             scope = replace(await self._scope(ctx), again=attempt > 1)
@@ -121,7 +121,7 @@ class HarnessRunner:
                     retry_after=failure.retry_after,
                 )
             except Exception as error:
-                # The one place where a defect becomes an honest ending instead of a dead conversation.
+                # The only place where a defect becomes an honest ending instead of a dead conversation.
                 log.exception("run %s failed for an unexpected reason", ctx.run_id)
                 detail = f"{type(error).__name__}, see above"
                 yield turn.event(Failed, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=detail)
@@ -131,7 +131,7 @@ class HarnessRunner:
 
     @contextmanager
     def _working(self) -> Iterator[None]:
-        """While the block runs, models and tools are in use."""
+        """Mark models and tools as in use while the block runs."""
         self._at_work += 1
         self._idle.clear()
         try:
@@ -176,7 +176,7 @@ class HarnessRunner:
                 if research is None:
                     steps = await holding.enter_async_context(self.checkpoints.holding.of(ctx.thread_id, start.head))
                     scope = replace(scope, settled=steps.settle)
-                elif self._parts.research is not None:  # whose every step counts: it lasts for minutes
+                elif self._parts.research is not None:  # each step is saved: research takes minutes
                     config["max_concurrency"] = self._parts.research.settings.at_once
                 stream: Any = graph.astream(
                     start.graph_input,
@@ -194,7 +194,7 @@ class HarnessRunner:
                 yield event
             return
         if turn.answer is None:
-            # An earlier process had the whole answer: the graph had finished, or its last step only had to be applied.
+            # An earlier process had the complete answer: only the graph's last step, if anything, had to be applied.
             turn.answer = last_word(await self._messages(ctx.thread_id))
         await self._finished.note(ctx, saved)
         spool = self._parts.spool
@@ -206,7 +206,7 @@ class HarnessRunner:
             yield event
 
     async def _report(self, agent: Agent, scope: RunScope) -> Report | None:
-        """What the run has delivered, where it was the one that ended a research."""
+        """The report that the run delivered, if it completed a research."""
         saved = (await self.head(scope.ctx.thread_id)).saved
         known = research_of(saved.checkpoint["channel_values"]) if saved is not None else None
         if known is None or known.phase is not Phase.DONE or known.run != scope.ctx.run_id or not known.delivered:
@@ -220,17 +220,17 @@ class HarnessRunner:
         return Report(title=known.title, path=known.file, skills=tuple(usable))
 
     async def _resumed(self, turn: Turn, graph: Graph, scope: RunScope, attempt: int) -> Start:
-        """Go on with what a question, or the end of a process, left in the middle."""
+        """Continue what a question, or the end of a process, interrupted."""
         ctx = scope.ctx
         state = await graph.aget_state(thread_config(ctx.thread_id))
-        # Not `next`: it leaves out tasks that had written when the process was killed before the next checkpoint.
+        # Not `next`: it omits tasks that had written when the process was killed before the next checkpoint.
         if not state.tasks:
             return Start(list(turn.said_before(state.values.get("messages", []))), works=False)
         stand, approvals = standing(state), self._parts.guarding.approvals
         scope.approvals.decided = await approvals.decisions(ctx.run_id)
         turn.asked += unanswered(stand, scope.approvals.decided)
         told = [turn.event(Resumed, attempt=max(attempt, 2))] if attempt > 1 or not stand.waiting else []
-        # A crash may have lost what was recorded of the whole messages; that in the making will be told again.
+        # A crash may have lost recorded events of complete messages; the unfinished one will be sent again.
         told += turn.said_before(state.values["messages"])
         return Start(told, going_on(stand, scope.approvals.decided), works=not turn.asked)
 
@@ -245,13 +245,13 @@ class HarnessRunner:
         *,
         researches: bool,
     ) -> Start:
-        """Begin a turn. saved: how the thread was before it. researches: it is one of a research."""
+        """Begin a turn. saved: the thread before it. researches: it belongs to a research."""
         ctx = scope.ctx
         head: Head | None = Head(saved.checkpoint["id"], saved) if saved is not None else Head()
         if saved is not None and not self._finished.ended(ctx.thread_id, saved):
             head = None
             await self._settle(agent, saved)
-            if researches:  # with the findings of what was stopped
+            if researches:  # with the findings of the stopped run
                 saved = (await self.head(ctx.thread_id)).saved
         sees, has_sandbox = agent.settings.supports_vision, scope.sandbox is not None
         now = self._parts.clock.now()
@@ -263,14 +263,14 @@ class HarnessRunner:
             values = saved.checkpoint["channel_values"] if saved is not None else {}
             style = self._parts.research.settings.style
             begun = {**begun, **research_begun(values, ctx, run_input, style, reads_files=has_sandbox)}
-        # Numbered last: a failure above leaves no gap in the numbers.
+        # Numbered last, so that a failure above leaves no gap in the numbers.
         told = [turn.event(Resumed, attempt=attempt)] if attempt > 1 else []
         if user.unseen:
             told.append(turn.event(Notice, kind="images_not_seen", model=agent.settings.name))
         return Start(told, begun, head=head)
 
     async def prompt(self, ctx: RunContext) -> tuple[list[Section], list[str]]:
-        """What a run would send in front of the conversation: the parts of the system prompt, and each tool as JSON.
+        """What a run would send before the conversation: the sections of the system prompt, and each tool as JSON.
         Raises ModelFailure."""
         if self._parts.servers is not None:
             await self._parts.servers.settled()
@@ -279,7 +279,7 @@ class HarnessRunner:
         return agent.prompt(await self._scope(ctx)), tools
 
     def abandon(self, run_id: str) -> None:
-        """End the agents of others that wait for a person on behalf of this run."""
+        """End third-party agents that wait for a person on behalf of this run."""
         if self._extras.agents is not None:
             self._extras.agents.abandon(run_id)
 
@@ -290,7 +290,7 @@ class HarnessRunner:
             await self._settle(self._agents.default(), saved, unfinished)
 
     async def _settle(self, agent: Agent, saved: CheckpointTuple, unfinished: Unfinished | None = None) -> None:
-        """Close what is open at a thread's newest checkpoint, by the graph whose turn it is."""
+        """Close what is open at a thread's newest checkpoint, with the graph that the turn belongs to."""
         thread_id, graph, node = saved.config["configurable"]["thread_id"], agent.graph, MODEL_NODE
         known = research_of(saved.checkpoint["channel_values"])
         if known is not None and known.run == saved.metadata.get(RUN_KEY) and agent.research is not None:
@@ -298,7 +298,7 @@ class HarnessRunner:
         await threads.settle(graph, self._parts.effects, thread_id, unfinished, node=node)
 
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
-        """Make the thread what it was at that checkpoint, None: before anything."""
+        """Restore the thread to that checkpoint, None: to an empty thread."""
         if checkpoint_id is None:
             await self.forget(thread_id)
         else:
@@ -306,7 +306,7 @@ class HarnessRunner:
             await self._finished.changed(thread_id, checkpoint_id)
 
     async def compact(self, thread_id: str, model: str) -> Usage | None:
-        """Summarise the history now; it stays as it is when the model gives no summary (ModelFailure)."""
+        """Summarise the history now; it is unchanged if the model gives no summary (ModelFailure)."""
         agent = self._agents.get(model)
         with self._working():
             await threads.settle(agent.graph, self._parts.effects, thread_id)
@@ -319,7 +319,7 @@ class HarnessRunner:
         return usage_event(agent.settings.name, compacted.usage)(run_id="", seq=0)
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
-        """What was said, oldest first."""
+        """The messages, oldest first."""
         return threads.entries(await self._messages(thread_id))
 
     async def views(
@@ -329,18 +329,18 @@ class HarnessRunner:
         return await threads.views(self._any_graph(), thread_id, at=at, before=before, limit=limit)
 
     async def seed(self, thread_id: str, said: Sequence[HistoryEntry]) -> None:
-        """Begin a new thread with what was said elsewhere."""
+        """Begin a new thread with messages from elsewhere."""
         await threads.replace_history(self._any_graph(), thread_id, threads.messages_of(said))
 
     async def change(self, thread_id: str, changes: Sequence[HistoryEntry | Removal], *, at: str | None = None) -> None:
-        """Add, replace and take out messages of a thread in which nothing runs."""
+        """Add, replace and remove messages of a thread without an active run."""
         await threads.change(self._any_graph(), self._parts.effects, thread_id, changes, at)
         await self._finished.changed(thread_id, at)
 
     async def fork(
         self, thread_id: str, fork_id: str, *, before: str = "", through: str = "", checkpoint_id: str | None = None
     ) -> bool:
-        """Begin a new thread with what another one held up to there."""
+        """Begin a new thread with another one's contents up to a point."""
         end = threads.ForkEnd(before, through)
         return await threads.fork(self._any_graph(), self._parts.effects, thread_id, fork_id, end, checkpoint_id)
 
@@ -352,26 +352,26 @@ class HarnessRunner:
         return research_view(known, await pages_read(self._parts.sources, thread_id, known.runs))
 
     async def research_record(self, thread_id: str) -> Research | None:
-        """All that is recorded of the thread's newest research."""
+        """The full record of the thread's newest research."""
         saved = (await self.head(thread_id)).saved
         return research_of(saved.checkpoint["channel_values"]) if saved is not None else None
 
     async def research_files(self, thread_id: str) -> ResearchFiles | None:
-        """The thread's newest research, for a person to keep."""
+        """The thread's newest research as files for a person."""
         known = await self.research_record(thread_id)
         return exported(known) if known is not None and known.plan is not None else None
 
     async def forget(self, thread_id: str) -> None:
-        """Delete everything kept of the thread."""
+        """Delete everything stored for the thread."""
         self._finished.forget(thread_id)
         await self.checkpoints.forget(thread_id)
 
     async def condense(self, thread_id: str, keep: Sequence[str], *, drop: bool) -> None:
-        """Keep nothing but the thread's newest state and these checkpoints."""
+        """Keep only the thread's newest state and these checkpoints."""
         await (self.checkpoints.prune if drop else self.checkpoints.copy)(thread_id, keep=keep)
 
     async def scrub(self) -> None:
-        """Clear what was forgotten out of the database's files."""
+        """Remove what was forgotten from the database's files."""
         await self.checkpoints.scrub()
 
     async def title(self, model: str, said: str, answered: str) -> Titled | None:
@@ -380,7 +380,7 @@ class HarnessRunner:
             return await self._agents.title(model, said, answered)
 
     async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
-        """Work out what these turns change in their owner's memory."""
+        """Determine the changes that these turns make to their owner's memory."""
         with self._working():
             return await self._agents.remember(memory, exchanges)
 
@@ -390,13 +390,13 @@ class HarnessRunner:
         return Head(saved.checkpoint["id"], saved) if saved is not None else Head()
 
     async def retire(self) -> None:
-        """Once its work has ended, give back all but the threads."""
+        """Once its work has ended, release everything except the threads."""
         await self._idle.wait()
         await self._agents.close()
         await self._extras.close()
 
     async def close(self) -> None:
-        """Give back connections and the database; runs must have ended."""
+        """Close connections and the database; runs must have ended."""
         await self._agents.close()
         await self._extras.close()
         await self.checkpoints.close()
@@ -412,21 +412,21 @@ class HarnessRunner:
 
 
 async def make_harness(parts: Parts, database: str, former: HarnessRunner | None = None) -> HarnessRunner:
-    """Load the tools, open the checkpoints, build the default agent, make the runner.
+    """Load the tools, open the checkpoints, build the default agent, and create the runner.
 
-    database: the path of a SQLite file, or a postgresql:// URL. former: whose threads it takes over, and which the
-    caller retires. Raises ModelSetupError when a model's package is missing or the default model cannot be built,
-    ToolSetupError for a tool of the config.
+    database: the path of a SQLite file, or a postgresql:// URL. former: the runner whose threads it takes over, and
+    which the caller retires. Raises ModelSetupError if a model's package is missing or the default model cannot be
+    built, ToolSetupError for a tool of the config.
     """
     for model in parts.models:
         await asyncio.to_thread(check_model, model)
     if parts.sandbox is None:
-        parts = replace(parts, spool=None, skills=None)  # they are about files
+        parts = replace(parts, spool=None, skills=None)  # both need files
     if parts.subagents is not None and not parts.subagents.enabled:
         parts = replace(parts, subagents=None)
     extras = await load_extras(parts)
     parts = replace(parts, tools=extras.tools, outside=extras.outside, gone=extras.gone)
-    async with AsyncExitStack() as undo:  # a stop in mid-start too
+    async with AsyncExitStack() as undo:  # also if the start is cancelled
         undo.push_async_callback(extras.close)
         if former is not None:
             checkpoints = former.checkpoints
