@@ -1,1 +1,1 @@
-"""Reminders and tasks for later: times, the port to their store, the tool."""
+"""Reminders and deferred tasks: times, the port to their store, the tool."""

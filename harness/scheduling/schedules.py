@@ -1,6 +1,6 @@
-"""The port to what a person put off: reminders and tasks for later. bot/schedule/ keeps them and lets them fire.
+"""The port to a person's reminders and deferred tasks, which bot/schedule/ stores and fires.
 
-The chat, the topic and the person are those of the run, always: nothing here takes a target.
+The chat, the topic and the person are always those of the run: nothing here takes a target.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """next_at: None when it is over."""
+    """A schedule. next_at: None when it has ended."""
 
     id: str
     text: str
@@ -28,7 +28,7 @@ class Schedule:
 
 
 class TooMany(Exception):
-    """There are as many as there may be. whose: of the person everywhere, or of everybody in this chat."""
+    """The limit of schedules is reached. whose: that of the person everywhere, or of everyone in this chat."""
 
     def __init__(self, limit: int, whose: Literal["person", "chat"]) -> None:
         super().__init__(f"{limit} of one {whose}")
@@ -40,19 +40,19 @@ class Schedules(Protocol):
     """Each call sees only what the run's person has in the run's chat. Each change commits before it returns."""
 
     async def create(self, ctx: RunContext, call: str, text: str, when: When) -> Schedule:
-        """Make one. call: names the tool call within the run; the same one again returns what it made. Raises
+        """Create one. call: names the tool call within the run; repeating it returns the existing one. Raises
         TooMany."""
 
     async def own(self, ctx: RunContext) -> list[Schedule]:
-        """The active ones, the next first."""
+        """The active ones, in the order in which they are due."""
 
     async def cancel(self, ctx: RunContext, schedule_id: str) -> Schedule | None:
-        """End one; None when there is none of that id. One that is cancelled already is returned again."""
+        """Cancel one; None if there is none with that id. One that is already cancelled is returned again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduling:
-    """What the tool needs. shortest: between two times of one."""
+    """What the tool needs. shortest: minimum interval between two times of one schedule."""
 
     schedules: Schedules
     shortest: timedelta = timedelta(minutes=15)
@@ -65,7 +65,7 @@ class MemorySchedules:
     clock: Clock
     limit: int = 20
     _kept: dict[tuple[str, str], Schedule] = field(default_factory=dict)
-    """By (conversation and speaker, id)."""
+    """Keyed by (conversation and speaker, id)."""
     _made: dict[str, str] = field(default_factory=dict)
 
     async def create(self, ctx: RunContext, call: str, text: str, when: When) -> Schedule:

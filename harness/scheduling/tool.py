@@ -1,4 +1,4 @@
-"""schedule: the agent puts something off for the person, in the chat of the conversation and nowhere else."""
+"""schedule: the agent defers something for the person, in the chat of the conversation and nowhere else."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Action = Literal["create", "list", "cancel"]
 
 
 def schedule_tool(scheduling: Scheduling, clock: Clock) -> BaseTool:
-    """The tool. What a call makes is known by the call, so that it may be repeated."""
+    """The tool. A schedule is identified by the call that made it, so a call may be repeated."""
 
     @tool(SCHEDULE, description=DESCRIPTION)
     async def schedule(
@@ -93,7 +93,7 @@ async def _create(runtime: Runtime, scheduling: Scheduling, clock: Clock, text: 
 
 
 def _text(text: str) -> str:
-    """Raises BadTime."""
+    """The text of a schedule, checked. Raises BadTime."""
     text = clean_text(text).strip()
     if not text:
         raise BadTime("Give the text: what to remind of, or to do.")
@@ -103,7 +103,7 @@ def _text(text: str) -> str:
 
 
 def _when(scheduling: Scheduling, clock: Clock, zone: str, at: str, minutes: float | None, cron: str) -> When:
-    """Raises BadTime."""
+    """The time that the arguments give. Raises BadTime."""
     if (bool(at), minutes is not None, bool(cron)).count(True) != 1:
         raise BadTime("Give exactly one of at, in_minutes and cron.")
     if at:

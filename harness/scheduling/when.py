@@ -1,4 +1,4 @@
-"""When something put off is due: once, or again and again by a cron expression, in a timezone. Pure."""
+"""When something deferred is due: once, or repeatedly by a cron expression, in a time zone. Pure."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ FARTHEST = timedelta(days=5 * 366)
 LONGEST_EXPRESSION = 100
 DAY = timedelta(days=1)
 LOOKED_AHEAD = timedelta(days=3 * 366)
-"""How far the gaps of a cron expression are looked at."""
+"""How far ahead the intervals of a cron expression are checked."""
 FIELDS = "minute hour day-of-month month day-of-week"
 
 
 class BadTime(ValueError):
-    """A time that cannot be taken; the text says why, for the model."""
+    """A time is not acceptable; the text says why, for the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """spec: of "once" the time in ISO 8601 with its offset, of "cron" the expression. timezone: an IANA name."""
+    """spec: for "once" the time in ISO 8601 with its offset, for "cron" the expression. timezone: an IANA name."""
 
     kind: Literal["once", "cron"]
     spec: str
     timezone: str
 
     def after(self, moment: datetime) -> Iterator[datetime]:
-        """The times at which it is due after that moment, in UTC. Raises BadTime for what an earlier version took."""
+        """The times after that moment, in UTC. Raises BadTime for a spec that only an earlier version accepted."""
         if self.kind == "cron":
             return _occurrences(self.spec, self.timezone, moment)
         at = datetime.fromisoformat(self.spec)
         return iter((at,) if at > moment else ())
 
     def next(self, moment: datetime) -> datetime | None:
-        """The first of these; None: never again."""
+        """The first time after that moment; None: never again."""
         return next(self.after(moment), None)
 
 
 def at_time(text: str, timezone: str, now: datetime) -> When:
-    """Once at an ISO time; one without an offset is in that timezone. Of a time that comes twice when the clocks are
-    put back it is the first; one that is left out when they are put forward is as much later. Raises BadTime."""
+    """Once at an ISO time; without an offset it is in that time zone. A time that occurs twice when clocks go back
+    means the first; one skipped when they go forward is moved later by the gap. Raises BadTime."""
     try:
         at = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -64,7 +64,7 @@ def at_time(text: str, timezone: str, now: datetime) -> When:
 
 
 def in_minutes(minutes: float, timezone: str, now: datetime) -> When:
-    """Once, so many minutes from now. Raises BadTime."""
+    """Once, this many minutes from now. Raises BadTime."""
     if not math.isfinite(minutes) or minutes <= 0:
         raise BadTime("in_minutes has to be more than 0.")
     if minutes > FARTHEST / timedelta(minutes=1):
@@ -73,7 +73,7 @@ def in_minutes(minutes: float, timezone: str, now: datetime) -> When:
 
 
 def repeated(expression: str, timezone: str, now: datetime, shortest: timedelta) -> When:
-    """The times of a cron expression of five fields. shortest: least time between two. Raises BadTime."""
+    """The times of a five-field cron expression. shortest: minimum interval. Raises BadTime."""
     spec = " ".join(expression.split())
     if len(spec) > LONGEST_EXPRESSION or len(spec.split()) != len(FIELDS.split()):
         raise BadTime(f"A cron expression has five fields: {FIELDS}; for example 0 9 * * MON-FRI.")
@@ -81,7 +81,7 @@ def repeated(expression: str, timezone: str, now: datetime, shortest: timedelta)
     earlier = next(times, None)
     if earlier is None:
         raise BadTime("That cron expression is never due.")
-    # The gaps within a day are the same on all days: after so many times, all were seen or one was too short.
+    # The intervals within a day are the same on all days: after this many times, all were seen or one was too short.
     for later in islice(times, math.ceil(DAY / shortest) + 1):
         if later - earlier < shortest:
             minutes = round(shortest / timedelta(minutes=1))
@@ -93,9 +93,9 @@ def repeated(expression: str, timezone: str, now: datetime, shortest: timedelta)
 
 
 def zone_name(name: str) -> str | None:
-    """A time zone's name as this machine knows it, in any case, or that of the only one with this city; else None.
+    """A time zone's name as this machine knows it, in any case, or of the only one with this city; else None.
 
-    None as well for what people write as an offset: in Etc/GMT+8, which ends alike, the sign means the other side.
+    Also None for what people write as an offset: the sign in Etc/GMT+8, which ends alike, has the opposite meaning.
     """
     wanted, known = "_".join(name.split()).casefold(), sorted(available_timezones())
     exact = [zone for zone in known if zone.casefold() == wanted]
@@ -104,7 +104,7 @@ def zone_name(name: str) -> str | None:
 
 
 def has_zone(name: str) -> bool:
-    """Whether this machine knows a time zone of exactly that name."""
+    """Whether this machine knows a time zone with exactly that name."""
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):  # OSError: a folder of zones, such as Europe
@@ -113,7 +113,7 @@ def has_zone(name: str) -> bool:
 
 
 def local(at: datetime, timezone: str) -> str:
-    """A time as people there write it: 2026-12-24 18:00 CET."""
+    """A time as written locally: 2026-12-24 18:00 CET."""
     return f"{at.astimezone(ZoneInfo(timezone)):%Y-%m-%d %H:%M %Z}"
 
 
@@ -131,7 +131,7 @@ def _once(at: datetime, timezone: str, now: datetime) -> When:
 
 
 def _occurrences(spec: str, timezone: str, moment: datetime) -> Iterator[datetime]:
-    """Times in UTC, each later than the one before: the expression's own order repeats an hour when clocks go back."""
+    """Times in UTC, strictly increasing: the expression's own order repeats an hour when clocks go back."""
     try:
         times = CronSim(spec, moment.astimezone(ZoneInfo(timezone)))
     except (CronSimError, ValueError) as error:

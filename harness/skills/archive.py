@@ -1,6 +1,6 @@
 """Archives of skills (`.skill`, a zip): checked as a whole, unpacked and installed, or refused with every reason.
 
-Python's zipfile reads only the table of contents here; what it says of an entry is not believed. Blocking.
+Python's zipfile reads only the table of contents here; what it says about an entry is not trusted. Blocking.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_RATIO = 100
 SMALL = 64 * 1024
 """Bytes of an entry that is too small for its ratio to matter."""
 LONGEST_NAME = 200
-"""Bytes of one name in a path that every file system takes."""
+"""Bytes of one name in a path, accepted by every file system."""
 DEEPEST = 8
 
 _LOCAL = struct.Struct("<4s5H3L2H")
@@ -60,7 +60,7 @@ MOST_ENTRIES = MOST_FILES + 100
 MOST_PROBLEMS = 50
 LONGEST_SHOWN = 120
 ENDINGS = (".skill", ".zip", ".tar", ".tgz", ".gz", ".jar", ".whl", ".7z", ".rar", ".egg")
-"""Packages, which a skill must not hold; the scan finds those that hide behind another name."""
+"""Packages, which a skill must not contain; the scan finds those that hide behind another name."""
 
 
 class Damaged(Exception):
@@ -135,7 +135,7 @@ def _content(file: BinaryIO, info: zipfile.ZipInfo, most: int) -> bytes:
 
 
 def _find(file: BinaryIO, info: zipfile.ZipInfo) -> None:
-    """Seek to the entry's bytes. Its own header has to agree with the table of contents."""
+    """Seek to the entry's bytes. Its own header must agree with the table of contents."""
     file.seek(info.header_offset)
     header = file.read(_LOCAL.size)
     if len(header) != _LOCAL.size:
@@ -149,7 +149,7 @@ def _find(file: BinaryIO, info: zipfile.ZipInfo) -> None:
 
 
 def _inflated(packed: bytes, most: int) -> bytes:
-    """Inflate, never more than one chunk beyond what is allowed."""
+    """Inflate, never more than one chunk beyond the limit."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     parts, size, rest = [], 0, packed
     try:
@@ -168,7 +168,7 @@ def _inflated(packed: bytes, most: int) -> bytes:
 
 
 class ArchiveRefused(SkillError):
-    """An archive that is not unpacked. problems: every reason."""
+    """An archive is refused. problems: every reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ def _faults(entries: list[zipfile.ZipInfo], end: int) -> Iterator[Problem]:
 
 
 def _crowded(entries: list[zipfile.ZipInfo]) -> Iterator[Problem]:
-    """Faults of names that are, or on some file systems would be, the same as another in the archive."""
+    """Faults of names that are, or on some file systems would be, the same as another one in the archive."""
     seen: dict[str, bool] = {}
     files = sum(not info.is_dir() for info in entries)
     if files > MOST_FILES:
@@ -271,7 +271,7 @@ def _top(entries: list[zipfile.ZipInfo]) -> str:
 
 
 def _contents(file: BinaryIO, entries: list[zipfile.ZipInfo], top: str) -> dict[str, bytes]:
-    """Contents by path. They are counted as they are read: sizes in the table of contents may be lies."""
+    """Contents by path. Sizes are counted while reading: those in the table of contents may be false."""
     files: dict[str, bytes] = {}
     problems: list[Problem] = []
     left = MOST_BYTES
@@ -308,9 +308,9 @@ def _shown(name: str) -> str:
 class Installed:
     """A skill that was installed.
 
-    digest: of its whole content, which an approval is about.
+    digest: of its whole content, to which an approval applies.
     pending: it stays off until an administrator turns it on.
-    replaced: there was one of this name, kept as a former version.
+    replaced: one with this name existed, and is kept as a former version.
     """
 
     name: str
@@ -329,12 +329,12 @@ def install(
     replace: bool = False,
     judging: Judging | None = None,
 ) -> Installed:
-    """Check an archive and put its skill into a home. Raises ArchiveRefused, and what `editing.write` raises.
+    """Check an archive and put its skill into a home. Raises ArchiveRefused, and the errors of `editing.write`.
 
     built_in: names that it must not have.
     at: ISO time.
-    replace: a skill of this name may be there.
-    judging: asked about skills that the rules do not refuse; makes the verdict severer.
+    replace: a skill with this name may already exist.
+    judging: consulted about skills that the rules do not refuse; can make the verdict more severe.
     """
     unpacked = unpack(archive)
     name, verdict = unpacked.document.name, scan_files(unpacked.files)

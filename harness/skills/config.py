@@ -23,7 +23,7 @@ SkillName = Annotated[str, AfterValidator(_hyphen_case)]
 class SkillEvolutionSettings(Section):
     """Changes of skills by the agent.
 
-    enabled: it may propose new skills and changes, which a person has to approve.
+    enabled: it may propose new skills and changes, which a person must approve.
     model: judges them, "" for the first one.
     """
 
@@ -36,7 +36,7 @@ class SkillsSettings(Section):
 
     public: use the skills that ship with Antler.
     custom: folder of this installation's own skills, None: skills/custom in data_dir.
-    disabled: names that are off for everybody.
+    disabled: names that are off for everyone.
     prompt_tokens: approximate size of their list in each request.
     """
 

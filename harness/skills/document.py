@@ -1,7 +1,7 @@
-"""SKILL.md: its front matter and workflow, and the errors that say what is wrong with one.
+"""SKILL.md: its front matter and workflow, and errors that say what is wrong with one.
 
-The front matter is YAML of text, lists and mappings only: no tags, anchors or aliases, so nothing in it can be executed
-or grow, and `version: 1.10` stays what was written.
+The front matter is YAML with only text, lists and mappings: no tags, anchors or aliases, so nothing in it can be
+executed or expand, and `version: 1.10` stays as written.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ SKILL_FILE = "SKILL.md"
 LONGEST_NAME = 64
 """Characters of a name."""
 MOST_NAME_BYTES = 200
-"""A file system takes 255, and names get endings."""
+"""File systems allow 255, and names get extensions."""
 NAME_RULE = (
     f"should be 1 to {LONGEST_NAME} of a-z, 0-9 and single hyphens between them, or of another script's small letters"
 )
 _EASTERN = frozenset({"CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"})
-"""Scripts that are written together, and beside a-z; no letter of theirs looks like one of those."""
+"""Scripts that are mixed with each other and with a-z; none of their letters looks like one of those."""
 _DIGITS = frozenset("0123456789")
 LONGEST_DESCRIPTION = 1024
 """Characters of a description."""
 LONGEST_VALUE = 500
-"""Characters of every other text of the front matter."""
+"""Characters of any other text of the front matter."""
 LARGEST_FILE = 256 * 1024
 """Bytes of a SKILL.md."""
 LARGEST_FRONT_MATTER = 16 * 1024
 MOST_LINES = 500
-"""Lines that a workflow stays below; longer material belongs into references/."""
+"""Recommended maximum of lines in a workflow; longer material belongs in references/."""
 MOST_TOOLS = 100
 DEEPEST = 8
 KEYS = frozenset({"name", "description", "license", "allowed-tools", "version", "author", "compatibility", "metadata"})
 FENCE = "---"
 LISTED = re.compile(r"[^\s,(]+(?:\([^()]*\))?")
-"""A name in a list that is written as text, as other agents' skills do: `Read, Bash(git add:*)`."""
+"""A name in a list written as text, as in other agents' skills: `Read, Bash(git add:*)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Problem:
 
 
 class SkillError(HarnessError):
-    """A skill that cannot be used. problems: every fault that was found, at least one."""
+    """A skill cannot be used. problems: every fault found, at least one."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -74,7 +74,7 @@ class SkillDocument:
 
     allowed_tools: tools that may be used while the skill is followed; None: any.
     body: the workflow, in Markdown.
-    unknown_keys: keys of the front matter that mean nothing here.
+    unknown_keys: keys of the front matter without a meaning here.
     """
 
     name: str
@@ -90,14 +90,14 @@ class SkillDocument:
 
 
 _UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-"""Letters and marks that are not to be seen (Default_Ignorable_Code_Point of Unicode)."""
+"""Invisible letters and marks (Unicode's Default_Ignorable_Code_Point)."""
 
 
 def valid_name(name: str) -> bool:
-    """Whether a skill may have this name: hyphen-case, so it is safe as a folder's name and as a command.
+    """Whether a skill may have this name: hyphen-case, so it is safe as a folder name and as a command.
 
-    In any script, but in one way to write it (NFKC, small letters), and without letters that look like another
-    script's: `pdf` with a Cyrillic letter in it is none.
+    Any script is allowed, but only one spelling (NFKC, lower case), and no letters that look like another script's:
+    `pdf` with a Cyrillic letter in it is invalid.
     """
     if not 0 < len(name) <= LONGEST_NAME or len(name.encode("utf-8", "surrogatepass")) > MOST_NAME_BYTES:
         return False
@@ -112,7 +112,7 @@ def valid_name(name: str) -> bool:
 
 
 def _counts(character: str, *, first: bool = False) -> bool:
-    """Whether a name may have it: a letter, one of ten digits, or a mark, which needs a letter before it."""
+    """Whether a name may contain it: a letter, one of ten digits, or a mark, which needs a letter before it."""
     if _UNSEEN.match(character):
         return False
     kind = unicodedata.category(character)[0]
@@ -231,14 +231,14 @@ def _faults(document: SkillDocument, folder_name: str) -> Iterator[Problem]:
 
 
 class _Reader:
-    """Reads values of the front matter and collects what is wrong with them."""
+    """Reads values of the front matter and collects their faults."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
         self.problems: list[Problem] = []
 
     def text(self, key: str, *, required: bool = False, longest: int = LONGEST_VALUE) -> str:
-        """A text on one line; "" when it is missing or wrong."""
+        """A text on one line; "" if it is missing or invalid."""
         value = self._values.get(key, "")
         if not isinstance(value, str):
             return self._wrong(key, "should be text")

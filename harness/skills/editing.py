@@ -1,4 +1,4 @@
-"""Changes of a folder of skills: each is kept as a version, approved by its digest, and made in one step.
+"""Changes to a folder of skills: each is kept as a version, approved by its digest, and made atomically.
 
 Blocking. One process at a time changes a home, and only while the content that a change is based on is still there.
 """
@@ -42,8 +42,8 @@ class SkillHome:
     """A folder of skills that can be changed.
 
     history: folder of former versions, out of the sandboxes' sight.
-    most_skills: how many there may be.
-    most_versions: how many versions of each are kept.
+    most_skills: the maximum number of skills.
+    most_versions: the number of versions kept of each.
     """
 
     origin: Origin
@@ -59,7 +59,7 @@ class SkillHome:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A skill as it is. files: None without one. digest: "" without one, BROKEN for a folder of more than files."""
+    """A skill as it is. files: None without one. digest: "" without one, BROKEN if its folder has more than files."""
 
     files: Files | None
     digest: str
@@ -80,8 +80,8 @@ class Written:
 
 
 def place_of(home: SkillHome, name: str) -> Path:
-    """The folder of the skill, in whatever folder it stands; at the top for one that is not there. Raises SkillError
-    for a name that is none, or that of a folder of skills."""
+    """The folder of the skill, at whatever depth; at the top for one that does not exist. Raises SkillError for an
+    invalid name, or that of a folder of skills."""
     if not valid_name(name):
         raise SkillError([Problem("", "name", NAME_RULE)])
     place, at_top = find_places(home.folder).named(name), home.folder / name
@@ -91,7 +91,7 @@ def place_of(home: SkillHome, name: str) -> Path:
 
 
 def standing(home: SkillHome, name: str) -> Standing:
-    """The skill as it is. Raises SkillError for an invalid name."""
+    """The current state of the skill. Raises SkillError for an invalid name."""
     folder = place_of(home, name)
     if not folder.is_symlink() and not folder.exists():
         return Standing(None, "")
@@ -121,7 +121,7 @@ def write(home: SkillHome, name: str, files: Files, *, base: str, change: Versio
         before = newest_with(history.versions(name), now.digest)
         pins = load_pins(home.folder)
         pin = pins.get(name, Pin((now.digest,) if now.files is not None else ()))
-        # Before the folder changes: whenever the process dies, the content there is an approved one.
+        # Before the folder changes: whenever the process dies, the content of the folder is an approved one.
         reasons = tuple(map(str, verdict.findings[:MOST_FINDINGS]))
         known = digest in pin.on
         pins[name] = pin.holding(digest, reasons) if pending and not known else pin.allowing(digest)
@@ -134,7 +134,7 @@ def write(home: SkillHome, name: str, files: Files, *, base: str, change: Versio
 
 
 def lookalikes(name: str, others: Iterable[str]) -> list[Problem]:
-    """What is wrong with the name of a new skill that looks like another one's, but is not the same."""
+    """The faults of a new skill's name that looks like another one's without being the same."""
     alike = skeleton(name)
     return [
         Problem("", "name", f"{name} looks like {other}, which is the name of another skill")
@@ -161,8 +161,8 @@ def remove(home: SkillHome, name: str, *, base: str, change: Version) -> Written
 
 
 def turn_on(home: SkillHome, name: str, digest: str, by: str) -> bool:
-    """Approve a skill for an administrator: exactly this content may be used from now on. False when the skill holds
-    something else by now."""
+    """Approve a skill on behalf of an administrator: exactly this content may be used from now on. False if the skill's
+    content has changed since."""
     with _locked(home):
         pins = load_pins(home.folder)
         if standing(home, name).digest != digest or digest in ("", BROKEN):
@@ -176,14 +176,14 @@ def turn_on(home: SkillHome, name: str, digest: str, by: str) -> bool:
 
 
 def _make_home(folder: Path) -> None:
-    """Create a missing home, readable for the users of sandboxes like its skills."""
+    """Create a missing home, readable by the sandboxes' users like its skills."""
     if not folder.exists():
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)
 
 
 def _based(home: SkillHome, name: str, base: str, at: str) -> Standing:
-    """The skill as it is, kept as a version if it is none yet so that it can be restored. Raises Changed."""
+    """The skill's current state, saved as a version if it is none yet, so that it can be restored. Raises Changed."""
     now = standing(home, name)
     if now.digest != base:
         raise Changed([Problem("", "", f"{name} has changed meanwhile")])
@@ -203,7 +203,7 @@ def _names(home: SkillHome) -> list[str]:
 
 
 def _clear(home: Path, folder: Path) -> None:
-    """Delete folders of folders that the last skill has left."""
+    """Delete folders of folders that no longer contain a skill."""
     while folder != home:
         try:
             folder.rmdir()
@@ -214,7 +214,7 @@ def _clear(home: Path, folder: Path) -> None:
 
 @contextmanager
 def _locked(home: SkillHome) -> Iterator[None]:
-    """Hold the home's lock, a file out of the sandboxes' sight. Raises SkillError when another process has it."""
+    """Hold the home's lock, a file hidden from the sandboxes. Raises SkillError if another process holds it."""
     home.history.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(home.history / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -1,6 +1,6 @@
-"""Files of a skill as a value: read without following links, compared by digest, and written in one step.
+"""A skill's files as a value: read without following links, compared by digest, and written atomically.
 
-Blocking. A reader sees a folder as it was or as it will be, whenever the process dies.
+Blocking. A reader sees the old or the new folder, whenever the process dies.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BAD_NAME = re.compile(
     r"[\x00-\x1f\x7f\\:]|[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]|[\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 BROKEN = "broken"
-"""Stands for the digest of a folder that cannot be read, or has links and the like."""
+"""Pseudo-digest of a folder that cannot be read, or contains links and the like."""
 _OLD = ".old-"
 _EXCHANGE = 2
 _AT_FDCWD = -100
@@ -60,7 +60,7 @@ class Tree:
 
 
 def read_tree(folder: Path) -> Tree:
-    """Read a whole folder. What cannot be read counts against the skill."""
+    """Read a whole folder. Anything unreadable counts against the skill."""
     tree = Tree()
     try:
         top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -75,7 +75,7 @@ def read_tree(folder: Path) -> Tree:
 
 
 def tree_of(files: Mapping[str, bytes]) -> Tree:
-    """The tree that a folder with these files would be."""
+    """The tree of a folder with these files."""
     tree = Tree()
     for path in sorted(files):
         if len(tree.files) >= MOST_FILES:
@@ -178,19 +178,19 @@ def digest_of(files: Files) -> str:
 
 
 def read_files(folder: Path) -> Files | None:
-    """Files of a skill's folder; None when it is missing or holds more than files."""
+    """Files of a skill's folder; None if it is missing or contains more than files."""
     tree = read_tree(folder)
     return None if any(finding.level is Level.BLOCK for finding in tree.findings) else tree.files
 
 
 def digest_on_disk(folder: Path) -> str:
-    """Digest of a folder's files; BROKEN when it holds more than files."""
+    """Digest of a folder's files; BROKEN if it contains more than files."""
     files = read_files(folder)
     return BROKEN if files is None else digest_of(files)
 
 
 def write_files(folder: Path, files: Files) -> None:
-    """Write files into a new folder, readable for the users of sandboxes under any umask."""
+    """Write files into a new folder, readable by the sandboxes' users under any umask."""
     folder.mkdir()
     for path, data in files.items():
         target = folder / path
@@ -206,7 +206,7 @@ def write_files(folder: Path, files: Files) -> None:
 
 
 def put(home: Path, name: str, files: Files | None) -> None:
-    """Make a skill's folder hold exactly these files; None: delete it. The caller holds the home's lock."""
+    """Make a skill's folder contain exactly these files; None: delete it. The caller holds the home's lock."""
     recover(home)
     target = home / name
     aside = home / f"{_OLD}{name}-{secrets.token_hex(4)}"
@@ -227,8 +227,8 @@ def put(home: Path, name: str, files: Files | None) -> None:
 
 
 def recover(home: Path) -> None:
-    """Clean up after a process that died. A folder that was set aside comes back when its replacement did not arrive;
-    without a replacement it was deleted on purpose."""
+    """Clean up after a process that died. A folder that was set aside is restored if its replacement did not arrive; if
+    there was no replacement, it was deleted on purpose."""
     coming = {_name_of(left, NEW): left for left in home.glob(f"{NEW}*")}
     for left in home.glob(f"{_OLD}*"):
         name = _name_of(left, _OLD)
@@ -253,7 +253,7 @@ def _name_of(left: Path, prefix: str) -> str:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Swap two folders in one step, by renameat2(2); False when the file system cannot."""
+    """Swap two folders atomically, with renameat2(2); False if the file system does not support it."""
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "renameat2"):
         return False

@@ -1,8 +1,8 @@
 """Skills that a turn follows: where their workflows were read, and which tools their allowed-tools leave.
 
-A skill is followed from the moment its SKILL.md was read, or from the start where the person chose it, to the turn's
-end; where that was a question, to the end of the turn that answers it. That stands in the thread, so a turn that goes
-on after a restart knows it too.
+A skill is followed from the moment its SKILL.md was read, or from the start if the person chose it, to the end of the
+turn; if that ends with a question, to the end of the turn that answers it. This is recorded in the thread, so a turn
+resumed after a restart knows it too.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ ALWAYS = frozenset(
         *(ASK, "present_files", "tool_search", "write_todos", "skill_manage"),
     }
 )
-"""Tools that no list forbids: looking, asking, planning and handing over files. Skills written for other agents
-cannot name them."""
+"""Tools that no list forbids: reading, asking, planning and delivering files. Skills written for other agents cannot
+name them."""
 ELSEWHERE = {
     "Bash": "bash",
     "Edit": "str_replace",
@@ -49,7 +49,7 @@ ELSEWHERE = {
     "WebSearch": "web_search",
     "Write": "write_file",
 }
-"""Other agents' names of the same tools, so that their skills work here."""
+"""Other agents' names for the same tools, so that their skills work here."""
 
 
 def read_paths(message: Any) -> tuple[str, ...]:
@@ -66,9 +66,9 @@ def is_workflow(path: str) -> bool:
 
 
 def skill_reads(messages: Sequence[AnyMessage]) -> list[dict[int, AnyMessage]]:
-    """Readings of workflows or of parts of them, the newest first, of each part the newest only.
+    """Reads of workflows or parts of them, newest first; only the newest of each part.
 
-    Each is the answer with that one call and its result, by their places in `messages`.
+    Each is the answer with that one call and its result, by index in `messages`.
     """
     found: dict[tuple[str, str, str], dict[int, AnyMessage]] = {}
     for place in reversed(range(len(messages))):
@@ -86,7 +86,7 @@ def skill_reads(messages: Sequence[AnyMessage]) -> list[dict[int, AnyMessage]]:
 
 
 def _asking(messages: Sequence[AnyMessage], place: int) -> tuple[int, ToolCall] | None:
-    """The call that a result answers, and its place: in the nearest answer, since earlier ids may be the same."""
+    """The call that a result answers, and its index: in the nearest answer, since earlier ids may be equal."""
     result = messages[place]
     for before in reversed(range(place)):
         message = messages[before]
@@ -96,7 +96,7 @@ def _asking(messages: Sequence[AnyMessage], place: int) -> tuple[int, ToolCall] 
 
 
 def chosen_workflow(messages: Sequence[AnyMessage], before: int) -> dict[int, AnyMessage]:
-    """The unanswered request that chose a skill, by its place, if it stands before this one."""
+    """The unanswered request that chose a skill, by its index, if it is before this one."""
     for place in reversed(range(len(messages))):
         message = messages[place]
         if isinstance(message, AIMessage) and not message.tool_calls:
@@ -107,20 +107,20 @@ def chosen_workflow(messages: Sequence[AnyMessage], before: int) -> dict[int, An
 
 
 def _only(message: AnyMessage, call: ToolCall) -> AnyMessage | None:
-    """The answer with this call only; None when its content names the other calls too."""
+    """The answer with only this call; None if its content names the other calls too."""
     if not isinstance(message, AIMessage) or len(message.tool_calls) == 1:
         return message
     return message.model_copy(update={"tool_calls": [call]}) if isinstance(message.content, str) else None
 
 
 def known_as(tool: str) -> str:
-    """Our name of a tool in an allowed-tools list; `Bash(git:*)` is bash as a whole."""
+    """Our name for a tool in an allowed-tools list; `Bash(git:*)` means bash as a whole."""
     plain = (tool.partition("(")[0] if tool.endswith(")") else tool).strip()
     return ELSEWHERE.get(plain, plain)
 
 
 def needed(document: SkillDocument) -> frozenset[str]:
-    """Tools without which a skill is of no use, as `needs-tools` in its metadata names them."""
+    """Tools that a skill cannot do without, from `needs-tools` in its metadata."""
     named = document.metadata.get("needs-tools") or ()
     listed = LISTED.findall(named) if isinstance(named, str) else [each for each in named if isinstance(each, str)]
     return frozenset(map(known_as, listed))
@@ -132,13 +132,13 @@ def can_follow(document: SkillDocument, tools: Collection[str]) -> bool:
 
 
 def limits_of(state: Mapping[str, Any], view: SkillView) -> dict[str, frozenset[str]]:
-    """Listed tools of each skill that is followed now and lists any, by name. state: of the thread."""
+    """Listed tools of each currently followed skill that lists any, by name. state: of the thread."""
     followed = (view.get(name) for name in _followed(state["messages"], state.get(STEERED) or (), view))
     return {skill.name: _listed(skill) for skill in followed if skill and skill.document.allowed_tools is not None}
 
 
 def forbidden(tool: str, limits: Mapping[str, frozenset[str]]) -> bool:
-    """Whether a call is outside of what the skills list. Several followed skills each add their tools."""
+    """Whether a call is outside the skills' lists. Several followed skills each add their tools."""
     return bool(limits) and tool not in ALWAYS and not any(tool in listed for listed in limits.values())
 
 
@@ -147,7 +147,7 @@ def _listed(skill: Skill) -> frozenset[str]:
 
 
 def _followed(messages: Sequence[BaseMessage], steered: Collection[str], view: SkillView) -> Iterator[str]:
-    """Names in no order, some of them twice. steered: messages that joined the running turn."""
+    """Names in no particular order, with duplicates. steered: messages that joined the running turn."""
     for place in reversed(range(len(messages))):
         message = messages[place]
         if isinstance(message, ToolMessage):
@@ -161,6 +161,6 @@ def _followed(messages: Sequence[BaseMessage], steered: Collection[str], view: S
 
 
 def _is_answer(messages: Sequence[BaseMessage], place: int) -> bool:
-    """Whether a person's message comes right after a question of the agent."""
+    """Whether a person's message directly follows a question of the agent."""
     before = messages[place - 1] if place else None
     return isinstance(before, ToolMessage) and before.name == ASK and before.status != "error"

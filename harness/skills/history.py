@@ -1,6 +1,6 @@
-"""Former versions of skills: the content of each change, who asked for it and why, and what differs. Blocking.
+"""Former versions of skills: the content of each change, who requested it and why, and the differences. Blocking.
 
-Versions are kept out of the sandboxes' sight. Bounded: the oldest ones are deleted.
+Versions are hidden from the sandboxes. Bounded: the oldest ones are deleted.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 MOST_BYTES = 50 * MEGABYTE
 """Packed size of one skill's former versions."""
 MOST_SKILLS = 300
-"""Skills whose history is kept; those that were deleted longest ago go first."""
+"""Number of skills whose history is kept; those deleted longest ago are dropped first."""
 LOG = "log.json"
 CONTEXT = 2
-"""Unchanged lines that are shown around a change."""
+"""Unchanged lines shown around a change."""
 MOST_COMPARED = 1000
 """Lines between the first and the last that differ."""
 _MOMENT = (2020, 1, 1, 0, 0, 0)
-"""Time of every entry, so that equal contents are equal bytes."""
+"""Timestamp of every entry, so that equal contents are equal bytes."""
 
 Action = Literal["found", "create", "edit", "patch", "write_file", "remove_file", "delete", "rollback", "install"]
 
@@ -45,7 +45,7 @@ class Version:
     """A version of a skill.
 
     at: ISO time.
-    number: from 1, never used again; 0 until it is kept.
+    number: from 1, never reused; 0 until it is stored.
     author: a person's id, "" for the operator.
     level, findings: of its check.
     digest: of its content, "" for a deletion.
@@ -78,7 +78,7 @@ class History:
         self._most = most
 
     def versions(self, name: str) -> list[Version]:
-        """Versions of a skill, the oldest first. Raises SkillError when the record is damaged."""
+        """Versions of a skill, oldest first. Raises SkillError if the record is damaged."""
         try:
             return _LOG.validate_json((self._folder / name / LOG).read_bytes())
         except FileNotFoundError:
@@ -87,7 +87,7 @@ class History:
             raise SkillError([Problem("", "", f"the history of {name} cannot be read")]) from error
 
     def files(self, name: str, number: int) -> Files | None:
-        """Content of a version; None when it is gone or deleted the skill. Raises SkillError when it is damaged."""
+        """Content of a version; None if it is gone or was a deletion. Raises SkillError if it is damaged."""
         version = next((each for each in self.versions(name) if each.number == number), None)
         if version is None or not version.digest:
             return None
@@ -101,7 +101,7 @@ class History:
         return files
 
     def add(self, name: str, version: Version, files: Files | None) -> Version:
-        """Keep one more version; returns it with its number."""
+        """Store another version; returns it with its number."""
         known = self.versions(name)
         version = replace(version, number=known[-1].number + 1 if known else 1)
         (self._folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ class History:
         self._save(name, [replace(each, approved_by=by) if each.digest == digest else each for each in known])
 
     def prune(self, living: Sequence[str]) -> None:
-        """Delete the histories of skills that are long gone. living: names of existing skills."""
+        """Delete the histories of skills deleted long ago. living: names of existing skills."""
         dead = [folder for folder in self._folder.iterdir() if folder.is_dir() and folder.name not in living]
         surplus = max(0, len(dead) + len(living) - MOST_SKILLS)
         for folder in sorted(dead, key=lambda folder: folder.stat().st_mtime)[:surplus]:
@@ -157,7 +157,7 @@ def _unpacked(packed: bytes) -> Files | None:
 
 
 def diff(before: Files, after: Files) -> str:
-    """Differences file by file as a unified diff; other files than texts are only named."""
+    """Differences file by file as a unified diff; files that are not text are only named."""
     return "\n".join(line for path in sorted({*before, *after}) for line in _file_diff(path, before, after))
 
 
@@ -176,8 +176,8 @@ def _file_diff(path: str, before: Files, after: Files) -> Iterator[str]:
 
 
 def _changes(was: list[str], becomes: list[str]) -> Iterator[str]:
-    """Lines that differ. Only the differing middle is compared, and a long one is shown as a whole: the time to compare
-    grows with the square."""
+    """Differing lines. Only the differing middle is compared, and a long one is shown as a whole: comparison time is
+    quadratic."""
     shortest = min(len(was), len(becomes))
     start = next((place for place in range(shortest) if was[place] != becomes[place]), shortest)
     rest = shortest - start

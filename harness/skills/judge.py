@@ -1,7 +1,7 @@
-"""A model's opinion of a skill's content, added to the static rules: it can only make a verdict severer.
+"""A model's opinion of a skill's content, added to the static rules: it can only make a verdict more severe.
 
-What the model reads was written by others and may talk to it, so it stands in a block as data, and an answer that
-cannot be parsed is no answer. Then scripts are refused, and texts wait for an administrator.
+The text that the model reads was written by others and may address it, so it is in a block as data, and an answer that
+cannot be parsed counts as none. Then scripts are refused, and texts wait for an administrator.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SECONDS = 90.0
-"""Limit for both calls together."""
+"""Time limit for both calls together."""
 MOST_CHARACTERS = 60_000
 """Characters of all texts of a skill; longer ones are not judged."""
 MOST_FINDINGS = 20
@@ -92,7 +92,7 @@ class Opinion:
 class Judge:
     """Asks a model about skills.
 
-    model: builds it when it is asked; raises what building does.
+    model: builds it on first use; raises the errors of building.
     name: its name in the config.
     """
 
@@ -103,7 +103,7 @@ class Judge:
         self._health = health
 
     async def opinion(self, name: str, files: Files, verdict: Verdict, tell: TellUsage) -> Opinion | None:
-        """The model's opinion; None when it fails, cannot be understood, or would not see all of the skill. Raises no
+        """The model's opinion; None if it fails, cannot be understood, or would not see the whole skill. Raises no
         error of the model. tell: called with the model's name and tokens after each call."""
         material = _material(files)
         if material is None:
@@ -113,7 +113,7 @@ class Judge:
         try:
             async with asyncio.timeout(SECONDS):
                 return await self._answered([SystemMessage(INSTRUCTIONS), HumanMessage(asked)], tell)
-        except Exception as error:  # a vendor's client may raise anything; errors that are not theirs are raised again
+        except Exception as error:  # vendors' clients raise anything; unrelated errors propagate
             failure = classify(error, model=self._name, now=self._clock.now)
             if failure is None:
                 raise
@@ -151,7 +151,7 @@ def read_opinion(text: str) -> Opinion:
 
 
 def _material(files: Files) -> str | None:
-    """All texts, the workflow first, and the names of other files; None when they are too long."""
+    """All texts, the workflow first, and the names of other files; None if they are too long."""
     parts, size = [], 0
     for path in sorted(files, key=lambda path: (path != SKILL_FILE, path)):
         try:
@@ -168,9 +168,9 @@ def _material(files: Files) -> str | None:
 async def checked(judge: Judge | None, name: str, files: Files, history: Path, tell: TellUsage | None) -> Verdict:
     """Verdict of the static rules and of the model.
 
-    judge: None: there is none.
-    history: the folder of the home's history, where opinions are kept.
-    tell: called with what the model costs; None: no model is asked, so a change that a person has seen is not judged
+    judge: None: no model judges.
+    history: the folder of the home's history, where opinions are stored.
+    tell: called with the model's cost; None: no model is called, so a change that a person has seen is not judged
         differently when it is made.
     """
     verdict = await asyncio.to_thread(scan_files, files)
@@ -186,7 +186,7 @@ async def checked(judge: Judge | None, name: str, files: Files, history: Path, t
 
 
 def with_opinion(verdict: Verdict, opinion: Opinion | None, *, without: Level = Level.BLOCK) -> Verdict:
-    """A verdict with an opinion added: never milder than the rules. without: level of scripts without an opinion."""
+    """A verdict with an opinion added: never milder than the rules. without: level for scripts without an opinion."""
     if opinion is None:
         level = without if verdict.scripts else Level.WARN
         file = verdict.scripts[0] if verdict.scripts else SKILL_FILE
@@ -212,7 +212,7 @@ def _keep(history: Path, digest: str, opinion: Opinion) -> None:
 
 
 def _all(history: Path) -> dict[str, tuple[int | None, str]]:
-    """Kept opinions; a missing or damaged file only costs one more question."""
+    """Stored opinions; a missing or damaged file only costs another call."""
     with suppress(OSError, ValueError, TypeError):
         found = json.loads((history / OPINIONS).read_bytes())
         return {str(digest): (int(level), str(reason)) for digest, (level, reason) in found.items()}

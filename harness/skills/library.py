@@ -1,7 +1,7 @@
-"""SkillLibrary: which skills an owner's agent has, as the folders stand now.
+"""SkillLibrary: the skills of an owner's agent, according to the current state of the folders.
 
-A change on disk is seen at the next question, of skills that ship with Antler a few seconds later: only developers
-change those. Nothing is read again that did not change.
+A change on disk is noticed at the next query, in skills that ship with Antler a few seconds later: only developers
+change those. Unchanged files are not read again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 Origin = Literal["public", "custom", "mine"]
 """public: shipped with Antler. custom: this installation's. mine: the owner's own."""
 MOST_SKILLS = 200
-"""Skills of one folder; those later in the alphabet are left out, which is reported."""
+"""Skills of one folder; those later in the alphabet are omitted, which is reported."""
 
 _LINKS = {
     errno.ELOOP: "is a link, and links are not followed",
@@ -53,7 +53,7 @@ _LINKS = {
 }
 log = logging.getLogger(__name__)
 MOST_OWNERS = 128
-"""Owners whose skills are kept in memory; the others are read again when they come back."""
+"""Owners whose skills are kept in memory; others are read again on demand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +61,9 @@ class Skill:
     """A usable skill.
 
     document: without its body, which `read` returns.
-    place: of its folder among those of its origin, `team/meeting-notes` in a folder of folders.
+    place: of its folder within its origin, `team/meeting-notes` in a folder of folders.
     folder: on this machine.
-    path: where the agent finds its SKILL.md.
+    path: of its SKILL.md, as the agent sees it.
     digest: of that file, sha256 in hex.
     """
 
@@ -80,18 +80,17 @@ class Skill:
 
     @property
     def shelf(self) -> str:
-        """Its origin, with the folders that it stands in: `custom`, `custom/team`."""
+        """Its origin, with the folders that contain it: `custom`, `custom/team`."""
         return f"{self.origin}/{self.place}".rpartition("/")[0]
 
     def read(self) -> SkillDocument:
-        """The whole document, as it is now. Raises SkillError."""
+        """The whole document, in its current state. Raises SkillError."""
         return parse_bytes(read_skill(self.folder), self.folder.name)
 
 
 @dataclass(frozen=True, slots=True)
 class SkillProblem:
-    """Something wrong with a skill. name: the place of its folder, "" for the whole origin. skipped: the skill is not
-    used."""
+    """A problem of a skill. name: the place of its folder, "" for the whole origin. skipped: the skill is not used."""
 
     origin: Origin
     name: str
@@ -104,7 +103,7 @@ class SkillProblem:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Content of one skill's folder when it was last read."""
+    """Content of a skill's folder when it was last read."""
 
     signature: tuple[int, ...]
     skill: Skill | None
@@ -112,7 +111,7 @@ class _Read:
 
 
 def virtual_path(origin: Origin, place: str) -> str:
-    """Path at which the agent finds a skill's SKILL.md."""
+    """Path of a skill's SKILL.md, as the agent sees it."""
     return f"{SKILLS}/{origin}/{place}/{SKILL_FILE}"
 
 
@@ -136,15 +135,15 @@ def read_skill(folder: Path) -> bytes:
 
 
 def _shown(place: str) -> str:
-    """A folder's place, which can hold anything, as it can be shown."""
+    """A folder's place in displayable form, as it may contain anything."""
     return shown(place[: LONGEST_NAME * DEEPEST])
 
 
 class Shelf:
-    """The skills of one folder, which may be missing. Not for several threads at once.
+    """The skills of one folder, which may be missing. Not thread-safe.
 
     waiting: skills that are off until an administrator turns them on, by name.
-    closed: virtual paths of what waits.
+    closed: virtual paths of those skills.
     """
 
     def __init__(self, origin: Origin, folder: Path) -> None:
@@ -156,11 +155,11 @@ class Shelf:
         self._first: Mapping[str, str] = {}
         self._unpinned_then: Mapping[str, Waiting] = {}
         self._faults: tuple[SkillProblem, ...] = ()
-        # Shipped skills need nobody's approval.
+        # Shipped skills need no approval.
         self._pins = PinWatch(folder) if origin != "public" else None
 
     def refresh(self) -> bool:
-        """Look at the disk; True when something is different now."""
+        """Check the disk; True if something has changed."""
         places, faults = self._places()
         waiting = self._unpinned(places)
         changed = (faults, waiting) != (self._faults, self._unpinned_then) or places != list(self._read)
@@ -179,11 +178,11 @@ class Shelf:
         return changed
 
     def _counts(self, place: str) -> bool:
-        """Whether the place is the first one of its name."""
+        """Whether the place is the first one with its name."""
         return self._first[name_of(place)] == place
 
     def _unpinned(self, places: list[str]) -> Mapping[str, Waiting]:
-        """What waits, by place."""
+        """The waiting skills, by place."""
         if self._pins is None:
             return {}
         self._pins.refresh()
@@ -191,7 +190,7 @@ class Shelf:
         return {place: waiting for place, waiting in found if waiting is not None}
 
     def skills(self) -> Iterator[Skill]:
-        """Usable skills, of which no two have one name."""
+        """Usable skills, with distinct names."""
         for place, read in self._read.items():
             if read.skill is not None and place not in self._unpinned_then and self._counts(place):
                 yield read.skill
@@ -207,7 +206,7 @@ class Shelf:
             yield self._problem(place, f"waits for an administrator: {'; '.join(waiting.reasons)}")
 
     def _places(self) -> tuple[list[str], tuple[SkillProblem, ...]]:
-        """Where skills are, or should be, and what is wrong with the whole folder."""
+        """Where skills are, or should be, and problems of the folder as a whole."""
         found = find_places(self.folder)
         faults = [self._problem(each.file, each.message) for each in found.problems]
         if len(found.paths) > MOST_SKILLS:
@@ -238,8 +237,8 @@ class SkillView:
 
     skills: sorted by name.
     problems: of skipped skills, and remarks on used ones.
-    waiting: origin and reasons of those that an administrator has to turn on, by name.
-    off: paths of those that were taken out.
+    waiting: origin and reasons of those that an administrator must turn on, by name.
+    off: paths of those that were excluded.
     closed: paths of those that wait.
     """
 
@@ -259,7 +258,7 @@ class SkillView:
         return self.by_name.get(name)
 
     def only(self, names: Collection[str] | None) -> SkillView:
-        """The skills of these names only; None: all."""
+        """Only the skills with these names; None: all."""
         if names is None or all(name in names for name in self.by_name):
             return self
         kept = tuple(skill for skill in self.skills if skill.name in names)
@@ -267,11 +266,11 @@ class SkillView:
         return replace(self, skills=kept, off=self.off | off)
 
     def without(self, names: Collection[str]) -> SkillView:
-        """All skills but those of these names."""
+        """All skills except those with these names."""
         return self.only(self.by_name.keys() - set(names)) if names else self
 
     def forbids(self, path: str) -> bool:
-        """Whether a path is the SKILL.md of a skill that was taken out or waits, so it must not be followed."""
+        """Whether a path is the SKILL.md of a skill that was excluded or is waiting, so it must not be followed."""
         return path in self.off or path in self.closed
 
 
@@ -288,7 +287,7 @@ class SkillLibrary:
     public, custom: folders of skills, None: without.
     users: the folder in which each owner has `<hash>/skills`.
     tell: called with each new problem.
-    pause: seconds between two looks at the public folder.
+    pause: seconds between two checks of the public folder.
     """
 
     def __init__(
@@ -312,15 +311,15 @@ class SkillLibrary:
         self._looked = 0
         self._pause = pause
         self._public_until = -math.inf
-        """Until when, on the monotonic clock, the public folder counts as it was seen."""
+        """Monotonic time until which the last state of the public folder is valid."""
 
     def of(self, owner: str | None) -> SkillView:
-        """The skills of an owner, by the name of the owner's folder; None: those that everybody has. Blocking, though
-        mostly for a fraction of a millisecond."""
+        """The skills of an owner, by the name of the owner's folder; None: those common to all. Blocking, though mostly
+        for a fraction of a millisecond."""
         came = next(self._moments)
         with self._lock:
             shared = [shelf for shelf in (self._public, self._custom) if shelf is not None]
-            # Of those that come at once, one looks for all: it began after each of them came.
+            # Of concurrent callers, one checks the disk for all: the check began after each of them had called.
             if self._looked < came:
                 self._looked = next(self._moments)
                 if any([shelf.refresh() for shelf in shared if shelf is not self._public or self._is_due()]):
@@ -332,7 +331,7 @@ class SkillLibrary:
             return self._views[key]
 
     def _is_due(self) -> bool:
-        """Whether the public folder is to be looked at, which then counts for a pause."""
+        """Whether the public folder is due for a check, which then counts for a pause."""
         if (now := time.monotonic()) < self._public_until:
             return False
         self._public_until = now + self._pause
@@ -406,7 +405,7 @@ def shipped_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class SkillEditing:
-    """Where the agent may propose changes of skills.
+    """Where the agent may propose changes to skills.
 
     home: the folder of a run's own or shared skills.
     taken: names that a new skill there must not have.
@@ -420,9 +419,9 @@ class SkillEditing:
 
 @dataclass(frozen=True, slots=True)
 class SkillSource:
-    """What the harness is given of skills.
+    """The skills as the harness sees them.
 
-    of: the skills of a run, as the folders stand now; called in a thread.
+    of: the skills of a run, in the folders' current state; called in a thread.
     prompt_tokens: the current budget of their list.
     editing: None: the agent cannot change any.
     """

@@ -1,7 +1,7 @@
-"""SkillManager: a change of a skill that the agent proposes, from its arguments to the new version.
+"""SkillManager: a skill change that the agent proposes, from its arguments to the new version.
 
-A change is made in two steps with a person in between. Both come to the same content and the same verdict, or the
-second one does nothing: what was shown is what is kept.
+A change is made in two steps with a person in between. Both must produce the same content and the same verdict, or the
+second one does nothing: what was shown is what is stored.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ LONGEST_REASON = 300
 
 
 class BadChange(Exception):
-    """A change that is refused. The text tells the model why, and what to do."""
+    """A change is refused. The text tells the model why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A change that the agent asks for. file: within the skill's folder, "" for SKILL.md. version: of a rollback."""
+    """A change requested by the agent. file: within the skill's folder, "" for SKILL.md. version: for a rollback."""
 
     action: Change
     name: str
@@ -63,7 +63,7 @@ class Request:
 
 
 def content_after(request: Request, files: Files | None) -> Files:
-    """Files after any change but `delete` and `rollback`. files: None: there is no such skill. Raises BadChange."""
+    """Files after any change except `delete` and `rollback`. files: None: no such skill exists. Raises BadChange."""
     if request.action == "create" and files is not None:
         raise BadChange(f"There is a skill {request.name} already. Use edit or patch to change it, or another name.")
     if request.action != "create" and files is None:
@@ -86,7 +86,7 @@ def content_after(request: Request, files: Files | None) -> Files:
 
 
 def check(name: str, files: Files) -> None:
-    """Raise BadChange for files that would be no valid skill."""
+    """Raise BadChange for files that are not a valid skill."""
     try:
         parse_bytes(files[SKILL_FILE], name, strict=True)
     except SkillError as error:
@@ -102,7 +102,7 @@ def _text(content: str) -> bytes:
 
 
 def _path(file: str, known: Files | None = None) -> str:
-    """A checked path within the skill. known: existing files, which may lie anywhere."""
+    """A checked path within the skill. known: existing files, which may be anywhere."""
     path = posixpath.normpath(file.strip()) if file.strip() else ""
     if path == SKILL_FILE or path in (known or {}) or path.startswith(tuple(f"{folder}/" for folder in FOLDERS)):
         return path
@@ -135,7 +135,7 @@ def _remove(path: str, files: dict[str, bytes]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A change as it would be made. after: None: the skill is deleted. verdict: None for a deletion."""
+    """A planned change. after: None: the skill is deleted. verdict: None for a deletion."""
 
     home: SkillHome
     request: Request
@@ -146,7 +146,7 @@ class Plan:
 
     @property
     def shown(self) -> str:
-        """Text for the person who decides: what would change, and what the check found."""
+        """Text for the person who decides: the changes, and the results of the check."""
         where = "shared" if self.home.origin == "custom" else "own"
         lines = [f"{self.request.action} {self.request.name} ({where})"]
         lines += [f"why: {self.request.reason[:LONGEST_REASON]}"] if self.request.reason else []
@@ -157,7 +157,7 @@ class Plan:
 
 
 class SkillManager:
-    """Plans and makes changes of skills. judge: None: no model checks them, only the static rules."""
+    """Plans and makes changes to skills. judge: None: only the static rules check them, no model."""
 
     def __init__(self, editing: SkillEditing, judge: Judge | None, clock: Clock) -> None:
         self._editing = editing
@@ -165,7 +165,7 @@ class SkillManager:
         self._clock = clock
 
     async def plan(self, ctx: RunContext, request: Request, *, shared: bool, tell: TellUsage | None) -> Plan:
-        """The change as it would be made. tell: None: ask no model. Raises BadChange, also for blocked content."""
+        """The planned change. tell: None: call no model. Raises BadChange, also for blocked content."""
         home = self._editing.home(ctx, shared)
         before = await self._standing(home, request.name)
         if request.action == "create":
@@ -184,7 +184,7 @@ class SkillManager:
         return Plan(home, request, before, after, verdict, difference)
 
     async def _verdict(self, home: SkillHome, request: Request, after: Files, tell: TellUsage | None) -> Verdict:
-        """Check the new content; a rollback needs no model, since the verdict of that version holds."""
+        """Check the new content; a rollback needs no model, since the verdict on that version still holds."""
         if request.action != "rollback":
             return await checked(self._judge, request.name, after, home.history, tell)
         verdict = await asyncio.to_thread(scan_files, after)
@@ -192,8 +192,8 @@ class SkillManager:
         return _as_before(verdict, next(each for each in versions if each.number == request.version))
 
     async def state(self, ctx: RunContext, request: Request, call: str, *, shared: bool) -> str:
-        """State that a change depends on, without its arguments. The call that made a change still sees the state
-        before it, so it can be repeated when nobody knows whether it was made."""
+        """The state that a change depends on, without its arguments. The call that made a change still sees the state
+        before it, so it can be repeated if it is unknown whether it was made."""
         home = self._editing.home(ctx, shared)
         before = await self._standing(home, request.name)
         made = await asyncio.to_thread(_made_by, home, request.name, call)
@@ -219,7 +219,7 @@ class SkillManager:
             raise BadChange(f"Nothing was changed: {detail}.") from error
 
     async def versions(self, ctx: RunContext, name: str, *, shared: bool) -> list[Version]:
-        """Versions of a skill, the oldest first. Raises BadChange."""
+        """Versions of a skill, oldest first. Raises BadChange."""
         home = self._editing.home(ctx, shared)
         await self._standing(home, name)
         try:
@@ -228,7 +228,7 @@ class SkillManager:
             raise BadChange(f"{error}.") from error
 
     async def compared(self, ctx: RunContext, name: str, number: int, *, shared: bool) -> str:
-        """Difference between a version and the skill as it is now. Raises BadChange."""
+        """Difference between a version and the skill's current state. Raises BadChange."""
         home = self._editing.home(ctx, shared)
         now = await self._standing(home, name)
         request = Request(action="rollback", name=name, version=number)
@@ -242,7 +242,7 @@ class SkillManager:
 
 
 def _after(home: SkillHome, request: Request, before: Standing) -> Files | None:
-    """Files after the change, None when it deletes the skill. Raises BadChange."""
+    """Files after the change, None if it deletes the skill. Raises BadChange."""
     if request.action == "delete":
         if not before.digest:
             raise BadChange(f"There is no skill {request.name} here.")
@@ -273,7 +273,7 @@ def _version(home: SkillHome, request: Request) -> Files:
 
 
 def _as_before(verdict: Verdict, version: Version) -> Verdict:
-    """Verdict of a former version: today's rules, but an administrator's approval still holds."""
+    """Verdict on a former version: today's rules, but an administrator's approval still holds."""
     if verdict.level is Level.BLOCK:
         return verdict
     if version.approved_by:

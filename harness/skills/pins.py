@@ -1,6 +1,6 @@
 """Approvals of skills: digests of their whole content, in one file next to the skills.
 
-A skill without a record was put there by the operator. A skill with a record and other content is off until an
+A skill without a record was put there by the operator. A skill with a record but other content is off until an
 administrator turns it on again.
 """
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 PINS = ".antler-skills.json"
 MOST_REASONS = 5
 KEPT = 3
-"""Newest approved digests of a skill; a crash in mid-change leaves one of them."""
+"""Newest approved digests kept of a skill; a crash in mid-change leaves one of them in place."""
 CHANGED = "it is not what was agreed to any more"
 UNREADABLE = f"{PINS} cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Approvals of one skill. on: digests that may be used, the newest last. pending: a digest that waits for an
+    """Approvals of one skill. on: digests that may be used, newest last. pending: a digest that waits for an
     administrator, "" for none. reasons: why it waits."""
 
     on: tuple[str, ...] = ()
@@ -40,13 +40,13 @@ class Pin:
     reasons: tuple[str, ...] = ()
 
     def allowing(self, digest: str) -> Pin:
-        """The pin with one more digest that may be used."""
+        """The pin with another usable digest."""
         others = tuple(known for known in self.on if known != digest)
         pending, reasons = ("", ()) if self.pending == digest else (self.pending, self.reasons)
         return Pin((*others, digest)[-KEPT:], pending, reasons)
 
     def holding(self, digest: str, reasons: tuple[str, ...]) -> Pin:
-        """The pin with another digest that waits."""
+        """The pin with another waiting digest."""
         return replace(self, pending=digest, reasons=reasons[:MOST_REASONS])
 
 
@@ -97,8 +97,8 @@ class PinWatch:
             self._pins = None
 
     def waiting(self, path: str) -> Waiting | None:
-        """Why the skill at this path below the folder must not be used now; None: it may. Reads the files of skills
-        that have a record, which is by their names."""
+        """Why the skill at this path in the folder must not be used now; None: it may. Reads the files of skills with a
+        record, which are found by name."""
         if self._pins is None:
             return Waiting("", (UNREADABLE,))
         pin = self._pins.get(name_of(path))
@@ -118,7 +118,7 @@ class PinWatch:
 
 
 def _state(folder: Path) -> tuple[object, ...]:
-    """Values that change with every file below."""
+    """Values that change with any file below."""
     found: list[object] = []
     for below, folders, files in os.walk(folder):
         folders.sort()
@@ -128,7 +128,7 @@ def _state(folder: Path) -> tuple[object, ...]:
 
 
 def signature(path: Path | str) -> tuple[int, ...]:
-    """Values that change with a file: a change that keeps time and size still changes the inode's own time."""
+    """Values that change with a file: a change that preserves mtime and size still changes the inode's ctime."""
     try:
         seen = os.stat(path, follow_symlinks=False)
     except OSError:

@@ -1,6 +1,6 @@
-"""Where skills stand below a folder of them: each in a folder with a SKILL.md, at the top or in folders of folders.
+"""Finds skills in a folder: each in a folder with a SKILL.md, at the top or in folders of folders.
 
-Blocking. Links are not followed, and how deep and how wide is looked is bounded.
+Blocking. Links are not followed, and depth and breadth of the search are limited.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DEEPEST = 5
-"""Folders from the top to a skill's own, that one included."""
+"""Levels from the top to a skill's own folder, inclusive."""
 LONGEST_FOLDER = 64
-"""Characters of the name of a folder of folders, which stands in the list that the model reads."""
+"""Characters of the name of a folder of folders, which is part of the list that the model reads."""
 MOST_FOLDERS = 1000
-"""Folders that are looked into; the others are left out, which is reported."""
+"""Folders that are searched; the others are omitted, which is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """paths: of skills' folders, below the folder that was looked into, with `/` between names; those nearer to the top
-    come first, so that the first of a name is the one that counts. Folders that no skill is in, and links, are among
-    them: what is wrong with them is told when they are read. problems: of the whole."""
+    """paths: of skills' folders, relative to the searched one, with `/` between names; those nearer to the top come
+    first, so that the first one with a name counts. They include folders without a skill, and links: their problems are
+    reported when they are read. problems: of the whole."""
 
     paths: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     def named(self, name: str) -> str | None:
-        """The path of the skill of that name, None where there is none."""
+        """The path of the skill with that name, None if there is none."""
         return next((path for path in self.paths if name_of(path) == name), None)
 
 
 @dataclass(slots=True)
 class _Look:
-    """left: how many folders may still be looked into."""
+    """A search in progress. left: number of folders that may still be searched."""
 
     left: int = MOST_FOLDERS
     problems: list[Problem] = field(default_factory=list)
 
 
 def name_of(path: str) -> str:
-    """The name that a skill at this path has to have."""
+    """The name that a skill at this path must have."""
     return path.rpartition("/")[2]
 
 
 def find_places(folder: Path) -> Places:
-    """All places below a folder, which may be missing."""
+    """All places in a folder, which may be missing."""
     look, top = _Look(), os.fspath(folder)
     try:
         found = [path for name, is_link in _entries(top) for path in _below(look, top, name, is_link)[0]]
@@ -67,9 +67,9 @@ def find_places(folder: Path) -> Places:
 
 
 def _below(look: _Look, top: str, path: str, is_link: bool) -> tuple[list[str], bool]:
-    """The places at and below a path, and whether there is a skill among them: a folder in whose folders no skill is
-    counts as one that lacks its SKILL.md, and not each of its folders."""
-    # Texts, not paths: it is looked at each run, and to join a path costs more than to look.
+    """The places at and below a path, and whether a skill is among them: a folder without any skill below it counts as
+    one that lacks its SKILL.md, instead of each of its subfolders."""
+    # Strings, not paths: this runs for each run, and joining a path costs more than checking it.
     folder = f"{top}/{path}"
     if is_link or os.path.lexists(f"{folder}/{SKILL_FILE}"):
         return [path], True
@@ -92,7 +92,7 @@ def _below(look: _Look, top: str, path: str, is_link: bool) -> tuple[list[str], 
 
 
 def _closed(path: str) -> str:
-    """Why it is not looked into a folder that may hold skills, "" where it is."""
+    """Why a folder that may contain skills is not searched, "" if it is."""
     name = name_of(path)
     if path.count("/") + 1 >= DEEPEST:
         return f"holds folders deeper than {DEEPEST}, which are not looked into"

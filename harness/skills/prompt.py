@@ -1,6 +1,6 @@
-"""What the model reads of skills: their list in the system prompt, and the one that a person chose for a turn.
+"""What the model reads about skills: their list in the system prompt, and the one that a person chose for a turn.
 
-The list is the same for every turn of a thread as long as the skills are: it stands before everything that changes.
+The list is the same for every turn of a thread as long as the skills are: it precedes everything that changes.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SLOT = "<skills/>\n"
 CHARACTERS_PER_TOKEN = 4
 """Estimate for English. Each character of other scripts counts as a token."""
 ORDER = ("mine", "custom", "public")
-"""Order in the list when there is no room for all: a person's own first, then this installation's."""
+"""Order in the list if there is no room for all: a person's own first, then this installation's."""
 HEADINGS = {"mine": "The person's own", "custom": "This installation's", "public": "Antler's"}
 MOST_NAMED = 50
-"""Skills without a description at the list's end."""
+"""Skills listed without a description at the end."""
 LONGEST_WORKFLOW = 50_000
-"""Characters of a workflow that a message carries; the agent reads the rest."""
+"""Characters of a workflow in a message; the agent reads the rest."""
 
 SECTION = f"""\
 <skills>
@@ -54,8 +54,8 @@ GONE = "It was chosen for this request, but it is not there any more: tell the p
 
 
 def skills_section(skills: Iterable[Skill], budget: int, tools: Collection[str]) -> str:
-    """Section of the system prompt; "" without skills. budget: approximate tokens of the list. tools: names of those
-    that the agent has; a skill that needs others is left out."""
+    """The section of the system prompt; "" without skills. budget: approximate tokens of the list. tools: names of the
+    agent's tools; a skill that needs others is left out."""
     usable = [skill for skill in skills if can_follow(skill.document, tools)]
     ranked = sorted(usable, key=lambda skill: (ORDER.index(skill.origin), skill.shelf, skill.name))
     return _section(tuple((skill.shelf, skill.name, skill.document.description) for skill in ranked), budget)
@@ -87,19 +87,19 @@ def _more(rest: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _shown(description: str) -> str:
-    """The whole description in one line: the model gets nothing that a person cannot see, and no tags."""
+    """The whole description on one line: without tags, or anything invisible to people."""
     seen = "".join(character if character.isprintable() else " " for character in clean_text(description))
     return " ".join(seen.split()).replace("<", "‹").replace(">", "›")
 
 
 def tokens(text: str) -> float:
-    """Estimated number of tokens, rather too high than too low."""
+    """Estimated number of tokens, erring on the high side."""
     plain = sum(character.isascii() for character in text)
     return len(text) - plain + plain / CHARACTERS_PER_TOKEN
 
 
 def chosen_block(document: SkillDocument, path: str) -> str:
-    """Block with the workflow of the skill that a person chose; it follows their text."""
+    """Block with the workflow of a skill that a person chose; it follows their text."""
     body, rest = document.body, ""
     if len(body) > LONGEST_WORKFLOW:
         body = body[:LONGEST_WORKFLOW]
@@ -110,7 +110,7 @@ def chosen_block(document: SkillDocument, path: str) -> str:
 
 
 def chosen_skill(name: str, view: SkillView) -> str:
-    """Block for a skill by its name, as its file is now; it says so when the skill is gone. Blocking."""
+    """Block for a skill by name, from the current file; it says so if the skill is gone. Blocking."""
     skill = view.get(name)
     if skill is not None:
         with suppress(SkillError):

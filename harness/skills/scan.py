@@ -1,7 +1,7 @@
 """The static check of a skill's files, for installing, changing and validating skills. Blocking.
 
-Defence in depth: what a skill makes the agent do still passes the guardrails and runs in the sandbox. No model is asked
-here, nothing is executed, no link is followed, and what cannot be read counts against the skill.
+Defence in depth: what a skill makes the agent do still passes the guardrails and runs in the sandbox. No model is
+called here, nothing is executed, no link is followed, and anything unreadable counts against the skill.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 
 RULES = (*WORDS, *SECRETS, *DESTRUCTIVE, *REMOTE, *SENDING, *DISGUISES)
 LARGEST_TEXT = 1_000_000
-"""Bytes of the longest text that people can be asked to look at."""
+"""Bytes of the longest text that people can be asked to review."""
 MOST_OF_A_RULE = 3
 """Findings of one rule in one file."""
 MOST_COMMANDS = 3000
-"""Lines of shell that are read as the shell would; a skill with more is warned of."""
+"""Lines of shell that are parsed as the shell would; a skill with more gets a warning."""
 LONGEST_EXCERPT = 120
 DEEPEST = 2
-"""Levels of encoding within encoding that are decoded."""
+"""Levels of nested encoding that are decoded."""
 
 _PROMPT = re.compile(r"^\s*(?:[$#>]\s+)?")
 _USED = re.compile(r"\$\{?(\w+)")
 _ASSIGNED = re.compile(
     r"(?:^|[;&|\s])(?P<name>[A-Za-z_]\w*)=(?:(?P<quote>[\"']?)(?P<value>[^\s\"'$`;&|()<>]{1,60})(?P=quote)(?=[\s;&|)]|$))?"
 )
-"""A shell variable that is set. value: None for one that cannot be told."""
+"""A shell variable assignment. value: None if it cannot be determined."""
 _SPAN = re.compile(r"`([^`\n]{4,300})`")
 _PLAIN = frozenset({"delete-root", "format-disk", "fill-disk", "download-and-run", "reverse-shell", "fork-bomb"})
 """Findings of the audit that count in a sentence too, which may name a command without wanting it run."""
 _IGNORED = frozenset({"unreadable", "package", "upload", "privilege", "empty-folder", "wide-rights"})
-"""Findings of the audit that are left out: that a line cannot be parsed, or what the rules here say better."""
+"""Findings of the audit that are ignored: unparsable lines, and those covered better by the rules here."""
 
 
 def scan(folder: Path) -> Verdict:
@@ -61,7 +61,7 @@ def scan(folder: Path) -> Verdict:
 
 
 def scan_files(files: Mapping[str, bytes]) -> Verdict:
-    """Check a folder that would hold these files, as `scan` does."""
+    """Check a folder with these files, as `scan` does."""
     return _verdict(tree_of(files))
 
 
@@ -80,7 +80,7 @@ def _verdict(tree: Tree) -> Verdict:
 
 
 def _file_findings(path: str, data: bytes, most_commands: int, files: Collection[str]) -> tuple[list[Finding], int]:
-    """Findings of one file, and how many lines of shell were read for them. files: paths of all files."""
+    """Findings of one file, and the number of shell lines parsed for them. files: paths of all files."""
     kind = kind_of(path, data)
     match kind.form:
         case Form.PROGRAM:
@@ -120,7 +120,7 @@ def _content_findings(text: Text, most_commands: int, files: Collection[str]) ->
 
 
 def _notebook_findings(text: Text, most_commands: int, files: Collection[str]) -> tuple[list[Finding], int]:
-    """Findings of the code in a notebook's cells, which have no lines of their own in the file."""
+    """Findings in the code of a notebook's cells, which have no lines of their own in the file."""
     cells = cells_of(text.path, text.raw)
     if cells is None:
         return [Finding(Level.WARN, "unreadable-notebook", text.path)], 0
@@ -134,7 +134,7 @@ def _import_findings(text: Text, files: Collection[str]) -> Iterator[Finding]:
 
 
 def _asset_findings(path: str, data: bytes) -> Iterator[Finding]:
-    """Findings of a picture or document, whose bytes are read as a script: one may be hidden behind them."""
+    """Findings in a picture or document, whose bytes are read as a script: one may be hidden behind them."""
     text = text_of(path, data, data.decode("latin-1"), as_script=True)
     yield from (found for found in _text_findings(text) if found.level is Level.BLOCK and found.rule != "secret")
     if path.lower().endswith(".pdf") and re.search(rb"/(?:JavaScript|JS|Launch|OpenAction|EmbeddedFile)\b", data):
@@ -162,7 +162,7 @@ def _text_findings(text: Text) -> Iterator[Finding]:
 
 
 def _judged(rule: Rule, text: Text, number: int, found: str) -> Finding | None:
-    """A match as a finding; None where it does not count."""
+    """A match as a finding; None if it does not count."""
     line, place = _line_of(text, number, found), text.places[number]
     level = rule.level_in(place)
     if not level or (rule.keep is not None and not rule.keep(found)):
@@ -174,7 +174,7 @@ def _judged(rule: Rule, text: Text, number: int, found: str) -> Finding | None:
 
 
 def _line_of(text: Text, number: int, found: str) -> str:
-    """The line as it is shown; a long one from the match on."""
+    """The line for display; a long one from the match on."""
     line = text.lines[number].strip()
     if len(line) <= LONGEST_EXCERPT:
         return line
@@ -223,7 +223,7 @@ def _command_findings(text: Text, most: int) -> tuple[list[Finding], int]:
 
 
 def _commands(text: Text) -> Iterator[tuple[int, str]]:
-    """Line numbers and commands; one that uses a variable with the value that an earlier line gave it."""
+    """Line numbers and commands; variables are replaced by the values that earlier lines gave them."""
     known: dict[str, str] = {}
     for number, line in enumerate(text.lines):
         place = text.places[number]

@@ -82,7 +82,7 @@ def skill_managing(editing: SkillEditing, models: ModelPool, clock: Clock, healt
 
 
 def skill_manage_tool(manager: SkillManager) -> BaseTool:
-    """The tool. A call makes its change once only, so it may be repeated."""
+    """The tool. A call makes its change only once, so it may be repeated."""
 
     @tool(SKILL_MANAGE, description=DESCRIPTION)
     async def skill_manage(
@@ -118,7 +118,7 @@ def skill_manage_tool(manager: SkillManager) -> BaseTool:
 
 
 class SkillProposals:
-    """Proposals of skill_manage's calls (harness.guardrails.proposals.Proposing)."""
+    """Proposals of skill_manage's calls (harness.guardrails.approvals.Proposing)."""
 
     def __init__(self, manager: SkillManager) -> None:
         self._manager = manager
@@ -150,7 +150,7 @@ class SkillProposals:
 
 
 def _request(args: Mapping[str, Any]) -> tuple[Request, bool]:
-    """The change, and whether it is of a shared skill, from the model's arguments. Raises BadChange."""
+    """The change, and whether it is to a shared skill, from the model's arguments. Raises BadChange."""
     known = {name: value for name, value in args.items() if name in Request.__dataclass_fields__}
     try:
         request = _REQUEST.validate_python(known)

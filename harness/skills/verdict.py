@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class Level(IntEnum):
-    """Severity of a finding; the severest one makes the verdict."""
+    """Severity of a finding; the most severe one determines the verdict."""
 
     ALLOW = 0
     WARN = 1
-    """The skill may be kept, but stays off until an administrator turns it on."""
+    """The skill may be stored, but stays off until an administrator turns it on."""
     BLOCK = 2
-    """The skill is not kept at all."""
+    """The skill is not stored at all."""
 
     def __str__(self) -> str:
         return self.name.lower()
@@ -46,7 +46,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Result of a check. findings: the severest first. scripts: files that can be run."""
+    """Result of a check. findings: most severe first. scripts: files that can be run."""
 
     level: Level
     findings: tuple[Finding, ...] = ()
@@ -54,7 +54,7 @@ class Verdict:
 
     @property
     def reasons(self) -> list[str]:
-        """Findings that made the level, as text."""
+        """The findings that determined the level, as text."""
         return [str(finding) for finding in self.findings if finding.level == self.level]
 
 

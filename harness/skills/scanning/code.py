@@ -1,4 +1,4 @@
-"""Rules about a skill's code: it destroys, runs what it downloads, sends data away, hides or stays behind."""
+"""Rules about a skill's code: it destroys data, runs what it downloads, sends data away, hides or persists."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ROOT = (
 _END = r"(?:[\s;&|)`\"',\]]|$)"
 _FETCH = r"(?:curl|wget|fetch|aria2c|http|https|lwp-download|axel)"
 _FETCHED = rf"\b{_FETCH}\s[^\n|;]*(?:https?:|\$|\s-\w|\w\.\w)[^\n|;]*"
-"""Fetches with an address: a table may list the names of programs only."""
+"""Fetches with an address: a table may merely list the names of programs."""
 RUNNER = (
     r"(?:\S*/)?(?:env\s+|sudo\s+(?:-\S+\s+)*|exec\s+|command\s+|busybox\s+|nohup\s+"
     r"|xargs\s+(?:-\S+\s+)*)*(?:\S*/)?(?:(?:ba|da|z|k|fi|a|tc)?sh|python[\d.]*|perl"
     r"|ruby|node|php|lua|pwsh|powershell|osascript|deno|bun)\b"
 )
-"""Programs that run what they are given."""
+"""Programs that execute their input."""
 
 DESTRUCTIVE: tuple[Rule, ...] = (
     Rule(

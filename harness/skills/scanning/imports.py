@@ -24,7 +24,7 @@ DOUBTFUL = names(
     "select selectors site smtpd smtplib socket socketserver ssl sysconfig telnetlib test turtledemo venv webbrowser "
     "wsgiref xmlrpc zipapp zipimport"
 )
-"""Standard modules that reach the network, run code that is not seen, or work below the interpreter."""
+"""Standard modules that access the network, run unseen code, or work below the interpreter."""
 RUNTIME = names(
     "beautifulsoup4 certifi charset-normalizer click cobble contourpy cryptography cycler defusedxml et_xmlfile "
     "flatbuffers fonttools idna kiwisolver lxml magika mammoth markdown-it-py markdownify markitdown matplotlib mdurl "
@@ -47,7 +47,7 @@ _IMPORTED_AS = {
     "python-dotenv": "dotenv",
     "python-pptx": "pptx",
 }
-"""Modules of packages that are not called like them."""
+"""Packages whose modules have different names."""
 UNTRUSTED = frozenset({"cffi", "pip", "requests", "urllib3"})
 """Packages of the runtime that are as doubtful as the modules above."""
 _RUNTIME = names(" ".join(_IMPORTED_AS.get(package, package.replace("-", "_")) for package in RUNTIME))
@@ -84,7 +84,7 @@ def _is_python(text: Text) -> bool:
 def _python_of(text: Text) -> tuple[str, str]:
     """The Python of a text, each part at its offset in `text.joined`, and the same as statements for _FROM and _IMPORT.
 
-    Of shell it is every block that names Python: a here-document, a quoted program or a variable may hold some.
+    For shell it is every block that names Python: a here-document, a quoted program or a variable may contain some.
     """
     is_python, has_shell, lines = _is_python(text), False, list[str]()
     for is_shell, found in groupby(zip(text.lines, text.places, strict=True), lambda each: bool(each[1] & Place.SHELL)):
@@ -98,7 +98,7 @@ def _python_of(text: Text) -> tuple[str, str]:
 
 
 def _statements(line: str) -> str:
-    """A line of shell with the quotes around a program as ends of statements."""
+    """A line of shell in which the quotes around a program end statements."""
     return line.translate(_QUOTES) if _GIVES_PROGRAM.search(line) else line
 
 

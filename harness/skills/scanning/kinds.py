@@ -1,4 +1,4 @@
-"""Kinds of files, told by their first bytes and not by their names. Pure."""
+"""Kinds of files, detected by their first bytes and not by their names. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROSE = names("md markdown mdx rst txt adoc")
 DATA = names("json jsonl yaml yml toml csv tsv xml xsd html css svg ini cfg")
 SHELL = names("sh bash zsh ksh fish mk")
 SHELL_NAMES = frozenset({"makefile", "dockerfile", "justfile"})
-"""Files of shell commands that have no extension."""
+"""Names of files with shell commands that have no extension."""
 SCRIPT_NAMES = SHELL_NAMES | {"rakefile", "package.json", "setup.py", "setup.cfg"}
 NOTEBOOK = "ipynb"
 
@@ -86,16 +86,16 @@ class Form(Enum):
     PROGRAM = "program"
     ARCHIVE = "archive"
     ASSET = "asset"
-    """A picture, font or document whose bytes are what its name says."""
+    """A picture, font or document whose bytes match its name."""
     ACTIVE = "active"
-    """A document that can do something by itself."""
+    """A document that can execute something."""
     MISNAMED = "misnamed"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Form of a file. detail: what it is in particular, "" where the form says it."""
+    """Form of a file. detail: its specific kind, "" if the form says it."""
 
     form: Form
     detail: str = ""
@@ -113,25 +113,25 @@ def is_script(path: str, data: bytes) -> bool:
 
 
 def program(data: bytes) -> str:
-    """Kind of program that these bytes are, "" for none."""
+    """The kind of program that these bytes are, "" for none."""
     known = next((name for name, magics in _PROGRAMS.items() if data.startswith(magics)), "")
     if known == "PE" and (len(data) < 64 or not _has_pe_header(data)):
         return ""
     if known == "pickle" and not data.endswith(b"."):
         return ""
-    # CPython's own: a number and a line end, then sixteen bytes of flags and time, then a code object.
+    # CPython's format: a number and a line end, then sixteen bytes of flags and time, then a code object.
     is_python = _PYC.match(data) and b"\0" in data[4:8] and data[16:17] in (b"\xe3", b"c")
     return known or ("Python bytecode" if is_python else "")
 
 
 def _has_pe_header(data: bytes) -> bool:
-    """Whether bytes that begin with `MZ` are a program: old ones have no PE header, and a text may begin so too."""
+    """Whether bytes beginning `MZ` are a program: old ones have no PE header, and text may begin like that too."""
     offset = int.from_bytes(data[60:64], "little")
     return data[offset : offset + 2] in (b"PE", b"NE", b"LE") or b"\0" in data[:64]
 
 
 def kind_of(path: str, data: bytes) -> Kind:
-    """The kind of a file, by content; its extension only has to agree."""
+    """The kind of a file, by content; its extension must only agree."""
     found = program(data)
     if found:
         return Kind(Form.PROGRAM, found)
@@ -155,7 +155,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _office(data: bytes) -> Kind:
-    """The kind of a zip that is called a document: it may have parts, but none that runs."""
+    """The kind of a zip named as a document: it may have parts, but none that can run."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as document:
             names = [name.lower() for name in document.namelist()]

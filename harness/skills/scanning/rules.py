@@ -1,4 +1,4 @@
-"""Rules of the scanner: an expression, where it counts, and how much. RE2, so that no text makes one slow."""
+"""Rules of the scanner: an expression, where it counts, and how much. RE2, so that no text can make one slow."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ BLOCK, WARN, ALLOW = Level.BLOCK, Level.WARN, Level.ALLOW
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """An expression to look for in undisguised text, over line breaks.
+    """An expression to search for in undisguised text, across line breaks.
 
-    level: in what runs, and in data.
+    level: in anything that runs, and in data.
     prose: level in prose, None: the same.
-    also: expression that has to be found in the same text too.
+    also: expression that must occur in the same text too.
     keep: whether a match counts.
-    words: the rule is about what is said, so a program that only mentions it is treated like prose.
+    words: the rule is about wording, so a program that only mentions it is treated like prose.
     secret: matches are shown masked.
     """
 
@@ -40,7 +40,7 @@ class Rule:
     secret: bool = False
 
     def level_in(self, place: Place) -> Level:
-        """The rule's level in a kind of text; ALLOW where it does not count."""
+        """The rule's level in a kind of text; ALLOW if it does not count there."""
         if not self.places & place:
             return ALLOW
         return self.level if self.prose is None or not place & Place.PROSE else self.prose

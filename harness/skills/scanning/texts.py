@@ -1,4 +1,4 @@
-"""Texts as the rules read them: decoded, undisguised, each line known as prose or code. Pure."""
+"""Texts as the rules read them: decoded, undisguised, each line classified as prose or code. Pure."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ MENTION = re.compile(
     r"|wrong|vulnerab\w*|unsafe|insecure|warn\w*|red flags?|anti-?patterns?|threat\w*|audit\w*|harmful|destructive"
     r"|blocked|phishing|checks? for|search(?:es)? for|grep)\b|危险|不要|禁止|切勿|例如|攻击|检测|避免|恶意|警告"
 )
-"""Words of a text that speaks about something instead of asking for it."""
+"""Words of a text that talks about something instead of requesting it."""
 _SHELL_CELL = re.compile(r"\s*%%(?:bash|sh|script|system|!)")
 """The first line of a notebook's cell that is shell."""
 _ADDRESS = re.compile(r"(?<!\w)\w+://\S+")
 BEFORE = 3
-"""Lines in front of a line, without blank ones, that can turn it into a mention."""
+"""Lines before a line, not counting blank ones, that can turn it into a mention."""
 _TAGS = re.compile("[\U000e0001-\U000e007f]")
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
-"""Flags of England, Scotland and Wales: the one place where tag signs belong."""
+"""Flags of England, Scotland and Wales: the only legitimate use of tag characters."""
 _TURNED = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _SELECTORS = re.compile("[\U000e0100-\U000e01ef]|[\ufe00-\ufe0f]{2}")
 _INVISIBLE = re.compile(
@@ -70,15 +70,15 @@ _FAR_RIGHT = re.compile(r"\S[ \t\u00a0\u3000]{100,}\S")
 _LETTERS = re.compile(r"[^\W\d_]")
 _COMMENTS_SHOWN = 20
 MOST_BLOBS = 200
-"""Blobs of each kind that are read in one text."""
+"""Blobs of each kind that are decoded in one text."""
 LONG_BLOB = 1500
-"""Characters of a blob whose length alone asks for a look."""
+"""Characters of a blob whose length alone calls for a review."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){16,}|(?:\\x[0-9a-fA-F]{2}){8,}|(?:0x[0-9a-fA-F]{2},?\s?){8,}")
 _FOLDED = re.compile(
     r"(?m)^[\s\"'+(]{0,40}(?:[A-Za-z0-9/_-]{20,100}[\"',\\ +]{0,8}\n[\"' +]{0,40})+[A-Za-z0-9/_-]{1,100}={0,2}"
 )
-"""Base64 over several lines, as in a program or a mail; a plus sign may end a line of either."""
+"""Base64 over several lines, as in a program or an email; in both, a plus sign may end a line."""
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_-]")
 _NOT_HEX = re.compile(r"\\x|0x|[,\s]")
 _PICTURE = re.compile(r"data:(?:image|font|audio|video|application/(?:font|x-font|pdf))[\w/+.;-]*,?\s*\Z")
@@ -86,7 +86,7 @@ _PRINTABLE = 0.9
 
 
 class Place(Flag):
-    """Where in a skill something stands."""
+    """Where in a skill a text is."""
 
     PROSE = auto()
     SHELL = auto()
@@ -96,14 +96,14 @@ class Place(Flag):
     DATA = auto()
     """Anything else, such as JSON."""
     FENCED = auto()
-    """Besides: it is a block in prose."""
+    """Additional flag: it is a block in prose."""
     RUN = SHELL | CODE
     ANYWHERE = PROSE | SHELL | CODE | DATA
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A file's text. raw: as it was written. lines: undisguised. places: one for each line."""
+    """A file's text. raw: as written. lines: undisguised. places: one for each line."""
 
     path: str
     raw: str
@@ -112,11 +112,11 @@ class Text:
 
     @property
     def joined(self) -> str:
-        """The lines as one string, shell continuations as blanks; it has as many characters as the lines."""
+        """The lines as one string, with shell continuations as blanks; its length is that of the lines."""
         return "\n".join(self.lines).replace("\\\n", "  ")
 
     def line_at(self, starts: list[int], offset: int) -> int:
-        """Number, from 0, of the line that holds an offset of `joined`."""
+        """Number, from 0, of the line that contains an offset of `joined`."""
         return bisect_right(starts, offset) - 1
 
     @property
@@ -129,7 +129,7 @@ class Text:
         return found
 
     def is_mention(self, number: int) -> bool:
-        """Whether the text only speaks about what a line holds: there, just before, or in the heading above."""
+        """Whether the text only talks about a line's content: there, just before, or in the heading above."""
         if _says_so(self.lines[number]):
             return True
         seen = 0
@@ -147,7 +147,7 @@ class Text:
 
 
 def _says_so(line: str) -> bool:
-    """Names of a program, as in SUSPICIOUS_PATTERNS, are words too; what is in an address is none."""
+    """Whether it says that it is a mention. Names as in SUSPICIOUS_PATTERNS count as words, addresses do not."""
     return MENTION.search(_ADDRESS.sub("", line[:1000]).replace("_", " ")) is not None
 
 
@@ -178,7 +178,7 @@ def decode(data: bytes) -> tuple[str, bool]:
 
 
 def cells_of(path: str, decoded: str) -> Text | None:
-    """The code of a notebook, one cell after the other; None for what is no notebook that can be read."""
+    """The code of a notebook, one cell after the other; None if it is not a readable notebook."""
     try:
         found = json.loads(decoded)["cells"]
         cells = ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
@@ -192,12 +192,12 @@ def cells_of(path: str, decoded: str) -> Text | None:
             own = line.lstrip()
             lines.append(own[1:] if own.startswith("!") else line)
             places.append(Place.SHELL if is_shell or own.startswith("!") else Place.CODE)
-    plain = "\n".join(lines).encode("utf-8", "replace").decode()  # JSON may hold half a pair
+    plain = "\n".join(lines).encode("utf-8", "replace").decode()  # JSON may contain half a surrogate pair
     return replace(text_of(path, b"", plain), places=tuple(places) or (Place.CODE,))
 
 
 def _undisguised(line: str) -> str:
-    """A line as a reader takes it: without invisible characters and lookalike letters."""
+    """A line as a reader perceives it: without invisible characters and lookalike letters."""
     if line.isascii():
         return line
     plain = unicodedata.normalize("NFKC", _UNSEEN.sub("", line)).replace("\n", " ").replace("\r", " ")
@@ -205,7 +205,7 @@ def _undisguised(line: str) -> str:
 
 
 def _prose(lines: tuple[str, ...]) -> tuple[Place, ...]:
-    """Tell prose from fenced blocks, by CommonMark's rules for fences."""
+    """Distinguish prose from fenced blocks, by CommonMark's rules for fences."""
     places: list[Place] = []
     fence, inside = "", Place.PROSE
     for line in lines:
@@ -257,7 +257,7 @@ def _signs(path: str, raw: str) -> Iterator[Finding]:
 
 
 def _parts_latin(raw: str, place: int) -> bool:
-    """A joiner belongs between signs of some scripts and between emoji, never between Latin letters."""
+    """Whether a joiner separates Latin letters: it belongs only between characters of some scripts and emoji."""
     around = raw[max(place - 1, 0) : place] + raw[place + 1 : place + 2]
     return any(sign.isascii() and sign.isalnum() for sign in around)
 
@@ -274,7 +274,7 @@ def _comments(path: str, raw: str) -> Iterator[Finding]:
 
 
 def _first(pattern: re.Pattern[str], raw: str) -> Iterator[re.Match[str]]:
-    """The first match only: where there is one there are mostly many."""
+    """Only the first match: where there is one there are usually many."""
     found = pattern.search(raw)
     if found:
         yield found
@@ -298,7 +298,7 @@ def _shown(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Encoded data within a text. offset: where it begins. long: its length alone asks for a look. data: decoded."""
+    """Encoded data within a text. offset: of its start. long: its length alone calls for a review. data: decoded."""
 
     offset: int
     long: bool
@@ -306,7 +306,7 @@ class Blob:
 
 
 def blobs(text: str) -> Iterator[Blob]:
-    """Base64 and hex within a text, decoded; pictures are left out."""
+    """Base64 and hex within a text, decoded; pictures are omitted."""
     for pattern, decoded in ((_BASE64, _from_base64), (_FOLDED, _from_base64), (_HEX, _from_hex)):
         for number, found in enumerate(pattern.finditer(text)):
             if number >= MOST_BLOBS:

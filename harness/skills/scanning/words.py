@@ -1,4 +1,4 @@
-"""Rules about a skill's words: orders against the agent's rules or its user, and secrets that stand in the text."""
+"""Rules about a skill's words: orders against the agent's rules or its user, and secrets in the text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.skills.scanning.texts import Place
 from harness.text.plain import entropy
 
 _S = r"[\s\"'`*_.,:;-]+"
-"""What may stand between two words."""
+"""What may separate two words."""
 _OLD = r"(?:previous|prior|above|earlier|preceding|former|initial|original|system|safety|security)"
 _RULES = r"(?:instructions?|prompts?|rules?|guidelines?|directions?|directives?|policies|constraints?|guardrails?)"
 _PEOPLE = (
@@ -44,11 +44,11 @@ _EMPTY = re.compile(
 )
 _TOKEN = re.compile(r"[A-Za-z0-9+/_.-]+")
 LEAST_ENTROPY = 3.0
-"""Bits per character that a key has at least; words of a language have less."""
+"""Minimum bits per character of a key; words of a language have less."""
 
 
 def _is_about_this_chat(found: str) -> bool:
-    """False for instructions in pages and files, which good skills tell to ignore."""
+    """False for instructions in pages and files, which good skills tell the agent to ignore."""
     tail = re.split(rf"(?i){_RULES}", found, maxsplit=1)[-1]
     return not _OF_OTHERS.search(tail) or _OF_THIS_CHAT.search(tail) is not None
 
