@@ -1,1 +1,1 @@
-"""Subagents: the lead agent hands parts of its work to agents with a thread, a time limit and tools of their own."""
+"""Subagents: the lead agent delegates parts of its work to agents with their own thread, time limit and tools."""

@@ -1,4 +1,4 @@
-"""The section `subagents` of the settings; bot/settings/model.py puts it into the one tree. Light to import."""
+"""The settings section `subagents`; bot/settings/model.py puts it into the one tree. Light to import."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ToolName = Annotated[str, StringConstraints(pattern=r"^[\w.:-]+$", max_length=12
 
 
 class SubagentSettings(Section):
-    """A type of subagents of the operator's own, or what is to be different with a built-in one.
+    """A subagent type of the operator's own, or changes to a built-in one.
 
-    description: by which the lead agent chooses it. tools: None: those of the lead agent; never more than those. model:
-    a name of `models`, or "inherit". max_turns: calls of its model. timeout_seconds: None: that of the section. skills:
+    description: on which the lead agent bases its choice. tools: None: those of the lead agent; never more than those.
+    model: a name of `models`, or "inherit". max_turns: model calls. timeout_seconds: None: that of the section. skills:
     None: those of the lead agent; never more than those.
     """
 
@@ -36,7 +36,7 @@ class SubagentSettings(Section):
 
 
 class SubagentsSettings(Section):
-    """max_concurrent: of the process; of these nobody has more than half. per_run: at once. types: by name."""
+    """max_concurrent: of the process; one speaker gets at most half. per_run: concurrent ones. types: by name."""
 
     enabled: bool = True
     max_concurrent: int = Field(default=150, gt=0)

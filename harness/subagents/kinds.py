@@ -1,5 +1,5 @@
-"""The types of subagents (built in, changed by the settings, and the operator's own), and what the agents read of them:
-the lead agent of delegating, a subagent of its work."""
+"""The types of subagents (built in, changed by the settings, and the operator's own), and their prompts: the lead
+agent's about delegating, a subagent's about its work."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 NEVER = frozenset({TASK, ASK, RECORD, "write_todos", "schedule", "remember", "recall", "skill_manage"})
-"""No subagent delegates, and none has a person before it whom it could ask, show a plan or a change, promise something
-later, get to know, or tell of their research."""
+"""Tools that no subagent has: it does not delegate, and has no person to ask, to show a plan or a change to, to promise
+something for later, to get to know, or to tell about their research."""
 SANDBOX_TOOLS = frozenset({"bash", "ls", "glob", "grep", "read_file", "write_file", "str_replace"})
 ALL_BUT_PRESENTING = """\
 Work on the task until it is done: look, plan, act, check. When one way fails, try another one before you give up."""
@@ -71,7 +71,7 @@ def delegation_section(limit: int) -> str:
 
 
 def subagent_prompt(kind: Kind, abilities: Abilities, *, servers: str, skills: str = "") -> str:
-    """A kind's system prompt, the same for all of its tasks."""
+    """A kind's system prompt, identical for all its tasks."""
     if kind.whole:
         return kind.system_prompt
     around = [section.text for section in environment_sections(abilities, servers)]
@@ -87,10 +87,10 @@ def task_message(prompt: str, now: datetime) -> HumanMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """tools: None: all that the lead agent has, but `disallowed`. model: a configured name, or INHERIT. skills: None:
-    those of the lead agent. whole: system_prompt is the whole prompt, nothing stands around it. only_known: it fetches
-    no address that its thread has not met, see harness.web.known. cites_files: what it reads of files that people sent
-    is a source."""
+    """A type of subagent. tools: None: all of the lead agent's, except `disallowed`. model: a configured name, or
+    INHERIT. skills: None: those of the lead agent. whole: system_prompt is the whole prompt, nothing is added.
+    only_known: it fetches only addresses that its thread has met, see harness.web.known. cites_files: what it reads of
+    files that people sent becomes a source."""
 
     name: str
     description: str
@@ -106,7 +106,7 @@ class Kind:
     cites_files: bool = False
 
     def allows(self, tool: str) -> bool:
-        """Whether it may have a tool, if the lead agent has that."""
+        """Whether it may have a tool that the lead agent has."""
         return tool not in NEVER and tool not in self.disallowed and (self.tools is None or tool in self.tools)
 
 
@@ -128,7 +128,7 @@ _BUILT_IN = (
 
 
 def subagent_kinds(settings: SubagentsSettings, *, bash: bool) -> dict[str, Kind]:
-    """All kinds by name, the built-in ones first. bash: commands can be run here."""
+    """All kinds by name, the built-in ones first. bash: commands are available."""
     kinds = {
         kind.name: _changed(kind, settings, settings.types.get(kind.name))
         for kind in _BUILT_IN
@@ -142,7 +142,7 @@ def subagent_kinds(settings: SubagentsSettings, *, bash: bool) -> dict[str, Kind
 
 
 def _changed(kind: Kind, settings: SubagentsSettings, own: SubagentSettings | None) -> Kind:
-    """The kind with what the operator set, and nothing of what they left out."""
+    """The kind with the operator's settings applied; unset ones change nothing."""
     said: Mapping[str, Any] = own.model_dump(include=own.model_fields_set) if own is not None else {}
     return Kind(
         name=kind.name,

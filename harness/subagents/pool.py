@@ -1,4 +1,4 @@
-"""The subagents of one lead agent: each is an asyncio task of this process with a graph, a slot and a time limit.
+"""The subagents of one lead agent: each is an asyncio task in this process with a graph, a slot and a time limit.
 
 Called by the tool `task`.
 """
@@ -48,21 +48,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 RECURSION_LIMIT = 1_000_000
-"""Of LangGraph, which counts nodes: out of the way, since the kind's max_turns counts what costs."""
+"""LangGraph's limit, which counts nodes: set out of the way, since the kind's max_turns counts what costs."""
 CANCEL_SECONDS = 0.8
-"""How long a subagent that is stopped may take to end. One that does not is left behind: nobody waits for it."""
+"""How long a stopped subagent may take to end. One that does not is abandoned: nothing waits for it."""
 
 NOTHING: Mapping[str, Any] = {}
 EVERY = 1.0
-"""Seconds between two events at least."""
+"""Minimum seconds between two events."""
 QUIET = 5.0
-"""Seconds after which the time is told even though nothing new was done."""
+"""Seconds after which the time is reported even if nothing new was done."""
 
 
 class Watch:
-    """call_id: of the call of `task`. tell: hands an event to the lead agent's stream.
+    """Observes a subagent. call_id: of the `task` call. tell: sends an event to the lead agent's stream.
 
-    Of the subagent's events only these go on to its parent: what it costs, files for the person, what it does, and that
+    Only these of the subagent's events are passed to its parent: its cost, files for the person, its actions, and that
     it waits for its model.
     """
 
@@ -78,17 +78,17 @@ class Watch:
 
     @property
     def answer(self) -> AIMessage | None:
-        """The newest whole message."""
+        """The newest complete message."""
         return self._turn.answer
 
     @property
     def text(self) -> str:
-        """What there is of an answer: of the message in the making, else of the newest that said something."""
+        """The answer so far: from the message in progress, else from the newest one with text."""
         return (self._text.strip() or self._said).strip()
 
     @property
     def seconds(self) -> int:
-        """Since its work began; 0 while it waits."""
+        """Seconds since its work began; 0 while it waits."""
         return round(self._clock.monotonic() - self._began) if self._began is not None else 0
 
     def started(self, subagent: str, description: str) -> None:
@@ -98,7 +98,7 @@ class Watch:
         self._say(SubagentEnded, state=state, seconds=self.seconds, model_calls=model_calls)
 
     def saw(self, mode: str, payload: Any) -> None:
-        """One item of the subagent's stream."""
+        """Process one item of the subagent's stream."""
         if isinstance(payload, CallEnded):
             self._said = answer_text(payload.message) or self._said
         for event in self._turn.events(mode, payload):
@@ -126,7 +126,7 @@ class Watch:
 
     @asynccontextmanager
     async def telling(self) -> AsyncIterator[None]:
-        """While the block runs, which is the subagent's work, its progress is told."""
+        """Report progress while the block, the subagent's work, runs."""
         self._began = self._clock.monotonic()
         teller = asyncio.create_task(self._progress(), name=f"progress of subagent {self._call_id}")
         try:
@@ -160,7 +160,7 @@ class Worker:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """One call of `task`. scope: of the lead agent. key: of the call, within the run. promoted: the tools that the
-    thread has found. tell: hands events to the lead agent's stream."""
+    thread has found. tell: sends events to the lead agent's stream."""
 
     kind: Kind
     description: str
@@ -174,9 +174,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """How a task ended. text: the answer; partial text where the state is not COMPLETED. detail: why it failed, for the
-    model. cut: it had to answer early, since it had used up its model calls, or repeated itself. failure: of its model,
-    where that ended it."""
+    """The result of a task. text: the answer; partial unless the state is COMPLETED. detail: why it failed, for the
+    model. cut: it had to answer early, having used up its model calls or repeated itself. failure: of its model, if
+    that ended it."""
 
     state: State
     text: str
@@ -188,7 +188,7 @@ class Report:
 
 
 class SubagentPool:
-    """kinds: by name. build: makes a kind's worker, raises ModelFailure. slots: of the process."""
+    """kinds: by name. build: builds a kind's worker, raises ModelFailure. slots: of the process."""
 
     def __init__(
         self, kinds: Mapping[str, Kind], build: Callable[[Kind], Worker], slots: FairSlots, clock: Clock
@@ -201,7 +201,7 @@ class SubagentPool:
         self._left_behind: set[asyncio.Task[None]] = set()
 
     async def perform(self, order: Order) -> Report:
-        """Wait for a slot, work on the task, tell of it. Cancelling it stops the subagent; it raises nothing else."""
+        """Wait for a slot, do the task, and report it. Cancelling it stops the subagent; raises nothing else."""
         watch = Watch(order.scope.ctx.run_id, order.call_id, self._clock, order.tell)
         work = Delegated(order.key)
         watch.started(order.kind.name, order.description)
@@ -214,8 +214,8 @@ class SubagentPool:
         return _report(state, error, watch, work)
 
     async def _supervised(self, order: Order, work: Delegated, watch: Watch) -> tuple[State, BaseException | None]:
-        """Ends in time, with or without the subagent's help: with its work, at its time limit, or by being
-        cancelled. Returns what it failed with, too."""
+        """Run the subagent; ends on time, with or without its cooperation: when it is done, at its time limit, or when
+        cancelled. Returns the error that it failed with, too."""
         worker = asyncio.create_task(
             self._work(order, work, watch),
             name=f"subagent:{order.scope.ctx.run_id}:{order.key}",
@@ -272,7 +272,7 @@ class SubagentPool:
 
 
 def _own_context() -> contextvars.Context:
-    """A context without LangGraph's: nothing of the subagent's text, callbacks and checkpoints can get into the lead
+    """A context without LangGraph's: none of the subagent's text, callbacks and checkpoints can get into the lead
     agent's stream or thread."""
     context = contextvars.copy_context()
     context.run(var_child_runnable_config.set, None)
@@ -297,7 +297,7 @@ def _log(error: BaseException | None, run_id: str) -> None:
 
 
 def _explained(error: BaseException | None) -> str:
-    """What a task failed with, in a clause for the model; "" where it did not fail."""
+    """Why a task failed, in a clause for the model; "" if it did not."""
     match error:
         case None:
             return ""

@@ -1,4 +1,4 @@
-"""task: hands a part of the work to a subagent and waits for its report."""
+"""task: delegates a part of the work to a subagent and waits for its report."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NOTHING = "Files that it changed stay changed. It had said nothing yet."
 
 
 def task_tool(pool: SubagentPool) -> BaseTool:
-    """The tool that hands tasks to these subagents."""
+    """The tool that delegates tasks to these subagents."""
 
     @tool(TASK, description=DESCRIPTION.replace("\n", " ") + _listed(pool.kinds.values()))
     async def task(

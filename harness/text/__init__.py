@@ -1,1 +1,1 @@
-"""Foreign text made fit to be kept, shown and put before a model."""
+"""Makes foreign text safe to store, to display and to put into prompts."""

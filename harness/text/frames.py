@@ -1,7 +1,7 @@
-"""Blocks that the harness puts behind a person's text, and foreign text made harmless.
+"""Blocks that the harness appends to a person's text, and foreign text made harmless.
 
-The blocks are for the model: foreign text cannot open or close one, and what a model repeats of them never comes out.
-The tags begin like nothing that people write, so that neither rule ever touches somebody's own XML.
+The blocks are for the model: foreign text cannot open or close one, and a model's repetition of them is never emitted.
+The tags begin like nothing that people write, so that neither rule ever affects someone's own XML.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ CONTEXT, QUOTED, SAID_BY_OTHERS, FILES, LIMIT, IMAGE, OUTSIDE, PLAN, SKILL, MEMO
 
 _OPENING = "<antler-"
 _TAG = re.compile(r"<(?=\s*+/?\s*+antler-)", re.IGNORECASE)
-"""Possessive: a text of blanks must not be looked at again and again."""
+"""Possessive: a text of blanks must not be scanned again and again."""
 _BLOCK = re.compile(r"<(antler-[a-z-]+)>.*?(?:</\1>|\Z)|</antler-[a-z-]*>?", re.DOTALL)
 
 _TEMPLATE = re.compile(
     r"<(?=\|)|<(?=\s*+/?\s*+(?:tool_(?:response|result|call)s?|function_(?:results?|calls?))\b)", re.I
 )
-"""What some models' chat templates are made of."""
+"""Markup of some models' chat templates."""
 _BLANKS = re.compile(r"\n{3,}")
 
 
 def framed(name: str, body: str) -> str:
-    """The block, ready to stand behind a text; body is data already (`neutral`)."""
+    """The block, ready to be appended to a text; body is already data (`neutral`)."""
     return f"<{name}>\n{body}\n</{name}>"
 
 
 def outside(text: str) -> str:
-    """Text of strangers as a block: it cannot end the block, and nothing in it is hidden from a reader."""
+    """Text of strangers as a block that the text cannot end, with nothing in it hidden from a reader."""
     return framed(OUTSIDE, harmless(text))
 
 
 def neutral(text: str) -> str:
-    """Foreign text that cannot open or close a block; everything else of it stays as it was written."""
+    """Foreign text, unable to open or close a block but otherwise unchanged."""
     return _TAG.sub("&lt;", text)
 
 
@@ -50,7 +50,7 @@ def visible(text: str) -> str:
 
 
 def settled(text: str) -> str:
-    """What of a growing text will certainly be visible: without an end that may turn out to be a tag."""
+    """The part of a growing text that will certainly be visible: without an end that may turn out to be a tag."""
     shown = visible(text)
     start = max(shown.rfind("<"), 0)
     tail = shown[start:]
@@ -59,7 +59,7 @@ def settled(text: str) -> str:
 
 
 class VisibleStream:
-    """`visible` for a text that comes in pieces: what was let out stays right no matter what follows."""
+    """`visible` for a text that arrives in pieces: what was emitted stays right whatever follows."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -67,13 +67,13 @@ class VisibleStream:
         self._closing = ""
 
     def feed(self, piece: str) -> str:
-        """What can be let out now."""
+        """The text that can be emitted now."""
         if not self._held and "<" not in piece:
             return piece
         unread = max(0, len(self._held) - len(self._closing))
         self._held += piece
         if self._closing and self._closing not in self._held[unread:]:
-            return ""  # an open block hides it
+            return ""  # hidden by an open block
         fresh = settled(self._held)[len(self._out) :]
         self._out += fresh
         self._closing = _closing(self._held)
@@ -82,14 +82,14 @@ class VisibleStream:
         return fresh
 
     def end(self) -> str:
-        """The rest, when the text has ended."""
+        """The rest, after the end of the text."""
         rest = visible(self._held)[len(self._out) :]
         self._held = self._out = self._closing = ""
         return rest
 
 
 def _closing(text: str) -> str:
-    """What ends the block that is open at the text's end, "" where none is."""
+    """The end tag of the block that is open at the text's end, "" if none is."""
     last = deque(_BLOCK.finditer(text), maxlen=1)
     found = last[0] if last else None
     if found is None or found[1] is None or found.end() < len(text) or found[0].endswith(f"</{found[1]}>"):
@@ -98,10 +98,10 @@ def _closing(text: str) -> str:
 
 
 def as_data(text: str, *, limit: int | None = None) -> str:
-    """The one place where foreign text is made safe to stand in a prompt: it cannot open or close our frames.
+    """The only place where foreign text is made safe for a prompt: it cannot open or close our frames.
 
-    limit: for names, which must also stay on one line. Signs that nobody sees are left out, which could hide such a
-    frame or an order; everything else of the text stays as it was written.
+    limit: for names, which must also stay on one line. Invisible characters, which could hide such a frame or an order,
+    are removed; everything else is unchanged.
     """
     text = readable(clean_text(text))
     if limit is not None:
@@ -111,17 +111,17 @@ def as_data(text: str, *, limit: int | None = None) -> str:
 
 
 def harmless(text: str) -> str:
-    """The text without terminal codes and unseen characters, unable to end a result or open a block of Antler's."""
+    """The text without terminal codes and invisible characters, unable to end a result or open a block of Antler's."""
     return neutral(_TEMPLATE.sub("&lt;", seen(plain_text(text))))
 
 
 def described(text: str, limit: int) -> str:
-    """A description as the model gets it: harmless, and no longer than `limit`."""
+    """A description for the model: harmless, and no longer than `limit`."""
     text = _BLANKS.sub("\n\n", harmless(text)).strip()
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def line(text: str, limit: int = 120) -> str:
-    """The text in one line, for logs and /status."""
+    """The text on one line, for logs and /status."""
     text = " ".join(harmless(text).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,4 +1,4 @@
-"""Text fit to be kept, sent and shown: no NUL, no hidden signs, no terminal codes, no visible secrets. Light to
+"""Makes text fit to store, send and display: no NUL, hidden characters, terminal codes or visible secrets. Light to
 import."""
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 _HIDDEN = frozenset({"Cf", "Co", "Cs"})
 _UNSEEN = _HIDDEN | {"Cc"}
 _NEVER_DRAWN = re.compile("[\u2065\ufdd0-\ufdef\ufff0-\ufff8\ufffe\uffff\U000e0000-\U000e0fff]")
-"""Of the characters that Unicode has not given a meaning, as far as Python knows; others are seen: newer emoji."""
+"""Characters without a meaning in Python's Unicode that are never drawn; others may be visible: newer emoji."""
 _JOINS = frozenset("\u200c\u200d")
-"""Between letters of some scripts and in pictures made of several signs."""
+"""Used between letters of some scripts and in emoji made of several characters."""
 
 _LOOKALIKES = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u051b\u051d"
@@ -28,8 +28,8 @@ _LOOKALIKES = str.maketrans(
     "01",
     "aeopcyxijsdqwhlrvbyktmhnbaeivopuktxyownbzonuhjgqagiol",
 )
-"""Small letters of Cyrillic, Greek, Armenian and other Latin ones, and digits, to the ones of a-z that they look like:
-a part of Unicode's confusables (UTS 39), which Python does not have."""
+"""Lower-case Cyrillic, Greek, Armenian and other Latin letters, and digits, mapped to the letters a-z that they look
+like: a part of Unicode's confusables (UTS 39), which Python does not have."""
 
 SUMMARY_CHARACTERS = 80
 LONGEST_LOOKED_AT = 2000
@@ -42,7 +42,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u20
 
 _TELLING = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|credential|pwd)"
 _KEY = rf"(?=[\w-]*?{_TELLING})[\w-]++"
-"""A whole word, looked at once: what a model writes must not take long."""
+"""A whole word, scanned once: a model's text must not take long."""
 _SECRETS = (
     re.compile(rf"(?i)(?P<keep>(?<![\w-]){_KEY}[\"']?\s*+[=:]\s*[\"']?)[^\s\"'&,;]+"),
     re.compile(rf"(?i)(?P<keep>(?<![\w-])--?{_KEY}\s+[\"']?)[^\s\"'-][^\s\"']*"),
@@ -69,36 +69,36 @@ SALIENT = {
     "knowledge_search": "query",
     "task": "description",
 }
-"""Tool -> the argument that says what a call is about."""
+"""Tool -> its salient argument, which tells what a call is about."""
 DESCRIPTION = "description"
-"""The argument in which the model tells people what a command does. It changes nothing of the call."""
+"""The argument with the model's description of a command for people. It does not affect the call."""
 OWN, WORK = "/mnt/user-data/", "workspace/"
-"""What people need not read of a path."""
+"""Prefixes of a path that people need not see."""
 ASCII_PER_TOKEN = 3.5
-"""Characters; on the safe side of what tokenizers make of English."""
+"""Characters; a safe estimate for tokenizers on English text."""
 TOKENS = ((0x80, 0.0), (0x800, 1.0), (0x2E80, 2.0), (0xD7B0, 1.2), (0xF900, 3.0), (0x10000, 1.5), (0x110000, 3.0))
-"""Tokens of one other sign, by the first code point behind its range: alphabets, South and Southeast Asian scripts,
-Chinese, Japanese and Korean, rare ones and pictures. On the safe side too."""
+"""Tokens per other character, by the exclusive end of its code point range: alphabets, South and Southeast Asian
+scripts, Chinese, Japanese and Korean, rare ones and emoji. Also a safe estimate."""
 _OTHERS = re.compile(r"[^\0-\x7f]")
 
 
 def clean_text(text: str) -> str:
-    """Text that every store and wire format takes: no NUL, no lone surrogates."""
+    """Text that every store and wire format accepts: no NUL, no lone surrogates."""
     if text.isascii():
         return text.replace("\0", "") if "\0" in text else text
     return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def seen(text: str) -> str:
-    """Only characters that a reader would see; hidden ones (tags, zero width, direction) carry hidden orders."""
+    """Only characters visible to a reader; hidden ones (tags, zero width, direction) can carry hidden orders."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(char for char in text if char in "\n\t" or not _is_among(char, _UNSEEN))
 
 
 def readable(text: str) -> str:
-    """What people and programs wrote, as it is seen: without signs that hide something or turn its direction, but with
-    those that join letters of some scripts and the parts of a picture, where they stand between such."""
+    """A text as it is displayed: without characters that hide something or change its direction, but with those that
+    join letters of some scripts and parts of emoji, if they are between such."""
     if text.isascii():
         return text
     return "".join(
@@ -114,7 +114,7 @@ def _is_among(char: str, kinds: frozenset[str]) -> bool:
 
 
 def plain_text(text: str) -> str:
-    """A program's output as a reader would see it: no colours, no overwritten lines, no signs that cannot be seen."""
+    """A program's output as a reader would see it: no colours, no overwritten lines, no invisible characters."""
     text = _TERMINAL.sub("", text.replace("\r\n", "\n")) if "\x1b" in text or "\r" in text else text
     if "\r" in text:
         text = "\n".join(map(_last_written, text.split("\n")))
@@ -122,12 +122,12 @@ def plain_text(text: str) -> str:
 
 
 def _last_written(line: str) -> str:
-    """What a terminal would show of a line that was written over and over, as progress bars are."""
+    """What a terminal would show of a line that was overwritten repeatedly, like progress bars."""
     return line.removesuffix("\r").rpartition("\r")[2]
 
 
 def one_line(text: str, limit: int = SUMMARY_CHARACTERS) -> str:
-    """The text for people: plain, on one line, what looks like a secret masked. Known ones are redacted later."""
+    """The text for people: plain, on one line, apparent secrets masked. Known ones are redacted later."""
     line = masked(" ".join(plain_text(text[:LONGEST_LOOKED_AT]).split()))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
@@ -140,14 +140,14 @@ def size_text(size: int) -> str:
 
 
 def masked(text: str) -> str:
-    """The text without values that stand where secrets stand, or look like keys of well-known services."""
+    """The text without values in places of secrets, or that look like keys of well-known services."""
     for pattern in _SECRETS:
         text = pattern.sub(rf"\g<keep>{MASK}", text)
     return text
 
 
 def summary(tool: str, args: Mapping[str, object]) -> str:
-    """What a tool call is about, for people: its salient argument, or the first short text among its arguments."""
+    """Summary of a tool call, for people: its salient argument, or the first short text among its arguments."""
     value = args.get(SALIENT.get(tool, ""))
     if isinstance(value, list):
         value = ", ".join(str(part).rpartition("/")[2] for part in value)
@@ -158,7 +158,7 @@ def summary(tool: str, args: Mapping[str, object]) -> str:
 
 
 def described(tool: str, args: Mapping[str, object]) -> str:
-    """What the model says that a call does, for people; elsewhere an argument of that name may be anything."""
+    """The model's description of a call, for people; in other tools an argument of that name may be anything."""
     said = args.get(DESCRIPTION)
     return one_line(said) if tool == "bash" and isinstance(said, str) else ""
 
@@ -170,12 +170,12 @@ def entropy(text: str) -> float:
 
 
 def skeleton(name: str) -> str:
-    """The same text for all names that look alike, so that one cannot be taken for another; shown to nobody."""
+    """The same text for all names that look alike, so that one cannot pass for another; never displayed."""
     return unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)
 
 
 def tokens(text: str) -> int:
-    """Roughly the number of tokens of a text, counted without the network and without a tokenizer."""
+    """Approximate number of tokens of a text, computed without the network or a tokenizer."""
     others = [] if text.isascii() else _OTHERS.findall(text)
     weight = sum(next(tokens for end, tokens in TOKENS if ord(sign) < end) for sign in others)
     return int((len(text) - len(others)) / ASCII_PER_TOKEN + weight) + 1

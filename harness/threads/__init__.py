@@ -1,1 +1,1 @@
-"""Where conversations with an agent are kept, and what is done to them between turns."""
+"""Storage of conversations with an agent, and operations on them between turns."""

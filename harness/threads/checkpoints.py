@@ -1,4 +1,4 @@
-"""Where threads are kept: opens LangGraph's saver on SQLite or PostgreSQL, prunes and forgets."""
+"""Storage of threads: opens LangGraph's saver on SQLite or PostgreSQL, prunes and forgets."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ log = logging.getLogger(__name__)
 MESSAGES = "messages"
 DELETED_AT_ONCE = 200
 VACUUMED_BYTES = 64_000_000
-# On PostgreSQL a channel's value is a row of its own, by version; checkpoints name the versions.
+# On PostgreSQL a channel's value is a separate row, by version; checkpoints name the versions.
 UNNAMED_BLOBS = """
 DELETE FROM checkpoint_blobs b WHERE b.thread_id = ? AND NOT EXISTS (
   SELECT 1 FROM checkpoints c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns
   AND c.checkpoint->'channel_versions'->>b.channel = b.version)
 """
-# A checkpoint is written once and then only given its copy, by an update: one that is deleted meanwhile stays deleted.
+# A checkpoint is written once and then only given its copy, by an update: one deleted meanwhile stays deleted.
 COPY_INTO_ROW = """
 UPDATE checkpoints SET type = ?, checkpoint = ?,
   metadata = CAST(json_remove(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot') AS BLOB)
@@ -58,20 +58,20 @@ SELECT thread_id, checkpoint_ns, 'messages', version, type, blob FROM marked, co
 """
 
 PRUNE_EVERY = 60
-"""Steps of the graph between two prunings of a thread: about twenty turns."""
+"""Graph steps between two prunings of a thread: about twenty turns."""
 WRITES_BETWEEN = 30
-"""Changes of a thread between turns after which it is pruned."""
+"""Changes to a thread between turns after which it is pruned."""
 LAST_STEPS = 12
-"""Checkpoints since a copy that take less than a second copy: a turn or two."""
+"""Checkpoints since a copy that take less space than a second copy: a turn or two."""
 MAX_KNOWN_THREADS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """An open saver, on a database of its own.
+    """An open saver, on its own database.
 
-    holding: what it holds back of runs. writes: the table of what tasks wrote. copying: gives a checkpoint its own copy
-    of the messages. sweep: run after a deletion, for what nothing names. is_file: it is SQLite's.
+    holding: what it holds back for runs. writes: the table of tasks' writes. copying: gives a checkpoint its own copy
+    of the messages. sweep: run after a deletion, to remove unreferenced rows. is_file: it is SQLite's.
     """
 
     saver: BaseCheckpointSaver[str]
@@ -88,12 +88,12 @@ class Checkpoints:
         return await self.saver.aget_tuple(thread_config(thread_id))
 
     async def forget(self, thread_id: str) -> None:
-        """Delete everything kept of the thread."""
+        """Delete everything stored for the thread."""
         await self.saver.adelete_thread(thread_id)
 
     async def scrub(self) -> None:
-        """Leave nothing of what was deleted in SQLite's files, as far as that takes no time (bot/store/writer.py).
-        PostgreSQL does it by itself, in its own time."""
+        """Remove deleted data from SQLite's files, as far as that takes no time (bot/store/writer.py). PostgreSQL does
+        so itself, in its own time."""
         if not self.is_file:
             return
         ((size,),) = await self.run("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", ())
@@ -103,13 +103,13 @@ class Checkpoints:
 
     async def prune(self, thread_id: str, *, keep: Sequence[str] = ()) -> None:
         """Delete what neither the newest checkpoint nor those in `keep` need: a delta channel is rebuilt from its
-        ancestors, so all of them stay up to the nearest full copy."""
-        # Read first: what is written meanwhile is not among them.
+        ancestors, so all of them are kept up to the nearest full copy."""
+        # Read first: checkpoints written meanwhile are not among them.
         rows = await self.run("SELECT checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread_id,))
         needed: set[str] = set()
         for checkpoint_id in (None, *keep):
             needed |= await self._lineage(thread_id, checkpoint_id, needed)
-        # The newest first, with what was written to them: each that is left has its ancestors, wherever this ends.
+        # Newest first, with their writes: the remaining ones keep their ancestors, wherever this is interrupted.
         doomed = sorted((checkpoint_id for (checkpoint_id,) in rows if checkpoint_id not in needed), reverse=True)
         for start in range(0, len(doomed), DELETED_AT_ONCE):
             some = doomed[start : start + DELETED_AT_ONCE]
@@ -119,14 +119,14 @@ class Checkpoints:
             await self.run(self.sweep, (thread_id,))
 
     async def copy(self, thread_id: str, *, keep: Sequence[str] = ()) -> None:
-        """Give those in `keep` their own copy of the messages; the newest checkpoint as well, where it would need more
-        than a few steps since one of them. Nothing else changes, so it may be done at any time, and again."""
+        """Give those in `keep` their own copy of the messages; the newest checkpoint as well, if it would need more
+        than a few steps since one of them. Nothing else changes, so it may be done at any time, and repeated."""
         kept = [await self._copy(thread_id, checkpoint_id) for checkpoint_id in keep]
         if len(await self._lineage(thread_id, None, set())) > (LAST_STEPS if any(kept) else 1):
             await self._copy(thread_id, None)
 
     async def _copy(self, thread_id: str, checkpoint_id: str | None) -> bool:
-        """False: there is no such checkpoint."""
+        """Copy the messages into a checkpoint. False: it does not exist."""
         saved = await self.saver.aget_tuple(thread_config(thread_id, checkpoint_id=checkpoint_id))
         if saved is None:
             return False
@@ -147,7 +147,7 @@ class Checkpoints:
             if current in found:
                 break
             found.add(current)
-            # The checkpoint's own copy serves it and its descendants; without one the walk goes on.
+            # The checkpoint's own copy serves it and its descendants; without one the walk continues.
             if MESSAGES in saved.checkpoint["channel_values"]:
                 break
             config = saved.parent_config
@@ -159,8 +159,8 @@ async def open_checkpoints(
 ) -> Checkpoints:
     """Open a SQLite file (made with mode 0600) or a PostgreSQL URL, SQLAlchemy's spelling of the driver included.
 
-    fence, leads: see RetryingPostgresSaver, for where several processes write (PostgreSQL). Raises what the database
-    driver raises.
+    fence, leads: see RetryingPostgresSaver, for several writing processes (PostgreSQL). Raises the database driver's
+    errors.
     """
     if "://" in database:
         return await _open_postgres(database.replace("+psycopg://", "://", 1), fence, leads)
@@ -174,7 +174,7 @@ async def _open_sqlite(path: Path) -> Checkpoints:
 
 
 async def _open_postgres(url: str, fence: Fence | None, leads: Callable[[], bool]) -> Checkpoints:
-    # Here, not at the top: psycopg and its pool are loaded only where PostgreSQL is used.
+    # Imported here, not at the top: psycopg and its pool are loaded only if PostgreSQL is used.
     from harness.threads.postgres_saver import RetryingPostgresSaver
 
     saver = await RetryingPostgresSaver.open(url, _go_on_from, fence, leads)
@@ -185,10 +185,10 @@ async def _open_postgres(url: str, fence: Fence | None, leads: Callable[[], bool
 def _go_on_from(checkpoint_id: str) -> None:
     """Give later checkpoints greater ids than this one, which was read.
 
-    The newest checkpoint is the one with the greatest id, and ids begin with the time: after the clock was set back new
-    ones would sort below the old and never be read. A thread is read before it is written to.
+    The newest checkpoint is the one with the greatest id, and ids begin with the time: after the clock was set back,
+    new ones would sort below the old ones and never be read. A thread is read before it is written.
     """
-    clock: Any = checkpoint_ids  # the module's own memory of the last id it gave
+    clock: Any = checkpoint_ids  # the module's record of the last id that it issued
     clock._last_v6_timestamp = max(clock._last_v6_timestamp or 0, _uuid6_time(checkpoint_id))
 
 
@@ -199,8 +199,8 @@ def _uuid6_time(text: str) -> int:
 
 @dataclass(slots=True)
 class Known:
-    """What this process saw of a thread. finished: the run that ended its newest turn. base: the checkpoint before
-    that. era: of its last pruning. written: how often it was changed between turns since it was pruned for that."""
+    """What this process knows of a thread. finished: the run that ended its newest turn. base: the checkpoint before
+    that. era: of its last pruning. written: number of changes between turns since the pruning caused by these."""
 
     finished: str = ""
     base: str = ""
@@ -209,23 +209,23 @@ class Known:
 
 
 class FinishedTurns:
-    """The finished turns of at most MAX_KNOWN_THREADS threads; of another one nothing is known."""
+    """The finished turns of at most MAX_KNOWN_THREADS threads; others are unknown."""
 
     def __init__(self, checkpoints: Checkpoints) -> None:
         self._checkpoints = checkpoints
         self._known: LRUCache[str, Known] = LRUCache(MAX_KNOWN_THREADS)
 
     def ended(self, thread_id: str, saved: CheckpointTuple) -> bool:
-        """Whether the newest checkpoint is the end of a turn that this process saw; saves reading the whole state."""
+        """Whether the newest checkpoint is the end of a turn seen by this process; saves reading the whole state."""
         known = self._known.get(thread_id)
         return known is not None and known.finished == saved.metadata.get(RUN_KEY)
 
     def forget(self, thread_id: str) -> None:
-        """Nothing is known of it any more."""
+        """Drop what is known of a thread."""
         self._known.pop(thread_id, None)
 
     async def note(self, ctx: RunContext, base: CheckpointTuple | None) -> None:
-        """Remember the end of the turn, and now and then drop old checkpoints; the one before this run stays, for a
+        """Remember the end of the turn, and occasionally drop old checkpoints; the one before this run is kept, for a
         rollback."""
         known = self._known.setdefault(ctx.thread_id, Known())
         known.finished = ctx.run_id
@@ -236,8 +236,8 @@ class FinishedTurns:
             known.era = era
 
     async def changed(self, thread_id: str, at: str | None) -> None:
-        """Now and then drop old checkpoints of a thread that is changed between turns: its steps need not grow by
-        that. at: the checkpoint that it was set back to, which stays; so does the one before its last turn, where that
+        """Occasionally drop old checkpoints of a thread that is changed between turns, which need not advance its
+        steps. at: the checkpoint that it was set back to, which is kept; so is the one before its last turn, if that
         turn was seen."""
         known = self._known.setdefault(thread_id, Known())
         known.written += 1
@@ -248,7 +248,7 @@ class FinishedTurns:
         try:
             await self._checkpoints.prune(thread_id, keep=tuple(filter(None, keep)))
         except Exception as error:
-            # A full disk, a lost server, a defect: what was asked for is done, and the next time clears away as well.
+            # A full disk, a lost server, a defect: the requested work is done, and the next pruning catches up.
             log.warning("old checkpoints of a thread stay for now: %s: %s", type(error).__name__, error)
             return False
         return True

@@ -1,7 +1,7 @@
-"""What a run writes of its thread before anything outside depends on it: held back, then written as one transaction.
+"""A run's writes to its thread before anything outside depends on them: held back, then written as one transaction.
 
-LangGraph makes two writes of every step, five before the first model call. Until a tool acts they are worth keeping
-only together: a process that dies before begins the turn again, and asks the model again.
+LangGraph makes two writes per step, five before the first model call. Until a tool acts they are worth keeping only
+together: if the process dies before that, the turn starts again, and the model is called again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Put:
 
     @property
     def saved(self) -> RunnableConfig:
-        """What `put` returns."""
+        """The return value of `put`."""
         own: dict[str, Any] = self.config["configurable"]
         place = {"thread_id": own["thread_id"], "checkpoint_ns": own["checkpoint_ns"]}
         return {"configurable": {**place, "checkpoint_id": self.checkpoint["id"]}}
@@ -52,12 +52,12 @@ class PutWrites:
 
 Step = Put | PutWrites
 LAST_SECONDS = 2.0
-"""That a run which is stopped tries to write its last steps."""
+"""How long a stopped run tries to write its last steps."""
 
 
 class HeldSteps:
-    """What is held back of one thread. write: commits steps in their order, in one transaction, and may be repeated.
-    head: the thread's newest checkpoint, where that was just read: it need not be read again."""
+    """The held steps of one thread. write: commits steps in order, in one transaction; repeatable. head: the thread's
+    newest checkpoint, if it was just read: it need not be read again."""
 
     def __init__(self, write: Callable[[Sequence[Step]], Awaitable[None]], head: Head | None) -> None:
         self.head = head
@@ -67,7 +67,7 @@ class HeldSteps:
         self._one = asyncio.Lock()
 
     async def add(self, step: Step) -> None:
-        """Hold it back; after `settle` write it, behind all before it."""
+        """Hold a step back; after `settle` write it, following all earlier ones."""
         self.head = None
         if self._holds:
             self._steps.append(step)
@@ -77,16 +77,16 @@ class HeldSteps:
 
     @property
     def left(self) -> Sequence[Step]:
-        """What is held."""
+        """The held steps."""
         return tuple(self._steps)
 
     async def settle(self) -> None:
-        """Write what is held, and hold nothing more."""
+        """Write the held steps, and hold back no more."""
         self._holds = False
         await self.flush()
 
     async def flush(self) -> None:
-        """Return when all that was added is committed."""
+        """Return when everything added is committed."""
         async with self._one:
             steps = self._steps[:]
             if not steps:
@@ -94,7 +94,7 @@ class HeldSteps:
             try:
                 await self._write(steps)
             except Exception:
-                # One of them may be what cannot be written: those before it shall be kept as without holding.
+                # One of them may be unwritable: those before it must be kept, as without holding.
                 for step in steps:
                     await self._write([step])
                     del self._steps[0]
@@ -103,7 +103,7 @@ class HeldSteps:
 
 
 class Holding:
-    """Held steps by thread. write: see HeldSteps; it waits for a database that is away. once: does not."""
+    """Held steps by thread. write: see HeldSteps; it waits for an unavailable database. once: does not."""
 
     def __init__(
         self, write: Callable[[Sequence[Step]], Awaitable[None]], once: Callable[[Sequence[Step]], Awaitable[None]]
@@ -114,14 +114,14 @@ class Holding:
 
     @asynccontextmanager
     async def of(self, thread_id: str, head: Head | None = None) -> AsyncIterator[HeldSteps]:
-        """Hold back what the block writes of the thread, until it settles that or ends. head: see HeldSteps."""
+        """Hold back the block's writes to the thread, until it settles them or ends. head: see HeldSteps."""
         self._threads[thread_id] = steps = HeldSteps(self._write, head)
         try:
             yield steps
         except Exception:
             await steps.settle()
             raise
-        except BaseException:  # a stop: it need not wait until there is room, or a server
+        except BaseException:  # a stop must not wait for disk space or a server
             await self._tried(thread_id, steps)
             raise
         else:
@@ -131,19 +131,19 @@ class Holding:
 
     async def _tried(self, thread_id: str, steps: HeldSteps) -> None:
         try:
-            # Not asyncio.timeout, which in a task that was cancelled ends as a cancellation (Python 3.11.2).
+            # Not asyncio.timeout, which ends as a cancellation in a cancelled task (Python 3.11.2).
             await asyncio.wait_for(self._once(steps.left), LAST_SECONDS)
         except Exception as error:
             log.warning("thread %s: its last steps were not written: %s: %s", thread_id, type(error).__name__, error)
 
     async def add(self, step: Step) -> None:
-        """Hold a step back, or write it where nothing is held of its thread."""
+        """Hold a step back, or write it if its thread is not held."""
         steps = self._threads.get(step.config["configurable"]["thread_id"])
         await (self._write([step]) if steps is None else steps.add(step))
 
     def head(self, config: RunnableConfig) -> Head | None:
-        """The newest checkpoint of the thread that this addresses, where it is known; given once, as a run changes what
-        it begins with."""
+        """The newest checkpoint of the addressed thread, if it is known; returned once, since a run modifies what it
+        begins with."""
         where: dict[str, Any] = config["configurable"]
         steps = self._threads.get(where["thread_id"])
         if steps is None or where.get("checkpoint_id") or where.get("checkpoint_ns"):
@@ -152,7 +152,7 @@ class Holding:
         return head
 
     async def flush(self, config: RunnableConfig | None) -> None:
-        """Return when all that was added is committed, of the thread that this addresses, None: of all."""
+        """Return when everything added is committed, for the addressed thread, None: for all."""
         wanted = None if config is None else config["configurable"]["thread_id"]
         for thread_id, steps in [*self._threads.items()]:
             if wanted in (None, thread_id):
@@ -160,7 +160,7 @@ class Holding:
 
 
 class HoldingSaver:
-    """What the savers have in common: a write is held back, or written at once where nothing is held of its thread."""
+    """Common part of the savers: a write is held back, or written at once if its thread is not held."""
 
     holding: Holding
 

@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 NOT_FINISHED = "[This turn was interrupted before it was finished. I will not go on with it unless asked to.]"
 MOST_MESSAGES, MOST_CHARACTERS = 5_000, 2_000_000
-"""Of a thread that is written into. One that runs have made larger stays as large."""
+"""Limits of a thread that is written to. One that runs have made larger stays as it is."""
 CUT_OFF = "[My answer was interrupted here; the person has read it so far. I will not go on with it unless asked to.]"
 
 
 @dataclass(frozen=True, slots=True)
 class ForkEnd:
-    """Where a fork ends: before the person's message of that id, with the last message of that run, else at the end."""
+    """Where a fork ends: before the person's message `before`, after the run `through`, else at the end."""
 
     before: str = ""
     through: str = ""
 
     def place(self, messages: Sequence[AnyMessage]) -> int | None:
-        """How many messages stand before it; None: it is not among them any more."""
+        """The number of messages before it; None: it is no longer among them."""
         if not self.before and not self.through:
             return len(messages)
         if self.before:
@@ -52,7 +52,7 @@ class ForkEnd:
         own = [place for place, each in enumerate(messages) if _is_of(self.through, each)]
         if not own:
             return None
-        # What follows up to the next word of a person belongs to it: results of tools, a note that it was cut off.
+        # What follows up to a person's next message belongs to it: tool results, a note that it was cut off.
         behind = range(own[-1] + 1, len(messages))
         return next((place for place in behind if isinstance(messages[place], HumanMessage)), len(messages))
 
@@ -64,9 +64,9 @@ def _is_of(run_id: str, message: AnyMessage) -> bool:
 async def settle(
     graph: Graph, effects: EffectLog, thread_id: str, unfinished: Unfinished | None = None, *, node: str = MODEL_NODE
 ) -> None:
-    """Close a turn that was stopped in the middle: finished tools keep their results, finished steps of a research
-    their findings, open calls get an honest result. unfinished: what people have read of the message in the making; not
-    kept where it belongs to no open turn. node: of the graph, behind which a turn ends."""
+    """Close a turn that was stopped in the middle: finished tools keep their results, finished research steps their
+    findings, open calls get an honest result. unfinished: the part of an unfinished message that people have read;
+    dropped if it belongs to no open turn. node: the graph's node after which a turn ends."""
     config = thread_config(thread_id)
     state = await graph.aget_state(config)
     if state.tasks:
@@ -76,7 +76,7 @@ async def settle(
 
 
 def _is_open(state: StateSnapshot, unfinished: Unfinished) -> bool:
-    """Whether the message is of the open turn, and not whole in the thread already."""
+    """Whether the message belongs to the open turn, and is not already complete in the thread."""
     own = (state.metadata or {}).get(RUN_KEY) == unfinished.run_id
     return own and all(message.id != unfinished.message_id for message in state.values.get("messages", []))
 
@@ -90,11 +90,11 @@ async def _close(
     *,
     node: str = MODEL_NODE,
 ) -> None:
-    """A new newest checkpoint with what was open in `state` closed. config: of the thread, at that state. unfinished:
-    the assistant's own words that it ends with.
+    """Write a new newest checkpoint with everything open in `state` closed. config: of the thread, at that state.
+    unfinished: the assistant's own words to end it with.
 
-    LangGraph drops the results of parallel tools that had finished when new input comes, so they are written here. One
-    note closes the turn: without it the model would take the stopped request up again.
+    LangGraph drops the results of finished parallel tools when new input arrives, so they are written here. A note
+    closes the turn: without it the model would resume the stopped request.
     """
     thread_id = config["configurable"]["thread_id"]
     missing = finished_results(state)
@@ -108,13 +108,13 @@ async def _close(
     if words := unfinished.strip():
         marks = {MARK: INTERRUPTED_TURN, TEXT_LENGTH: len(words)}
         note = AIMessage(f"{words}\n\n{CUT_OFF}", additional_kwargs=marks)
-    # As the model's answer without calls: the graph's own edge ends the turn, in the same checkpoint.
+    # As a model's answer without calls: the graph's own edge ends the turn, in the same checkpoint.
     update = {"messages": [*missing, note], **finished_steps(state)}
     await graph.aupdate_state(config, update, as_node=node)
 
 
 def finished_results(state: StateSnapshot) -> list[AnyMessage]:
-    """What tasks of the open step wrote before the others were stopped."""
+    """Tool results that tasks of the open step wrote before the others were stopped."""
     results: list[AnyMessage] = []
     for task in state.tasks:
         for result in task.result if isinstance(task.result, list) else [task.result]:
@@ -124,17 +124,17 @@ def finished_results(state: StateSnapshot) -> list[AnyMessage]:
 
 
 def finished_steps(state: StateSnapshot) -> dict[str, Any]:
-    """What steps of a research wrote that had ended before the others of their wave were stopped."""
+    """The writes of research steps that ended before the others of their wave were stopped."""
     wrote = [task.result[RESEARCH] for task in state.tasks if isinstance(task.result, dict) and RESEARCH in task.result]
     return {RESEARCH: reduce(merge_research, wrote)} if wrote else {}
 
 
 async def rewind(graph: Graph, effects: EffectLog, thread_id: str, checkpoint_id: str) -> None:
-    """A new newest checkpoint with the state of that one; what was open there is closed. Raises LookupError when that
-    checkpoint is not kept."""
+    """Write a new newest checkpoint with the state of that one; anything open there is closed. Raises LookupError if
+    that checkpoint is not kept."""
     config = thread_config(thread_id, checkpoint_id=checkpoint_id)
     state = await graph.aget_state(config)
-    if state.metadata is None:  # LangGraph would go back to an empty thread
+    if state.metadata is None:  # LangGraph would return an empty thread
         raise LookupError(f"checkpoint {checkpoint_id} of thread {thread_id} is not kept")
     if state.tasks:
         await _close(graph, effects, state, config)
@@ -145,14 +145,14 @@ async def rewind(graph: Graph, effects: EffectLog, thread_id: str, checkpoint_id
 async def fork(
     graph: Graph, effects: EffectLog, thread_id: str, fork_id: str, end: ForkEnd, checkpoint_id: str | None = None
 ) -> bool:
-    """Begin the thread `fork_id` with what another one held up to there; see harness.ports.Harness.fork."""
+    """Begin the thread `fork_id` with another one's contents up to there; see harness.ports.Harness.fork."""
     state = await graph.aget_state(thread_config(thread_id))
     messages: list[AnyMessage] = state.values.get("messages", [])
     place = end.place(messages)
     if place is None and checkpoint_id is not None:
         then = thread_config(thread_id, checkpoint_id=checkpoint_id)
         state = await graph.aget_state(then)
-        # Looked at again: while it was read it may have been dropped, with what it is made of.
+        # Checked again: it may have been dropped, with its ancestors, while it was read.
         if (await graph.aget_state(then)).metadata is not None:
             messages = state.values.get("messages", [])
             place = len(messages)
@@ -164,7 +164,7 @@ async def fork(
     for message_id, call in open_calls(kept):
         key = effect_key(thread_id, message_id.rpartition("-")[0], message_id, call["id"] or "")
         kept.append(await recorded_result(effects, key, call))
-    # The plan and what was told of the memory are of the thread's end alone.
+    # The plan and the record of the memory block belong to the thread's end only.
     of_end = (TODOS, TOLD) if place == len(messages) else ()
     taken = {name: state.values[name] for name in (PROMOTED, *of_end) if state.values.get(name)}
     if kept:
@@ -174,12 +174,12 @@ async def fork(
 
 
 async def replace_history(graph: Graph, thread_id: str, messages: list[AnyMessage]) -> None:
-    """Put these messages in the place of the thread's history; the thread must be settled."""
+    """Replace the thread's history by these messages; the thread must be settled."""
     await _put(graph, thread_id, {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]})
 
 
 async def _put(graph: Graph, thread_id: str, update: dict[str, Any]) -> None:
-    """Write into a settled thread, which is settled afterwards too."""
+    """Write to a settled thread, which is settled afterwards too."""
     await graph.abulk_update_state(thread_config(thread_id), [[_as(update, MODEL_NODE)], [_as(None, END)]])
 
 
@@ -206,7 +206,7 @@ async def change(
 
 
 def _check_size(known: Sequence[AnyMessage], changed: Sequence[AnyMessage]) -> None:
-    """Raises ThreadTooLarge."""
+    """Raise ThreadTooLarge if the change exceeds the limits."""
     if len(changed) > max(MOST_MESSAGES, len(known)):
         raise ThreadTooLarge(f"a thread holds at most {MOST_MESSAGES} messages")
     if (size := _characters(changed)) > MOST_CHARACTERS and size > _characters(known):
@@ -218,7 +218,7 @@ def _characters(messages: Sequence[AnyMessage]) -> int:
 
 
 def _writes(known: Sequence[AnyMessage], changes: Sequence[HistoryEntry | Removal]) -> list[AnyMessage | RemoveMessage]:
-    """What the state's reducer is given. Raises UnfitChange for a message that is not there to be taken out."""
+    """The input for the state's reducer. Raises UnfitChange for a removal of a message that does not exist."""
     ids = {message.id for message in known}
     writes: list[AnyMessage | RemoveMessage] = []
     for each in changes:
@@ -237,7 +237,7 @@ def _writes(known: Sequence[AnyMessage], changes: Sequence[HistoryEntry | Remova
 
 
 def _unpaired(messages: Sequence[AnyMessage]) -> set[str | None]:
-    """Ids of calls without a result and of results without a call; providers refuse both."""
+    """Ids of calls without a result and of results without a call; providers reject both."""
     calls = {call["id"] for message in messages if isinstance(message, AIMessage) for call in message.tool_calls}
     return calls ^ {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
 
@@ -247,8 +247,8 @@ def _as(values: dict[str, Any] | None, node: str) -> StateUpdate:
 
 
 def entries(messages: list[AnyMessage]) -> list[HistoryEntry]:
-    """What persons and the assistant said to each other, also what was cut off; no tool rounds, no summaries, no notes
-    of the harness."""
+    """The messages of people and the assistant, including interrupted ones; no tool rounds, no summaries, no notes of
+    the harness."""
     said: list[HistoryEntry] = []
     for message in messages:
         if is_users(message):
@@ -264,7 +264,7 @@ def entries(messages: list[AnyMessage]) -> list[HistoryEntry]:
 
 
 def messages_of(said: Sequence[HistoryEntry]) -> list[AnyMessage]:
-    """What was said elsewhere, as a thread's messages."""
+    """Messages from elsewhere, as a thread's messages."""
     return [
         HumanMessage(each.text, id=each.message_id) if each.role == "user" else AIMessage(each.text, id=each.message_id)
         for each in said
@@ -302,7 +302,7 @@ def _checkpoint_id(config: RunnableConfig) -> str | None:
 
 
 def _told(messages: list[AnyMessage]) -> Iterator[dict[str, Any]]:
-    """Messages in the form in which LangChain writes them as JSON, without anything that is for the model alone."""
+    """Messages in LangChain's JSON form, without anything that is only for the model."""
     for message in messages:
         common: dict[str, Any] = {"id": message.id, "name": None, "additional_kwargs": {}, "response_metadata": {}}
         if is_users(message):

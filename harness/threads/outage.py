@@ -1,4 +1,4 @@
-"""How operators hear of a time in which nothing can be written"""
+"""Reports outages, in which nothing can be written, to operators."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class Outage:
-    """Told when it begins, then after pauses that double up to a minute, and once when it is over, however many wait.
+    """Reported when it begins, then at pauses that double up to a minute, and when it ends, however many wait.
 
-    It is over when something succeeds while nothing else that failed is still waiting: a full disk has room for a small
-    write now and then. tell: a method of the caller's logger. bad, good: the two states.
+    It is over when something succeeds while no other failed work is still waiting: a full disk has room for a small
+    write occasionally. tell: a method of the caller's logger. bad, good: the two states.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class Outage:
         failures: type[Exception] | tuple[type[Exception], ...],
         passing: Callable[[Exception], bool],
     ) -> T:
-        """The result of `call`, repeated while it fails with one of `failures` that is a passing one.
+        """The result of `call`, retried while it fails with one of `failures` that is transient (`passing`).
 
-        What waits for it is a run, and what limits or stops the run ends the waiting.
+        The waiting caller is a run, and whatever limits or stops the run ends the waiting.
         """
         try:
             while True:
@@ -61,7 +61,7 @@ class Outage:
             self.left(call)
 
     def failed(self, work: object, error: Exception) -> None:
-        """That work was tried in vain, and will be tried again."""
+        """Record that this work failed and will be retried."""
         self._waiting.add(work)
         now = self._monotonic()
         if self._began is None:
@@ -78,5 +78,5 @@ class Outage:
             self._began = None
 
     def left(self, work: object) -> None:
-        """Stop counting that work among what waits: it is not tried any more."""
+        """Stop counting this work as waiting: it is not retried any more."""
         self._waiting.discard(work)

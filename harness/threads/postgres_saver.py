@@ -1,4 +1,4 @@
-"""LangGraph's PostgreSQL saver, which waits for a server that is away instead of failing the run."""
+"""LangGraph's PostgreSQL saver, extended to wait for an unavailable server instead of failing the run."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ T = TypeVar("T")
 
 CONNECTIONS = 8
 POOL_SECONDS = 10.0
-"""Seconds that one try waits for a connection."""
+"""Seconds that one attempt waits for a connection."""
 SETUP_LOCK, LOOK_EVERY = 7_043_105_117, 0.1
-"""Held by the process that makes the tables; seconds between another one's looks at whether it is free."""
+"""Lock held by the process that creates the tables; seconds between another process's checks of it."""
 PASSING = (OperationalError, ReadOnlySqlTransaction)
-"""What ends without a change here: a server that restarts, a network that is cut, a full disk, a replica that is about
+"""Failures that end without a change here: a server that restarts, a cut network, a full disk, a replica that is about
 to be promoted (PostgreSQL docs, appendix A, classes 08, 53, 57 and 25006)."""
 LASTING = (PoolClosed, ProgramLimitExceeded)
-"""Those of them that no waiting ends: the saver was closed, or the row is larger than PostgreSQL can hold (54000)."""
+"""Those that no waiting ends: the saver was closed, or the row is larger than PostgreSQL can store (54000)."""
 
 
 class Superseded(Exception):
-    """Another process took over the work of this one: nothing more is written from here."""
+    """Another process took over this one's work: nothing more is written from here."""
 
     def __init__(self) -> None:
         super().__init__("another process took over; no checkpoint is written from here any more")
 
 
 async def _bounded(connection: AsyncConnection[Any]) -> None:
-    """A process that froze in a write must not hold what says who may write, nor rows that who goes on writes, too."""
+    """Limit idle transactions: a frozen process must not hold the fence's row, or rows that its successor writes."""
     await connection.execute("SET idle_in_transaction_session_timeout = '20s'")
 
 
 class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
-    """Make it with `open`. Every call is tried again until the server answers; all of them may be repeated safely.
+    """Create it with `open`. Every call is retried until the server answers; all of them are safe to repeat.
 
-    saw: told the id of every checkpoint that is read: another process may have made it, whose clock is ahead.
-    fence: asked in the transaction of every write, which raises Superseded where it says no. None: nobody else writes.
-    leads: whether the threads are this process's now. Without that it writes nothing: another one goes on with them.
+    saw: called with the id of every checkpoint read: another process, whose clock is ahead, may have made it. fence:
+    queried in the transaction of every write; Superseded is raised if it denies. None: there are no other writers.
+    leads: whether this process owns the threads now. Otherwise it writes nothing: another one continues them.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
             max_size=CONNECTIONS,
             timeout=POOL_SECONDS,
             configure=_bounded,
-            # Connections that a restart of the server has cut are replaced before anybody is given one.
+            # Connections that a server restart has cut are replaced before they are handed out.
             check=AsyncConnectionPool.check_connection,
             open=False,
         )
@@ -106,15 +106,15 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
             await pool.open(wait=True)
             saver = cls(pool, saw, fence, leads)
             await saver._made()
-        except BaseException:  # a stop in mid-start among them: no connection may stay behind
+        except BaseException:  # including a cancelled start: no connection may be left open
             await pool.close()
             raise
         return saver
 
     async def _made(self) -> None:
-        """Create the tables, or see another process through that is doing so: LangGraph's own way knows no others."""
+        """Create the tables, or wait for another process to do so: LangGraph's own setup does not expect any."""
         async with self._pool.connection() as connection:
-            # Not by waiting in the server: an index that is built concurrently waits for every statement that runs.
+            # Not by waiting in the server: building an index concurrently waits for every running statement.
             while True:
                 if await self._asked(connection, "SELECT pg_try_advisory_lock(%s) AS had"):
                     break
@@ -127,7 +127,7 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         return row is not None and row["had"]
 
     async def close(self) -> None:
-        """Give the connections back; nothing may be under way."""
+        """Close the connections; no call may be in progress."""
         await self._pool.close()
 
     async def run(self, statement: str, parameters: tuple[Any, ...], *also: str) -> list[Any]:
@@ -146,8 +146,8 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
 
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
-        """A cursor; with pipeline: for a write, in one transaction. Overrides the one that the saver does all of its
-        work through."""
+        """A cursor; with pipeline: for a write, in one transaction. Overrides the one through which the saver does all
+        its work."""
         shared = self._shared.get()
         if shared is not None:
             yield shared
@@ -161,7 +161,7 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
             yield cursor
 
     async def _check(self, cursor: AsyncCursor[DictRow]) -> None:
-        """The first statement of each transaction that writes."""
+        """Query the fence, as the first statement of each writing transaction."""
         if self._fence is not None:
             await cursor.execute(*self._fence(self._thread.get()))
             if await cursor.fetchone() is None:
@@ -189,9 +189,9 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         await self._written(partial(self._write, steps))
 
     async def _write(self, steps: Sequence[Step]) -> None:
-        """Write them in one transaction. Raises OperationalError when this process does not lead."""
+        """Write the steps in one transaction. Raises OperationalError if this process does not lead."""
         self._lead()
-        self._thread.set(steps[0].config["configurable"]["thread_id"])  # they are all of one
+        self._thread.set(steps[0].config["configurable"]["thread_id"])  # they all belong to one thread
         async with self._cursor(pipeline=True) as cursor:
             token, saver = self._shared.set(cursor), AsyncPostgresSaver
             try:
@@ -215,7 +215,7 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         return await self._answered(partial(super().aget_delta_channel_history, config=config, channels=channels))
 
     async def _written(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call once the server is there and this process leads."""
+        """Call once the server is available and this process leads."""
 
         async def write() -> T:
             self._lead()
@@ -224,7 +224,7 @@ class RetryingPostgresSaver(HoldingSaver, AsyncPostgresSaver):
         return await self._answered(write)
 
     async def _answered(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call once the server is there."""
+        """Call once the server is available."""
         return await self._outage.wait_out(call, PASSING, lambda error: not isinstance(error, LASTING))
 
     def _lead(self) -> None:

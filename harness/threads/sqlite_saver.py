@@ -1,7 +1,7 @@
-"""LangGraph's synchronous SQLite saver, driven from asyncio through one thread of its own.
+"""LangGraph's synchronous SQLite saver, driven from asyncio through one dedicated thread.
 
-AsyncSqliteSaver is made of aiosqlite, whose public calls enter and leave a thread for every statement, fetch and
-commit, about ninety times a turn, which was a third of a turn's CPU. Here a call is one hop. The tables are the same.
+AsyncSqliteSaver is built on aiosqlite, whose public calls switch threads for every statement, fetch and commit, about
+ninety times a turn, which was a third of a turn's CPU. Here a call is one hop. The tables are the same.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PASSING = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY})
-"""What an operator mends while the process goes on: a full disk, a file system that went read-only."""
+"""Failures that an operator can fix at run time: a full disk, a file system that became read-only."""
 PRIMARY = 0xFF
-"""The part of an extended result code that names its kind (SQLite docs, Result and Error Codes)."""
+"""The part of an extended result code that is the primary code (SQLite docs, Result and Error Codes)."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class ThreadedSqliteSaver(HoldingSaver, SqliteSaver):
-    """Make it with `open`. What a cancelled caller asked for is done all the same, wholly or not at all.
+    """Create it with `open`. A cancelled caller's work is still done, completely or not at all.
 
-    saw: told the id of every checkpoint that is read: the clock may have been set back since it was made.
+    saw: called with the id of every checkpoint that is read: the clock may have been set back since it was made.
     """
 
     def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor, saw: Callable[[str], None]) -> None:
@@ -55,13 +55,13 @@ class ThreadedSqliteSaver(HoldingSaver, SqliteSaver):
 
     @classmethod
     async def open(cls, path: Path, saw: Callable[[str], None]) -> ThreadedSqliteSaver:
-        """Raises sqlite3.Error."""
+        """Open the database. Raises sqlite3.Error."""
         thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
         connecting = thread.submit(_connect, path)
         try:
             saver = cls(await asyncio.wrap_future(connecting), thread, saw)
             await saver.in_thread(saver.setup)
-        except BaseException:  # a stop in mid-start among them: the thread and the connection must not stay behind
+        except BaseException:  # including a cancelled start: neither thread nor connection may be left over
             if not connecting.cancelled():
                 thread.submit(_discard, connecting)
             thread.shutdown(wait=False)
@@ -69,7 +69,7 @@ class ThreadedSqliteSaver(HoldingSaver, SqliteSaver):
         return saver
 
     async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` in the saver's thread, after what was asked for before."""
+        """Run `work` in the saver's thread, after all earlier work."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *args, **kwargs))
 
     async def run(self, statement: str, parameters: tuple[Any, ...], *also: str) -> list[Any]:
@@ -85,7 +85,7 @@ class ThreadedSqliteSaver(HoldingSaver, SqliteSaver):
 
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
-        """The parent's commits half of what failed, which a resume would take for the whole; here that is undone."""
+        """A cursor in a transaction, undone on failure; the parent's commits half of it, which a resume would trust."""
         if self._shared is not None:
             yield self._shared
             return
@@ -93,7 +93,7 @@ class ThreadedSqliteSaver(HoldingSaver, SqliteSaver):
             yield cursor
 
     async def close(self) -> None:
-        """Give the connection back; nothing may be under way."""
+        """Close the connection; no call may be in progress."""
         await self.in_thread(self.conn.close)
         self._thread.shutdown()
 
@@ -112,7 +112,7 @@ class ThreadedSqliteSaver(HoldingSaver, SqliteSaver):
             yield saved
 
     async def _written(self, steps: Sequence[Step]) -> None:
-        """Write once there is room for it."""
+        """Write the steps, waiting for disk space."""
         await self._outage.wait_out(partial(self._write, steps), sqlite3.OperationalError, _passing)
 
     async def _write(self, steps: Sequence[Step]) -> None:
@@ -145,7 +145,7 @@ def _passing(error: Exception) -> bool:
 
 
 def _discard(connecting: Future[sqlite3.Connection]) -> None:
-    """Close a connection that nobody will use."""
+    """Close a connection that will not be used."""
     if connecting.exception() is None:
         connecting.result().close()
 
@@ -153,15 +153,15 @@ def _discard(connecting: Future[sqlite3.Connection]) -> None:
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False)
     connection.execute("PRAGMA busy_timeout=5000")
-    # For a file that is made just now: its free pages can be given back to the disk.
+    # For a newly created file: its free pages can be returned to the disk.
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     connection.execute("PRAGMA journal_mode=WAL")
     # WAL with NORMAL survives any crash of the process; a power cut may cost the last commits, never the file.
     connection.execute("PRAGMA synchronous=NORMAL")
-    # What is deleted is overwritten: it shall not be found in the file any more.
+    # Deleted data is overwritten, so that it cannot be found in the file any more.
     connection.execute("PRAGMA secure_delete=ON")
-    # What something long, such as a backup, has made of the write-ahead log does not stay.
+    # A write-ahead log enlarged by something long, such as a backup, is truncated.
     connection.execute("PRAGMA journal_size_limit=16000000")
-    # In KB, a quarter of the default: a thread's pages are read once a turn, and the system has them as well.
+    # In KB, a quarter of the default: a thread's pages are read once a turn, and the system caches them too.
     connection.execute("PRAGMA cache_size=-512")
     return connection

@@ -1,1 +1,1 @@
-"""The tools of the lead agent. Each works on the run's sandbox (harness/graph/sandbox.py) and answers in words."""
+"""The lead agent's tools. Each works on the run's sandbox (harness/graph/sandbox.py) and returns text."""

@@ -1,7 +1,7 @@
 """ask_clarification: the agent asks the person and the turn ends; the next message, or an option's button, answers.
 
-Only the lead agent has it. What a model writes into a call is taken as it comes (`asked`), for the call ends the turn:
-a refusal of its arguments could not be answered any more.
+Only the lead agent has it. A model's arguments are accepted in any form (`asked`), since the call ends the turn: the
+model could not react to a rejection of them.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 MOST_OPTIONS = 6
 LONGEST_OPTION = 200
 LONGEST_TEXT = 4000
-"""Characters of a question, and of what is said before it."""
+"""Characters of a question, and of the text before it."""
 WAS_ASKED = "The person was asked. Their next message is the answer, or changes the subject."
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question as it is shown. options: what can be answered by a button; empty for an open question."""
+    """A question as displayed. options: answers with a button; empty for an open question."""
 
     text: str
     options: tuple[str, ...] = ()
 
 
 def asked(args: Mapping[str, Any]) -> Asked | None:
-    """The question of a call; None when it asks nothing."""
+    """The question of a call; None if it asks nothing."""
     question, context = _text(args.get("question")), _text(args.get("context"))
     text = "\n\n".join(part for part in (context, question) if part)
     given = args.get("options")
@@ -52,7 +52,7 @@ def _text(value: object) -> str:
 
 
 def _option(value: object) -> str:
-    """One line, also of what a model gives as an object or a number."""
+    """An option on one line, also if the model gives an object or a number."""
     if isinstance(value, dict):
         value = next((value[key] for key in ("label", "text", "value", "title") if key in value), "")
     line = " ".join(clean_text(str(value)).split()) if isinstance(value, str | int | float) else ""
@@ -60,7 +60,7 @@ def _option(value: object) -> str:
 
 
 def ask_tool() -> BaseTool:
-    """The tool, whose result nobody reads before the person has answered."""
+    """The tool, whose result is not read before the person has answered."""
 
     @tool(ASK, return_direct=True)
     async def ask_clarification(
@@ -76,7 +76,7 @@ def ask_tool() -> BaseTool:
 
 
 def question_of(message: AnyMessage) -> Asked | None:
-    """The question that a message ends its turn with."""
+    """The question with which a message ends its turn."""
     if not isinstance(message, AIMessage) or len(message.tool_calls) != 1 or message.tool_calls[0]["name"] != ASK:
         return None
     return asked(message.tool_calls[0]["args"])

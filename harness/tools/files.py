@@ -1,8 +1,8 @@
-"""ls, glob, grep, read_file, write_file, str_replace. Only what the model has seen of a file may be replaced.
+"""ls, glob, grep, read_file, write_file, str_replace. Only content that the model has seen may be replaced.
 
-What it has seen is read off the thread: every result of reading or writing keeps the file's version in its artifact. So
-it survives a restart, goes back with a rewind, and is forgotten with the messages that a summary replaces. Within a
-round, what the run itself made of a version counts as seen.
+What it has seen is derived from the thread: every result of reading or writing has the file's version in its artifact.
+So this survives a restart, is reset by a rewind, and is forgotten with the messages that a summary replaces. Within a
+round, versions that the run itself produced from a seen one count as seen.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 READ, WRITE, REPLACE = "read_file", "write_file", "str_replace"
 MOST_READ = 50_000
-"""Bytes, so never more characters."""
+"""Bytes, and so a limit for characters too."""
 LONGEST_NOTE = 1000
 Path = Annotated[str, "Path of the file, absolute or relative to the working directory"]
 
@@ -48,16 +48,16 @@ LS, GLOB, GREP = "ls", "glob", "grep"
 MOST_LISTED, MOST_FOUND, MOST_HITS = 1000, 200, 100
 MOST_LISTING = 20_000
 ROOM = 400
-"""Characters of a listing; and how many of them are kept for the heading and the note at the end."""
+"""Characters of a listing, and those of them reserved for the heading and the note at the end."""
 Folder = Annotated[str, "Folder to look in"]
 
 NEVER_READ = "never read"
-"""As `expected`: no file has this version."""
+"""Value of `expected` that no file's version equals."""
 
 
-@cache  # langchain takes 25 ms to derive each tool's schema, and they hold nothing of an agent
+@cache  # langchain takes 25 ms to derive each tool's schema, and they depend on no agent
 def file_tools() -> tuple[BaseTool, ...]:
-    """Tools to find one's way among the files, read and change them."""
+    """Tools to find, read and change files."""
     looking = [_ls(), _glob(), _grep()]
     for each in looking:
         each.metadata = {IDEMPOTENT: True}
@@ -109,7 +109,7 @@ def _write_file() -> BaseTool:
         runtime: Runtime,
         append: Annotated[bool, "Add to the end of the file instead of replacing it"] = False,
     ) -> Answer:
-        """Write a text file and the folders above it. What exists is replaced only if you have read it as it is now."""
+        """Write a text file and its folders. An existing file is replaced only if you have read its current version."""
         run = sandbox_of(runtime)
         sandbox = await run.get()
         async with run.writing:
@@ -118,7 +118,7 @@ def _write_file() -> BaseTool:
                 written, known = await _append(sandbox, path, content, seen)
             else:
                 written, known = await sandbox.write_file(path, content, expected=seen or NEW), True
-                if _is_gone(written) and seen is not None:  # it was deleted since: there is nothing to lose
+                if _is_gone(written) and seen is not None:  # deleted since: there is nothing to lose
                     written = await sandbox.write_file(path, content, expected=NEW)
             if isinstance(written, Problem):
                 return refused(runtime, WRITE, written)
@@ -135,7 +135,7 @@ def _is_gone(written: FileInfo | Problem) -> bool:
 
 
 async def _append(sandbox: Sandbox, path: str, content: str, seen: str | None) -> tuple[FileInfo | Problem, bool]:
-    """What came of it, and whether the model knows the whole file now. Adding destroys nothing, so it always may."""
+    """The result, and whether the model now knows the whole file. Always allowed, since it destroys nothing."""
     written = await sandbox.write_file(path, content, append=True, expected=seen or NEW)
     if isinstance(written, Problem) and written.code is ProblemCode.STALE:
         return await sandbox.write_file(path, content, append=True), False
@@ -151,7 +151,7 @@ def _str_replace() -> BaseTool:
         runtime: Runtime,
         replace_all: Annotated[bool, "Replace it everywhere, not only where it stands alone"] = False,
     ) -> Answer:
-        """Replace text in a file that you have read. The text must stand in it exactly once, unless replace_all."""
+        """Replace text in a file that you have read. The text must occur exactly once, unless replace_all."""
         run = sandbox_of(runtime)
         sandbox = await run.get()
         async with run.writing:
@@ -168,7 +168,7 @@ def _str_replace() -> BaseTool:
 
 
 def seen_version(runtime: Runtime, path: str) -> str | None:
-    """The version of the file that the model knows, None when it knows none."""
+    """The version of the file that the model knows, None if it knows none."""
     own = sandbox_of(runtime).successors
     version = _told_version(runtime, canonical(path))
     while version in own:
@@ -186,7 +186,7 @@ def _told_version(runtime: Runtime, path: str) -> str | None:
 
 
 def note_successor(runtime: Runtime, before: str | None, after: str) -> None:
-    """A write of this run turned one version into another."""
+    """Record that a write of this run turned one version into another."""
     if before is not None and before != after:
         sandbox_of(runtime).successors[before] = after
 
@@ -264,7 +264,7 @@ def _grep() -> BaseTool:
 
 
 def _fitting(lines: Iterable[str], *, more: bool, advice: str) -> str:
-    """Join as many lines as a result may have, with a note if there are more."""
+    """Join as many lines as fit into a result, with a note if there are more."""
     kept: list[str] = []
     room = MOST_LISTING - ROOM
     for line in lines:

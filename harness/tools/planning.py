@@ -1,4 +1,4 @@
-"""write_todos: the plan of a longer piece of work, kept in the thread and shown to the person while it is done."""
+"""write_todos: the plan of a longer task, kept in the thread and shown to the person during the work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_TODO = 200
 MARKS = {TodoStatus.PENDING: "[ ]", TodoStatus.IN_PROGRESS: "[>]", TodoStatus.COMPLETED: "[x]"}
 
 Planning = Command[Any]
-"""Looked up in this module when the tool's schema is made."""
+"""Looked up in this module when the tool's schema is built."""
 
 
 class TodoItem(BaseModel):
@@ -35,9 +35,9 @@ class TodoItem(BaseModel):
     status: TodoStatus = TodoStatus.PENDING
 
 
-@cache  # as file_tools: it holds nothing of an agent
+@cache  # as file_tools: it depends on no agent
 def planning_tool() -> BaseTool:
-    """Writing the same plan again changes nothing, so it may be repeated."""
+    """The tool. Writing the same plan again changes nothing, so it is idempotent."""
 
     @tool(WRITE_TODOS)
     async def write_todos(
@@ -58,7 +58,7 @@ def planning_tool() -> BaseTool:
 
 
 def shown(plan: list[dict[str, str]]) -> str:
-    """The plan as the model reads it."""
+    """The plan as the model sees it."""
     if not plan:
         return "The plan is empty."
     return "\n".join(f"{MARKS[TodoStatus(step['status'])]} {step['content']}" for step in plan)

@@ -1,4 +1,4 @@
-"""view_image shows a picture to a model that can see, present_files hands files to the person.
+"""view_image shows a picture to a model with vision, present_files delivers files to the person.
 
 The ViewImage middleware puts the picture into the next request.
 """
@@ -47,12 +47,12 @@ MOST_IMAGES_AT_ONCE = 4
 
 
 class CannotBeShown(Exception):
-    """The text says why, in words for the model."""
+    """A picture cannot be shown. The text says why, worded for the model."""
 
 
-@cache  # as file_tools: it holds nothing of an agent
+@cache  # as file_tools: it depends on no agent
 def view_tool() -> BaseTool:
-    """The tool for agents whose model can see."""
+    """The tool for agents whose model has vision."""
 
     @tool(VIEW)
     async def view_image(path: Annotated[str, "Path of a PNG, JPEG, WEBP or GIF file"], runtime: Runtime) -> Answer:
@@ -60,7 +60,7 @@ def view_tool() -> BaseTool:
         run, call_id = sandbox_of(runtime), runtime.tool_call_id or ""
         if len(run.images) >= MOST_IMAGES_AT_ONCE:
             return failed(runtime, VIEW, f"At most {MOST_IMAGES_AT_ONCE} pictures can be looked at in one step.")
-        run.images[call_id] = None  # taken already: other calls of the round come meanwhile
+        run.images[call_id] = None  # reserved: other calls of the round arrive meanwhile
         try:
             run.images[call_id] = await _picture(runtime, path)
         except CannotBeShown as error:
@@ -96,7 +96,7 @@ def present_tool(spool: Spool) -> BaseTool:
 
     @tool(PRESENT)
     async def present_files(paths: Annotated[list[str], f"Paths of files below {OUTPUTS}"], runtime: Runtime) -> Answer:
-        """Send files to the person with your answer, as they are now. Of a file presented again the newest is sent."""
+        """Send files to the person with your answer, as they are now. If one is presented again, the newest is sent."""
         if not paths or len(paths) > MOST_PATHS:
             return failed(runtime, PRESENT, f"Give between 1 and {MOST_PATHS} paths.")
         lines: list[str] = []
@@ -117,7 +117,7 @@ def present_tool(spool: Spool) -> BaseTool:
 
 
 async def _taken(runtime: Runtime, spool: Spool, path: str) -> ReadyFile:
-    """Raises NotTaken."""
+    """Copy a file to the spool. Raises NotTaken."""
     whole = canonical(path)
     if not whole.startswith(OUTPUTS + "/"):
         raise NotTaken(BELOW_OUTPUTS)

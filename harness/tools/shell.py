@@ -1,4 +1,4 @@
-"""bash: runs commands in the sandbox, and tells how far a long one is."""
+"""bash: runs commands in the sandbox, and reports the progress of long ones."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ over, files do. It has no terminal and no input. It may take {default:g} seconds
 {most:g}; then it is ended with everything that it started."""
 
 EVERY = 1.0
-"""Seconds between two events at least."""
+"""Minimum seconds between two events."""
 QUIET = 5.0
-"""Seconds after which the time is told even though nothing new was printed."""
+"""Seconds after which the time is reported even if nothing new was printed."""
 KEPT = 500
 
 
@@ -98,7 +98,7 @@ def _ending(result: CommandResult, seconds: float, most: float) -> str:
 
 
 class Progress:
-    """The end of what a command printed. feed: its on_output."""
+    """The end of a command's output. feed: its on_output."""
 
     def __init__(self) -> None:
         self._end = ""
@@ -108,14 +108,14 @@ class Progress:
 
     @property
     def line(self) -> str:
-        """The last line with something in it."""
+        """The last non-blank line."""
         lines = plain_text(self._end).split("\n")
         return next((one_line(line) for line in reversed(lines) if line.strip()), "")
 
 
 @asynccontextmanager
 async def telling_progress(runtime: Runtime, tool: str, clock: Clock) -> AsyncIterator[Progress]:
-    """While the block runs, ToolProgress events are told, the first after EVERY seconds."""
+    """Emit ToolProgress events while the block runs, the first after EVERY seconds."""
     progress = Progress()
     teller = asyncio.create_task(_tell(runtime, tool, clock, progress), name=f"progress of {tool}")
     try:
