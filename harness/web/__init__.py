@@ -1,1 +1,1 @@
-"""The web for the agent: one guarded way to fetch what a stranger or the model named, reading pages, searching."""
+"""Web access for the agent: one guarded way to addresses named by a stranger or the model, reading, searching."""

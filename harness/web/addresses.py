@@ -1,7 +1,7 @@
-"""Which addresses may be fetched. Pure; asked before and while connecting, and of search results.
+"""Which addresses may be fetched. Pure; applied before and while connecting, and to search results.
 
-An address that nobody listed has to be one of the public internet's, on port 80 or 443. The allow list opens others;
-what lies in NEVER (link-local and with it every cloud's metadata, multicast, an IPv4 address in disguise) it cannot.
+An address that is not listed must be on the public internet, on port 80 or 443. The allow list opens others, but never
+those in NEVER (link-local, including every cloud's metadata, multicast, an IPv4 address in disguise).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 _DEFAULT_PORT = {"http": 80, "https": 443}
 _LONGEST_URL = 4000
 _UNPRINTED = re.compile(r"[\x00-\x20\x7f-\xa0\\\u3002\uff0e\uff61\u2028\u2029]")
-"""Spaces and control characters, the backslash that some read as a slash, and dots that are none."""
+"""Spaces and control characters, the backslash that some read as a slash, and characters like dots."""
 _AUTHORITY_END = re.compile(r"[/?#]")
 _NEVER_NAMES = frozenset({"metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"})
 _INSIDE = ("localhost", "local", "localdomain", "internal", "intranet", "private", "corp", "home.arpa", "lan")
-"""Ends of names that mean nobody's public host: where a proxy resolves, the name is all there is to see."""
+"""Suffixes of names that are no public hosts: if a proxy resolves, the name is all that can be checked."""
 
 
 class WebError(Exception):
-    """Nothing was had. The text is for the model: no secret, no address of an inside."""
+    """Nothing was retrieved. The text is for the model: no secret, no internal address."""
 
 
 class Refused(WebError):
@@ -38,7 +38,7 @@ class Refused(WebError):
 
 
 class Rules:
-    """What may be fetched: the public internet, and what the operator's list opens."""
+    """Rules on what may be fetched: the public internet, and what the operator's list opens."""
 
     def __init__(self, allow: Iterable[str] = ()) -> None:
         self._rules = tuple(map(rule, allow))
@@ -57,7 +57,7 @@ class Rules:
         return url
 
     def addresses(self, host: str, port: int, found: Sequence[str]) -> None:
-        """Raises Refused unless every address that a host has may be connected to."""
+        """Raise Refused unless every address of a host may be connected to."""
         if not found:
             raise Refused(f"{host} has no address. Check the spelling of the name.")
         for each in found:
@@ -82,7 +82,7 @@ class Rules:
         return any(each.names(host) and each.opens(port) for each in self._rules)
 
     def _may_open(self, host: str, port: int) -> bool:
-        """A network of the list may still turn out to hold the host's address."""
+        """Whether a network of the list may still turn out to contain the host's address."""
         return port in PORTS or any(each.opens(port) for each in self._rules if each.names(host) or each.network)
 
 
@@ -91,7 +91,7 @@ def port_of(url: httpx.URL) -> int:
 
 
 def _parsed(text: str) -> httpx.URL:
-    """What httpx makes of it is also what is connected to: there is no second parser to disagree."""
+    """The URL as httpx parses it, which is also what is connected to: there is no second parser to disagree."""
     if len(text) > _LONGEST_URL or _UNPRINTED.search(text):
         raise Refused("This is no address that could be fetched: give one plain http:// or https:// address.")
     try:
@@ -114,7 +114,7 @@ def _parsed(text: str) -> httpx.URL:
 
 
 def _literal(host: str) -> Address | None:
-    """The address that a host is; only the one usual notation counts as one."""
+    """The address, if the host is one; only the usual notation counts."""
     try:
         return ipaddress.IPv6Address(host) if ":" in host else ipaddress.IPv4Address(host)
     except ValueError:

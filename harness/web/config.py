@@ -16,7 +16,7 @@ PORTS = frozenset({80, 443})
 LONGEST_NAME = 253
 LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
 NUMBER = re.compile(r"[0-9].*", re.ASCII)
-"""The last label of an address in some notation: no public name ends in one that begins so."""
+"""The last label of an address in any notation: no public name ends in a label that begins like that."""
 NEVER = tuple(
     ipaddress.ip_network(each)
     for each in (
@@ -36,7 +36,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One entry of the allow list: a host, every host below `*.`, or a network. port: None for PORTS."""
+    """One entry of the allow list: a host, every host under `*.`, or a network. port: None for PORTS."""
 
     host: str = ""
     network: Network | None = None
@@ -57,7 +57,7 @@ class Rule:
 def rule(entry: str) -> Rule:
     """An entry of the config: host, *.host, address or network, each with or without :port ([..]:port for IPv6).
 
-    Raises ValueError with a text that goes behind the key's name.
+    Raises ValueError with a text to follow the key's name.
     """
     text = entry.strip().lower()
     if (network := _network(text)) is not None:
@@ -88,7 +88,7 @@ def _without_port(text: str) -> tuple[str, int | None]:
 
 
 def is_never(address: Address) -> bool:
-    """Whether an address lies in NEVER, or is written in a way that hides another one."""
+    """Whether an address is in NEVER, or written in a way that hides another one."""
     if isinstance(address, ipaddress.IPv4Address):
         return any(address in each for each in NEVER)
     if address.scope_id is not None or (address in _COMPATIBLE and address != _LOOPBACK):
@@ -97,7 +97,7 @@ def is_never(address: Address) -> bool:
 
 
 class ReaderSettings(Section):
-    """A service that reads pages for the agent: it is asked for `url` with the page's address behind it."""
+    """A service that reads pages for the agent: `url` is requested with the page's address appended."""
 
     url: str = Field(
         pattern=r"^https?://[^\s]+$",
@@ -107,7 +107,7 @@ class ReaderSettings(Section):
 
 
 class FetchSettings(Section):
-    """Whether the agent reads pages. The public internet only, and what `allow` opens."""
+    """Whether the agent reads pages: only of the public internet, and of what `allow` opens."""
 
     enabled: bool = Field(default=False, description="Whether the agent can read pages of the web")
     max_mb: float = Field(default=5.0, gt=0, le=50, description="What is read of one page, unpacked")
@@ -148,7 +148,7 @@ class FetchSettings(Section):
 
 
 class WebSettings(Section):
-    """What the agent has of the web: nothing by default."""
+    """The agent's web access: none by default."""
 
     search: SearchSettings = SearchSettings()
     fetch: FetchSettings = FetchSettings()

@@ -1,4 +1,4 @@
-"""Gets one address: every redirect checked, nothing beyond its size and its time; for web_fetch and the like."""
+"""Fetches one address: every redirect checked, size and time limited; for web_fetch and the like."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ACCEPTED = "gzip, deflate"
 AT_ONCE = 16
 CHUNK = 16 * 1024
 READ_SECONDS = 15.0
-"""Seconds without a byte; the whole has its own limit."""
+"""Seconds without a byte; the whole request has its own limit."""
 HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; Antler)",
     "Accept": "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.8,*/*;q=0.5",
@@ -36,7 +36,7 @@ HEADERS = {
 _TOKEN = r"[a-z0-9][a-z0-9!#$&^_.+-]{0,79}"
 _MEDIA_TYPE = re.compile(rf"\s*({_TOKEN}/{_TOKEN})\s*(?:;|$)", re.IGNORECASE | re.ASCII)
 _CHARSET = re.compile(rf";\s*charset\s*=\s*\"?({_TOKEN})\"?\s*(?:;|$)", re.IGNORECASE | re.ASCII)
-"""RFC 9110, section 8.3; anything else is as good as not told, since the model gets to read it."""
+"""RFC 9110, section 8.3; anything else is ignored, since the model sees the value."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 ANSWERS = {
     401: "it asks for a login, which web_fetch has not. Use another source.",
@@ -47,13 +47,13 @@ ANSWERS = {
     429: "it gets too many requests. Use another source, or try once more later.",
     451: "it may not be shown here for legal reasons. Use another source.",
 }
-"""What an answer that is no page means, and what to try."""
+"""Meaning of responses that are not pages, and what to try."""
 
 ROBOTS_SECONDS = 10.0
 SLACK = 64 * 1024
-"""More bytes than it unpacks to has only a body that is made to waste time."""
+"""Bytes by which a packed body may exceed its limit; only one made to waste time is larger packed than unpacked."""
 HEADER = 2
-"""Bytes by which a header is known."""
+"""Bytes needed to recognize a header."""
 _PLAIN = frozenset({"", "identity"})
 _PACKED = frozenset({"gzip", "x-gzip", "deflate"})
 _ANY_HEADER = zlib.MAX_WBITS | 32
@@ -61,7 +61,7 @@ _NO_HEADER = -zlib.MAX_WBITS
 
 
 class Answered(WebError):
-    """An answer that is no page."""
+    """The response is not a page."""
 
     def __init__(self, status: int) -> None:
         super().__init__(_answered(status))
@@ -69,14 +69,14 @@ class Answered(WebError):
 
 
 class BadEncoding(Exception):
-    """The body is packed in a way that was not asked for, or is broken."""
+    """The body is encoded in a way that was not requested, or is broken."""
 
 
 class Body:
-    """A response body, unpacked. limit: of the bytes that are kept. full: there are more, which are left out."""
+    """A response body, decoded. limit: of the bytes kept. full: there are more, which are omitted."""
 
     def __init__(self, encoding: str, limit: int) -> None:
-        """Raises BadEncoding."""
+        """Begin a body. Raises BadEncoding."""
         if encoding not in _PLAIN | _PACKED:
             raise BadEncoding(encoding)
         self.kept = bytearray()
@@ -90,7 +90,7 @@ class Body:
         self._unpacker = zlib.decompressobj(_ANY_HEADER)
 
     def feed(self, data: bytes) -> None:
-        """Raises BadEncoding."""
+        """Add received bytes. Raises BadEncoding."""
         self._taken += len(data)
         if self._packed and self._taken > self._limit + SLACK:
             raise BadEncoding("packed larger than unpacked")
@@ -101,7 +101,7 @@ class Body:
                 self._held = data
                 return
         while data and not self.full:
-            # One byte more than is kept, so that a body of just the limit is not called cut.
+            # One byte more than is kept, so that a body of exactly the limit does not count as cut.
             room = self._limit - len(self.kept) + 1
             if self._packed:
                 found, data = self._unpacked(data, room)
@@ -113,7 +113,7 @@ class Body:
                 self.full = True
 
     def _unpacked(self, data: bytes, room: int) -> tuple[bytes, bytes]:
-        """What was found, and what is left of the data: a next part, since a packed body may have several."""
+        """The decoded data, and the remaining input: a next part, since an encoded body may have several."""
         if self._unpacker.eof:
             self._unpacker = zlib.decompressobj(_NO_HEADER if self._headless else _ANY_HEADER)
         try:
@@ -128,10 +128,10 @@ class Body:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """url: where it was, after redirects. kind: its media type, in lower case; "" when not told, like charset.
+    """A fetched address. url: after redirects. kind: its media type, in lower case; "" if not given, like charset.
 
-    body: None when the kind is none that was wanted: then nothing of it was read. size: as told, None when it was not.
-    cut: there is more of it.
+    body: None if the kind was not wanted: then nothing of it was read. size: as announced, None if it was not. cut:
+    there is more of it.
     """
 
     url: str
@@ -143,12 +143,12 @@ class Fetched:
 
 
 Most = Callable[[str], int]
-"""Media type -> how many bytes are read of it; 0: it is not worth reading."""
+"""Media type -> number of bytes to read; 0: it is not worth reading."""
 
 
 class Fetcher:
-    """Use it with guard.GuardedTransport of the same rules. The caller closes that. before: is asked before every
-    request for a page, a redirect's too; it may wait, and raise WebError."""
+    """Use it with a guard.GuardedTransport with the same rules, which the caller closes. before: awaited before every
+    page request, including redirects; it may wait, and raise WebError."""
 
     def __init__(
         self,
@@ -162,8 +162,8 @@ class Fetcher:
         self._before = before
 
     async def get(self, url: str, *, most: Most, seconds: float, whose: str) -> Fetched:
-        """seconds: for all of it, without what `before` waits. whose: the person's for whom it is: nobody's slow pages
-        hold up those of others. Raises WebError."""
+        """Fetch an address. seconds: in total, without the waits of `before`. whose: the person it is done for: one
+        person's slow pages do not hold up those of others. Raises WebError."""
         try:
             async with self._room.slot(whose), asyncio.timeout(seconds) as limit:
                 return await self._followed(self._rules.url(url), most, partial(self._turn, limit))
@@ -175,7 +175,7 @@ class Fetcher:
             raise WebError(_explained(error)) from None
 
     async def _turn(self, limit: asyncio.Timeout, url: httpx.URL) -> None:
-        """Wait until the page may be requested, while the time of its fetching stands still."""
+        """Wait until the page may be requested, while its time limit is paused."""
         if self._before is None:
             return
         loop, ends = asyncio.get_running_loop(), limit.when()
@@ -186,8 +186,8 @@ class Fetcher:
             limit.reschedule(ends + loop.time() - began)
 
     async def robots(self, url: str) -> str:
-        """The text at a host's /robots.txt; "" where it has none. Raises WebError where it cannot be told now, which
-        forbids all (RFC 9309, 2.3.1)."""
+        """The text of a host's /robots.txt; "" if it has none. Raises WebError if that cannot be determined now, which
+        forbids everything (RFC 9309, 2.3.1)."""
         try:
             async with asyncio.timeout(ROBOTS_SECONDS):
                 found = await self._followed(self._rules.url(url), lambda kind: MOST_ROBOTS, None)
@@ -196,7 +196,7 @@ class Fetcher:
                 return ""
             raise NotAsked(f"Its robots.txt cannot be read now: {answered}") from None
         except WebError:
-            return ""  # it leads nowhere, or inside: as good as none; the page's own address is checked by itself
+            return ""  # it leads nowhere, or inside: treated as missing; the page's own address is checked anyway
         except TimeoutError:
             raise NotAsked("It took too long to tell what programs may read. Use another source.") from None
         return (found.body or b"").decode("utf-8", "replace")
@@ -207,7 +207,7 @@ class Fetcher:
         for _ in range(MOST_REDIRECTS + 1):
             if before is not None:
                 await before(url)
-            # No client and no cookies: nothing that one host said is ever told to another.
+            # No client and no cookies: nothing from one host is ever sent to another.
             timeout = httpx.Timeout(READ_SECONDS).as_dict()
             request = httpx.Request("GET", url, headers=HEADERS, extensions={"timeout": timeout})
             response = await self._transport.handle_async_request(request)

@@ -1,9 +1,9 @@
-"""The one way to an address that the model or a stranger chose: an httpx transport.
+"""The only way to an address that the model or a stranger chose: an httpx transport.
 
-Directly, a name is resolved once, here, between the checks and the connection: every address has to be allowed, and the
-connection goes to one of these very addresses, even if the name means another one a moment later. TLS and the Host
-header keep the name. Behind a proxy the proxy resolves: what can be told from the URL is checked, and what the name
-means here if it means anything; where the proxy then goes is for its own rules to decide.
+For direct connections, a name is resolved once, here, between the checks and the connection: every address must be
+allowed, and the connection is made to one of exactly these addresses, even if the name resolves to another one a moment
+later. TLS and the Host header keep the name. With a proxy, the proxy resolves: the URL is checked, and the name's
+addresses if it resolves here; where the proxy then connects is up to its own rules.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Route = tuple[str | None, Path | None]
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """(host, port) -> addresses. Raises OSError for a name that has none."""
 CONNECT_SECONDS = 8.0
-"""For one address; a host's next one is tried then."""
+"""Per address; then the host's next one is tried."""
 MOST_ADDRESSES = 4
 RESOLVE_SECONDS = 10.0
 PEEK_SECONDS = 2.0
-"""How long a name may take that a proxy will resolve anyway."""
+"""Time limit for resolving a name that a proxy will resolve anyway."""
 THREADS = 4
-"""Lookups at a time."""
+"""Concurrent lookups."""
 
 
 class PinnedBackend(PacedBackend):
-    """Connects to the addresses that were checked, and to nothing else."""
+    """Connects only to the addresses that were checked."""
 
     def __init__(self, rules: Rules, resolve: Resolve) -> None:
         self._rules = rules
@@ -62,7 +62,7 @@ class PinnedBackend(PacedBackend):
 
 
 async def resolved(resolve: Resolve, host: str, port: int, seconds: float) -> list[str]:
-    """A host's addresses; [] when it has none, or the answer takes too long."""
+    """A host's addresses; [] if it has none, or the lookup takes too long."""
     try:
         async with asyncio.timeout(seconds):
             return await resolve(host, port)
@@ -71,9 +71,9 @@ async def resolved(resolve: Resolve, host: str, port: int, seconds: float) -> li
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
-    """An httpx transport that checks every request, a redirect's too. Raises Refused, and httpx's own errors.
+    """An httpx transport that checks every request, including redirects. Raises Refused, and httpx's own errors.
 
-    route: how to reach a URL, from the network settings. resolve: asks what the system asks unless given.
+    route: how to reach a URL, from the network settings. resolve: the system's resolver by default.
     """
 
     def __init__(self, rules: Rules, route: Callable[[str], Route], resolve: Resolve | None = None) -> None:
@@ -91,8 +91,8 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         return await way.handle_async_request(request)
 
     async def check(self, url: httpx.URL) -> None:
-        """Raises Refused for an address that somebody else is to reach in our place and that may not be fetched, as far
-        as it can be told here: a name that means nothing here is left to them."""
+        """Raise Refused for an address that a third party would fetch for us but that may not be fetched, as far as can
+        be determined here: a name that does not resolve here is left to them."""
         self._rules.url(str(url))
         await self._peek(url)
 
@@ -103,7 +103,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         self._system.close()
 
     def _way(self, route: Route) -> PoolTransport:
-        """One for each proxy and CA file that the settings name: a handful at most."""
+        """The pool for a route: one per configured proxy and CA file, a handful at most."""
         if route not in self._ways:
             proxy, ca_file = route
             backend = PinnedBackend(self._rules, self._resolve) if proxy is None else PacedBackend()
@@ -111,7 +111,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         return self._ways[route]
 
     async def _peek(self, url: httpx.URL) -> None:
-        """A name that means something here must be allowed here; one that does not is left to the proxy."""
+        """Check a name that resolves here; one that does not is left to the proxy."""
         host, port = url.raw_host.decode("ascii"), port_of(url)
         found = await resolved(self._resolve, host, port, PEEK_SECONDS)
         if found:

@@ -1,5 +1,5 @@
-"""Which addresses a thread has met: those that stand in what was asked and in what tools brought. An address that was
-put together stands nowhere, and no words of the conversation get out with it. Light to import."""
+"""Which addresses a thread has met: those in requests and in tool results. An address that the model composed is not
+among them, so it cannot carry words of the conversation out. Light to import."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 WEB_FETCH = "web_fetch"
 BRINGING = frozenset({WEB_FETCH, "web_search", "knowledge_search"})
-"""Tools of Antler whose results hold what strangers wrote."""
+"""Antler's tools whose results contain text written by strangers."""
 _NO_SIGNS = r"\s<>\"`\[\]{}|\\^，。；：、！？（）【】「」《》“”"
 _ADDRESS = re.compile(rf"https?://[^{_NO_SIGNS}]{{1,2000}}+", re.IGNORECASE)
 _RELATIVE = re.compile(r"\]\(<?(?!https?:|mailto:|#)([^()<>\s]{1,2000}+)>?\)", re.IGNORECASE)
@@ -36,11 +36,11 @@ _BARE = re.compile(
 )
 _PAGE = re.compile(r"^url: (\S+)$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([/_*~#&=+.-])")
-"""As Markdown and JSON write signs in addresses too."""
+"""Markdown and JSON also escape characters in addresses."""
 _STOPS = ".,;:!?'*_~"
 _PORTS = {"http": ":80", "https": ":443"}
 _UNSEEN = frozenset({"Cc", "Cf", "Mn", "Zl", "Zp", "Zs"})
-"""Categories of Unicode: control and format characters, marks upon others, blanks."""
+"""Unicode categories: control and format characters, combining marks, blanks."""
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 UNKNOWN = (
     "This address was not fetched: it stands neither in the question nor in anything that was found or read here, and "
@@ -50,8 +50,8 @@ UNKNOWN = (
 
 
 def key_of(address: str) -> str:
-    """One form of an address. The scheme, `www.`, the fragment and a slash at the end do not count; all else does, the
-    way of encoding too, since whatever may vary can carry words out. "" for what is no address of the web."""
+    """The canonical form of an address. The scheme, `www.`, the fragment and a trailing slash do not count; everything
+    else does, including the encoding, since any variation can carry words out. "" for anything but a web address."""
     try:
         parts = urlsplit(address.strip())
     except ValueError:
@@ -60,14 +60,14 @@ def key_of(address: str) -> str:
     if scheme not in _PORTS or not parts.netloc:
         return ""
     host = parts.netloc.lower().removesuffix(_PORTS[scheme]).removeprefix("www.")
-    # What is not ASCII is sent in this encoding however it is written.
+    # Non-ASCII characters are sent in this encoding however they are written.
     path, query = (quote(each, safe=_ASCII, errors="surrogatepass") for each in (parts.path, parts.query))
     return f"{host}{path.removesuffix('/')}" + (f"?{query}" if query else "")
 
 
 def keys_in(text: str, *, bare: bool = False) -> set[str]:
-    """The keys of all addresses that stand in a text, and those of their hosts' front pages. bare: people also write
-    them without https://."""
+    """The keys of all addresses in a text, and those of their hosts' front pages. bare: people also write them without
+    https://."""
     found = {key_of(each) for each in _addresses_in(_ESCAPED.sub(r"\1", text))}
     if bare:
         found |= {key_of(f"https://{each}") for match in _BARE.finditer(text) for each in _ends(match[0])}
@@ -88,7 +88,7 @@ def _addresses_in(text: str) -> Iterator[str]:
 
 
 def _ends(address: str) -> Iterator[str]:
-    """Where an address in a text may end: before a parenthesis that it did not open, and before a stop."""
+    """Possible ends of an address in a text: before a closing parenthesis that it did not open, and before a stop."""
     depth = 0
     for place, sign in enumerate(address):
         depth += (sign == "(") - (sign == ")")
@@ -100,8 +100,8 @@ def _ends(address: str) -> Iterator[str]:
 
 
 async def _brings(request: ToolCallRequest, answer: str) -> bool:
-    """Whether what a tool answers is not an agent's own: commands print, and files hold, whatever an agent has put
-    together, unless they are as a person sent them."""
+    """Whether a tool's result comes from outside: commands print, and files contain, anything that an agent has
+    composed, unless the files are as a person sent them."""
     call = request.tool_call
     if call["name"] == READ_FILE:
         return bool(await sent_path(call, answer, scope_of(request.runtime)))
@@ -109,8 +109,8 @@ async def _brings(request: ToolCallRequest, answer: str) -> bool:
 
 
 def _without_echoes(keys: set[str], args: Any, *, rewritten: bool) -> set[str]:
-    """The addresses of a result that do not only repeat what its tool was called with. rewritten: it may have put
-    them together of several arguments, or spelled them in another way."""
+    """The addresses of a result that do not merely repeat the tool's arguments. rewritten: it may have composed them
+    from several arguments, or spelled them differently."""
     values = list(_strings(args))
     met = keys.difference(*map(keys_in, values))
     if not rewritten:
@@ -120,7 +120,7 @@ def _without_echoes(keys: set[str], args: Any, *, rewritten: bool) -> set[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """All that stands in a JSON value, as it was meant, not as JSON writes it; names behind what they name."""
+    """All strings in a JSON value, unescaped; keys after their values."""
     if isinstance(value, dict):
         for each in value.values():
             yield from _strings(each)
@@ -133,8 +133,8 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _squashed(text: str) -> str:
-    """A text without what an echo may leave out or write differently: backslashes, blanks, signs that cannot be seen,
-    encodings, forms of letters."""
+    """A text without what an echo may omit or write differently: backslashes, blanks, invisible characters, encodings,
+    letter forms."""
     plain = unicodedata.normalize("NFKC", unquote(text)).casefold()
     return "".join(sign for sign in plain if sign not in "\\ " and unicodedata.category(sign) not in _UNSEEN)
 
@@ -150,13 +150,13 @@ async def remember(sources: Sources, thread_id: str, keys: Collection[str]) -> N
     """Have the thread remember these addresses."""
     try:
         await sources.meet(thread_id, keys)
-    except OSError as error:  # a full disk, say: then they cannot be fetched
+    except OSError as error:  # such as a full disk: then they cannot be fetched
         log.warning("addresses were not remembered: %s", error.strerror)
 
 
 class OnlyKnown(AgentMiddleware[Any, Any, Any]):
-    """Lets web_fetch have only addresses that the thread has met, and remembers those that tools bring. sources: keep
-    them, so that a restart forgets none."""
+    """Lets web_fetch fetch only addresses that the thread has met, and remembers those in tool results. sources: store
+    them, so that they survive a restart."""
 
     def __init__(self, sources: Sources) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ class OnlyKnown(AgentMiddleware[Any, Any, Any]):
             return error_result(call, UNKNOWN)
         result = await handler(request)
         if isinstance(result, ToolMessage) and await _brings(request, str(result.text)):
-            # Antler's own tools repeat nothing in another spelling, but their errors may.
+            # Antler's own tools do not repeat anything in another spelling, but their errors may.
             rewritten = is_foreign(request.tool) or result.status == "error"
             keys = _without_echoes(keys_in(str(result.text)), call["args"], rewritten=rewritten)
             await remember(self._sources, thread_id, keys)

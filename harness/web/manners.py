@@ -1,4 +1,4 @@
-"""Manners on other people's servers: what their robots.txt asks for (RFC 9309), and time between two requests."""
+"""Politeness towards other servers: the rules of their robots.txt (RFC 9309), and time between two requests."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from harness.ports import Clock
 
 AGENT = "antler"
-"""The name in robots.txt, without regard to case."""
+"""Our name in robots.txt, case-insensitive."""
 MOST_ROBOTS = 512 * 1024
-"""Bytes of a robots.txt that count; the RFC asks for 500 KiB at least."""
+"""Bytes of a robots.txt that are read; the RFC requires at least 500 KiB."""
 MOST_RULES = 2000
 KEPT_SECONDS = 3600.0
 MOST_HOSTS = 2000
@@ -29,26 +29,26 @@ MOST_HOSTS = 2000
 MOST_KNOWN = 200
 """Hosts whose rules are remembered."""
 MOST_WAIT = 15.0
-"""Seconds that a request waits for its host's turn; what would wait longer is refused."""
+"""Seconds that a request waits for its host's turn; a longer wait is refused."""
 _LINE = re.compile(r"\s*([A-Za-z-]+)\s*:\s*([^#\r\n]*)")
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _PLAIN = "-._~/?&=:@!$'()*+,;%"
 
 
 class NotAsked(WebError):
-    """A page was not asked for, out of manners: whether it answers is not known."""
+    """A page was not requested, out of politeness: whether it answers is unknown."""
 
 
 class NotNow(NotAsked):
-    """Too many pages of its host wait; later it may be asked for."""
+    """Too many pages of its host are waiting; it may be requested later."""
 
 
 class Crowded(Exception):
-    """Too many wait for the same turn."""
+    """Too many are waiting for the same turn."""
 
 
 class Pace:
-    """interval: seconds between two turns of one key. most_wait: seconds that one waits for its turn."""
+    """Turns per key. interval: seconds between two turns of one key. most_wait: maximum seconds to wait for a turn."""
 
     def __init__(self, interval: float, most_wait: float, clock: Clock) -> None:
         self._interval = interval
@@ -57,7 +57,7 @@ class Pace:
         self._next: LRUCache[str, float] = LRUCache(MOST_HOSTS)
 
     async def turn(self, key: str) -> None:
-        """Wait for the turn. Raises Crowded, without a turn taken."""
+        """Wait for a turn. Raises Crowded, without using up a turn."""
         if self._interval <= 0:
             return
         now = self._clock.monotonic()
@@ -71,7 +71,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """allow: what the rule says of paths that its pattern matches. length: of the pattern; the longest one counts."""
+    """One rule. allow: its verdict on matching paths. length: of the pattern; the longest one counts."""
 
     allow: bool
     parts: tuple[str, ...]
@@ -79,7 +79,7 @@ class Rule:
     length: int
 
     def matches(self, path: str) -> bool:
-        """Takes time linear in the path for each part: the text of a stranger is no regular expression."""
+        """Whether a path matches, in linear time for each part: a stranger's text is no regular expression."""
         first, *others = self.parts
         if not path.startswith(first):
             return False
@@ -106,8 +106,8 @@ class Robots:
         self._rules = _rules_for(text)
 
     def allows(self, target: str) -> bool:
-        """target: path and query, as they are requested. The most specific rule decides, and of equals one that
-        allows; /robots.txt itself is always allowed."""
+        """Whether a target is allowed: its path and query, as requested. The most specific rule decides, and among
+        equals one that allows; /robots.txt itself is always allowed."""
         path = _canonical(target)
         matching = [rule for rule in self._rules if rule.matches(path)]
         best = max(matching, key=lambda rule: (rule.length, rule.allow), default=None)
@@ -115,8 +115,8 @@ class Robots:
 
 
 def _rules_for(text: str) -> list[Rule]:
-    """The rules of all groups that name Antler; where none does, those of all groups for everybody. Whom else a file
-    names costs nothing."""
+    """The rules of all groups that name Antler; if there are none, those of all groups for everyone. Groups for other
+    names cost nothing."""
     ours: list[Rule] | None = None
     everybody: list[Rule] = []
     for_us = for_all = in_rules = False
@@ -153,13 +153,13 @@ def _rule(pattern: str, *, allow: bool) -> Rule:
 
 
 def _canonical(path: str) -> str:
-    """One form of what may be percent-encoded: unreserved characters plain, all others encoded but the delimiters."""
+    """The canonical percent-encoding: unreserved characters plain, all others encoded except the delimiters."""
     return quote(unquote(path, errors="surrogateescape"), safe=_PLAIN, errors="surrogateescape")
 
 
 class Manners:
-    """Asked before every request for a page. read: gets a robots.txt, "" where a host has none; raises WebError for
-    one that cannot be had now. robots: whether they are honoured. interval: seconds between two requests to a host."""
+    """Consulted before every page request. read: fetches a robots.txt, "" if a host has none; raises WebError if that
+    is currently unavailable. robots: whether they are honoured. interval: seconds between two requests to a host."""
 
     def __init__(self, read: Callable[[str], Awaitable[str]], clock: Clock, *, robots: bool, interval: float) -> None:
         self._read = read
@@ -169,7 +169,7 @@ class Manners:
         self._known: LRUCache[str, tuple[float, Robots]] = LRUCache(MOST_KNOWN)
 
     async def before(self, url: httpx.URL) -> None:
-        """Returns when the page may be requested. Raises WebError."""
+        """Wait until the page may be requested. Raises WebError."""
         host = url.raw_host.decode("ascii")
         if self._robots and not (await self._rules(url, host)).allows(url.raw_path.decode("ascii", "replace")):
             raise NotAsked(

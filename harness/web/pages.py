@@ -1,4 +1,4 @@
-"""One page for a run: from what the thread has read already, or loaded, made readable, and kept as a source."""
+"""One page for a run: from those that the thread has already read, or loaded, made readable, and kept as a source."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ log = logging.getLogger(__name__)
 MEGABYTE = 1_000_000
 LINK_SECONDS = 15.0
 LINK_TRIES = 2
-"""A connection may break once."""
+"""Attempts: a connection may break once."""
 LINK_PAUSE = 1.0
 
 
 class Pages:
-    """What web_fetch reads. hosts: that commands in the sandbox reach, () for none, None for unknown."""
+    """The pages for web_fetch. hosts: reachable by commands in the sandbox, () for none, None for unknown."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Pages:
         address = str(self._rules.url(url.strip()).copy_with(fragment=None))
         thread_id = scope.ctx.thread_id
         lock = self._loading.setdefault((thread_id, address), asyncio.Lock())
-        async with lock:  # parts of one page that are asked for at once load it once
+        async with lock:  # concurrent requests for parts of one page load it once
             known = await self._sources.latest(thread_id, address)
             if known is not None and self._is_fresh(known[0]):
                 source, text = known
@@ -95,8 +95,8 @@ class Pages:
             return replace(page, kind=kind)
 
     async def gone(self, url: str, whose: str) -> str | None:
-        """Why a page does not answer now, as its status or "unreachable"; "" where it does, None where manners forbid
-        to ask. Its text is not read. Waits for the host's turn as long as that takes: the caller bounds it."""
+        """Why a page does not answer now, as its status or "unreachable"; "" if it does, None if politeness forbids the
+        request. Its text is not read. Waits for the host's turn as long as that takes: the caller sets a limit."""
         tries = LINK_TRIES
         while tries:
             try:
@@ -120,11 +120,11 @@ class Pages:
     async def _keep(self, source: Source, text: str) -> None:
         try:
             await self._sources.keep(source, text)
-        except OSError as error:  # a full disk, say: the page can be read all the same, only not be cited
+        except OSError as error:  # such as a full disk: the page can still be read, just not cited
             log.warning("a source was not kept: %s", error.strerror)
 
     async def load(self, url: str, sandbox: Held | None, whose: str) -> tuple[Page, str]:
-        """The page as it is now and its media type; nothing is kept. sandbox: None: documents cannot be read. Raises
+        """The current page and its media type; nothing is kept. sandbox: None: documents cannot be read. Raises
         WebError."""
         most = partial(self._most, url, sandbox is not None)
         fetched = await self._fetcher.get(url, most=most, seconds=self._settings.timeout, whose=whose)
@@ -160,7 +160,7 @@ class Pages:
         return await self._documents.page(fetched, suffix, sandbox, whose)
 
     async def _scripted(self, page: Page, sandbox: Held | None, whose: str) -> Page:
-        """The page as a browser or the reader service sees it; as it is where neither sees more."""
+        """The page as a browser or the reader service sees it; unchanged if neither sees more."""
         found = None
         if self._browser is not None and sandbox is not None and self._browser.reaches(page.url):
             html = await self._browser.html(page.url, sandbox, whose)
@@ -175,7 +175,7 @@ class Pages:
         return found if found is not None and len(found.text) > len(page.text) else page
 
     async def _by_service(self, url: str, whose: str) -> Page | None:
-        """None where there is no service, or it gives nothing, or may not be told this address."""
+        """The page from the reader service, if there is one and it gives any. Raises Refused for an unfit address."""
         if self._service is None:
             return None
         await self._transport.check(self._rules.url(url))
@@ -185,7 +185,7 @@ class Pages:
         await self._manners.before(url)
 
     async def close(self) -> None:
-        """Give back connections and processes; runs must have ended."""
+        """Close connections and processes; runs must have ended."""
         await self._transport.aclose()
         await self._reader.close()
         if self._service is not None:

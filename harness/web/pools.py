@@ -1,8 +1,8 @@
-"""httpcore's connection pools as an httpx transport: on a network backend of choice, or to a proxy, at a bounded cost.
+"""httpcore's connection pools as an httpx transport: on a chosen network backend, or to a proxy, at a bounded cost.
 
-httpx itself takes no network backend, which is where an address can be pinned. While an answer is read others get their
-turn, and neither its head nor its parts go on without end: httpcore's parser makes everything of what it was given
-before it reads again, some 50 microseconds for a chunk of one byte or an answer 1xx, and nobody else works meanwhile.
+httpx itself accepts no network backend, which is where an address can be pinned. Other tasks get their turn while a
+response is read, and neither its head nor its body can go on forever: httpcore's parser handles all that it received
+before it reads again, some 50 microseconds for a one-byte chunk or a 1xx response, and blocks everything meanwhile.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _ERRORS: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = (
     (httpcore.NetworkError, httpx.ReadError),
     (httpcore.ProtocolError, httpx.RemoteProtocolError),
 )
-"""What comes first wins."""
+"""The first match wins."""
 
 MOST_HEAD = 64 * 1024
-"""Bytes before the answer's body, with all answers 1xx."""
+"""Bytes before the response's body, including all 1xx responses."""
 HEAD_PIECE = 2 * 1024
-"""Bytes that the parser gets at a time until the body begins."""
+"""Bytes that the parser receives at once until the body begins."""
 FREE_PARTS, LEAST_PART = 4000, 64
-"""A body comes in so many parts, and in more only where they have so many bytes each on an average."""
+"""A body may have this many parts, and more only if they average this many bytes."""
 FREE_WIRE, MOST_WIRE = 256 * 1024, 4
-"""Bytes for a body on the wire: so many, and so many times its own."""
+"""Bytes of a body on the wire: this many, plus this multiple of its own size."""
 PARTS_IN_A_ROW = 32
 _WIRE = "antler_wire"
 
 
 class PacedBackend(httpcore.AnyIOBackend):
-    """Connections of which each is a PacedStream."""
+    """A backend whose connections are PacedStreams."""
 
     async def connect_tcp(
         self,
@@ -62,7 +62,7 @@ class PacedBackend(httpcore.AnyIOBackend):
 
 
 class PacedStream(httpcore.AsyncNetworkStream):
-    """A connection that gives little at a time. taken: bytes that were read of an answer's head, then of its body."""
+    """A connection that returns little at once. taken: bytes read of a response's head, then of its body."""
 
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream = stream
@@ -94,7 +94,7 @@ class PacedStream(httpcore.AsyncNetworkStream):
 
 
 async def paced(answer: httpcore.Response) -> AsyncIterator[bytes]:
-    """The parts of a body. Raises RemoteProtocolError for one that is made to waste time."""
+    """The parts of a body. Raises RemoteProtocolError for a body made to waste time."""
     wire: PacedStream = answer.extensions["network_stream"].get_extra_info(_WIRE)
     wire.taken, wire.in_head = 0, False
     parts: AsyncIterable[bytes] = answer.aiter_stream()
@@ -109,7 +109,7 @@ async def paced(answer: httpcore.Response) -> AsyncIterator[bytes]:
 
 
 class PoolTransport(httpx.AsyncBaseTransport):
-    """One pool. backend: how it reaches a host, or the proxy. proxied: it is a proxy's."""
+    """One pool. backend: how it reaches a host, or the proxy. proxied: it uses a proxy."""
 
     def __init__(self, proxy: str | None, ca_file: Path | None, backend: PacedBackend) -> None:
         self.proxied = proxy is not None
@@ -154,7 +154,7 @@ class _Body(httpx.AsyncByteStream):
 
 
 def _proxied(proxy: str, ca_file: Path | None, common: dict[str, Any]) -> httpcore.AsyncHTTPProxy:
-    """Its password goes to it alone."""
+    """A pool for a proxy, whose password is sent only to it."""
     url = httpx.URL(proxy)
     auth = (unquote(url.username), unquote(url.password)) if url.userinfo else None
     return httpcore.AsyncHTTPProxy(
@@ -167,7 +167,7 @@ def _proxied(proxy: str, ca_file: Path | None, common: dict[str, Any]) -> httpco
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Only the errors' names: texts may hold a proxy's password."""
+    """Translate errors, keeping only their names: texts may contain a proxy's password."""
     try:
         yield
     except tuple(theirs for theirs, _ in _ERRORS) as error:

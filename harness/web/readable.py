@@ -1,4 +1,4 @@
-"""What was fetched as text to read: HTML as Markdown, other text as it is; for the tool web_fetch."""
+"""Fetched content as readable text: HTML as Markdown, other text unchanged; for the tool web_fetch."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _CHARSETS = frozenset(
         *(f"iso8859-{number}" for number in range(1, 17) if number != 12),
     }
 )
-"""Python knows more, some of which take long for hostile bytes."""
+"""Python knows more, some of which are slow on hostile bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """url: where it was, after redirects. title: "" when there is none. cut: there is more than this, of which nothing
-    was read. scripted: it says next to nothing, and a script may write the rest. kind: its media type, as far as that
-    matters to who reads it."""
+    """A readable page. url: after redirects. title: "" if there is none. cut: there is more, of which nothing was read.
+    scripted: it says next to nothing, and a script may write the rest. kind: its media type, as far as it matters to
+    the reader."""
 
     url: str
     title: str
@@ -56,7 +56,7 @@ class Page:
 
     @property
     def is_prose(self) -> bool:
-        """Whether a line that begins with # is a heading: in programs it is a remark."""
+        """Whether a line that begins with # is a heading: in programs it is a comment."""
         is_text = is_readable(self.kind) and self.kind not in _PROSE
         return not is_text or PurePosixPath(httpx.URL(self.url).path).suffix.lower() in _MARKDOWN
 
@@ -67,16 +67,16 @@ NO_TEXT = (
 
 
 class Reader:
-    """Makes pages of what was fetched. page_seconds: that the making of one may take, once its turn has come. close:
-    gives processes back."""
+    """Makes pages from fetched content. page_seconds: time limit for one, once its turn has come. close: ends the
+    processes."""
 
     def __init__(self, *, page_seconds: float = PAGE_SECONDS) -> None:
         self._page_seconds = page_seconds
         self._helpers = Helpers(HELPER)
 
     async def page(self, fetched: Fetched, whose: str) -> Page:
-        """whose: the person's for whom it is, so that nobody's slow pages hold up those of others. The text of a
-        scripted page may be "". Raises WebError for what is no text, or cannot be made readable."""
+        """Make a page. whose: the person it is done for: one person's slow pages do not hold up those of others. The
+        text of a scripted page may be "". Raises WebError for content that is not text, or cannot be made readable."""
         body = fetched.body
         if body is None or (not fetched.kind and b"\0" in body[:SNIFFED]):
             raise WebError(unreadable(fetched.kind, fetched.size))
@@ -101,12 +101,12 @@ class Reader:
 
 
 def is_readable(kind: str) -> bool:
-    """Whether a media type is text; one that was not told is found out later."""
+    """Whether a media type is text; a missing one is determined later."""
     return not kind or kind.startswith("text/") or kind in _HTML | _TEXT or kind.endswith(("+json", "+xml"))
 
 
 def unreadable(kind: str, size: int | None) -> str:
-    """The answer to a model that wanted to read something that is no text."""
+    """The answer to a model that tried to read something that is not text."""
     if kind == "application/pdf":
         named = "a PDF"
     elif kind.startswith(("image/", "audio/", "video/")):
@@ -126,13 +126,13 @@ def _looks_like_html(body: bytes) -> bool:
 
 
 async def _decoded(body: bytes, charset: str) -> str:
-    """The text, decoded in pieces: what fits no character is slow, and a whole page would hold up everybody."""
+    """The text, decoded in pieces: invalid bytes are slow, and a whole page would block everything else."""
     try:
         name = codecs.lookup(charset or "utf-8").name
     except (LookupError, ValueError):
         name = "utf-8"
     if name == "utf-16" and not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        name = "utf-16-le"  # as bytes.decode takes it; the decoder in pieces refuses it
+        name = "utf-16-le"  # as in bytes.decode; the incremental decoder rejects it
     decoder = codecs.getincrementaldecoder(name if name in _CHARSETS else "utf-8")(errors="replace")
     parts = []
     for start in range(0, len(body), PIECE):

@@ -1,4 +1,4 @@
-"""The helper process that makes Markdown of a page's HTML; run by harness/files/helpers.py."""
+"""The helper process that converts a page's HTML to Markdown; run by harness/files/helpers.py."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ PROCESSOR_SECONDS = 600
 LONGEST_TEXT = 2_000_000
 LONGEST_TITLE = 300
 TOO_LITTLE = 200
-"""Characters: of a page that seems to say less, all the text is taken too, for the best."""
+"""Characters: if a page seems to have less, all its text is used as a fallback."""
 
 
 def main() -> None:
-    """Answer questions until nobody asks any more."""
+    """Answer requests until the input ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def readable(body: bytes, charset: str, url: str) -> tuple[str, str]:
-    """(title, Markdown), each "" when there is none."""
+    """(title, Markdown), each "" if there is none."""
     from trafilatura import extract, html2txt
     from trafilatura.utils import load_html
 
@@ -51,7 +51,7 @@ def readable(body: bytes, charset: str, url: str) -> tuple[str, str]:
 
 
 def _decoded(body: bytes, charset: str) -> str | bytes:
-    """The body decoded as the server says, else as bytes, whose encoding is then guessed."""
+    """The body decoded as the server declares, else as bytes, whose encoding is then guessed."""
     if charset:
         try:
             return body.decode(charset, errors="replace")

@@ -1,5 +1,5 @@
-"""Pages that HTTP alone does not give: documents by the sandbox's converter, scripts by its browser, and what neither
-reads by a reader service."""
+"""Pages that plain HTTP does not provide: documents by the sandbox's converter, scripts by its browser, and what
+neither can read by a reader service."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ KINDS = {
     "application/vnd.oasis.opendocument.spreadsheet": ".ods",
     "application/vnd.oasis.opendocument.presentation": ".odp",
 }
-"""Media types of documents, with the endings by which the converter knows them."""
+"""Media types of documents, with the extensions by which the converter recognizes them."""
 _UNTOLD = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/zip", "application/download"})
-"""Media types that say nothing; then the address's ending does."""
+"""Uninformative media types; then the address's extension counts."""
 _WEB = frozenset({".html", ".htm"})
 DOCUMENT_SECONDS = 60.0
-"""For which one document is worked on at most, once its turn has come."""
+"""Time limit for one document, once its turn has come."""
 BROWSER_SECONDS = 45.0
 SCRIPT_SECONDS = 10
-"""What a page's scripts may take of the browser's own time, which runs on while nothing happens."""
+"""Limit on the browser's own time for a page's scripts; that time advances while nothing happens."""
 BROWSERS_AT_ONCE = 1
 MOST_HTML = 5_000_000
 NOT_INSTALLED = 127
@@ -77,7 +77,7 @@ _TITLE, _BODY = "Title: ", "Markdown Content:\n"
 
 
 def document_suffix(kind: str, url: str) -> str:
-    """The ending of a document's name, by its media type or else by its address; "" for what is none."""
+    """The extension of a document, by its media type or else by its address; "" for anything else."""
     if kind in KINDS:
         return KINDS[kind]
     if kind not in _UNTOLD:
@@ -87,15 +87,15 @@ def document_suffix(kind: str, url: str) -> str:
 
 
 class Held(Protocol):
-    """A sandbox that is acquired when it is needed: a run's, or one of the gateway's own."""
+    """A sandbox that is acquired on demand: a run's, or one of the gateway's own."""
 
     async def get(self) -> Sandbox:
-        """Raises SandboxError; the next call tries again."""
+        """The sandbox. Raises SandboxError; the next call tries again."""
         ...
 
 
 class Documents:
-    """Reads documents within the sandboxes of threads."""
+    """Reads documents inside the threads' sandboxes."""
 
     def __init__(self, *, seconds: float = DOCUMENT_SECONDS) -> None:
         self._seconds = seconds
@@ -144,8 +144,7 @@ async def _contents(sandbox: Sandbox, path: str, most: int) -> str:
 
 
 class Browser:
-    """Opens pages with the chromium of the sandboxes, over their network. hosts: that commands reach, None for
-    unknown."""
+    """Opens pages with the sandboxes' chromium, over their network. hosts: reachable by commands, None for unknown."""
 
     def __init__(self, hosts: Sequence[str] | None, *, seconds: float = BROWSER_SECONDS) -> None:
         self._hosts = hosts
@@ -154,7 +153,7 @@ class Browser:
         self._missing = False
 
     def reaches(self, url: str) -> bool:
-        """Whether it is worth trying."""
+        """Whether an attempt is worthwhile."""
         if self._missing:
             return False
         host = httpx.URL(url).host
@@ -163,7 +162,7 @@ class Browser:
         )
 
     async def html(self, url: str, sandbox: Held, whose: str) -> bytes | None:
-        """The page's HTML as its scripts leave it; None where that cannot be had."""
+        """The page's HTML after its scripts have run; None if that is not available."""
         result = f"{RESULTS}/web-{hashlib.sha256(url.encode()).hexdigest()[:16]}.txt"
         command = _BROWSE.format(
             url=shlex.quote(url), result=shlex.quote(result), budget=SCRIPT_SECONDS * 1000, most=MOST_HTML
@@ -171,7 +170,7 @@ class Browser:
         try:
             async with self._room.slot(whose), asyncio.timeout(self._seconds):
                 box = await sandbox.get()
-                if isinstance(await box.write_file(result, b""), Problem):  # its folder may not be there yet
+                if isinstance(await box.write_file(result, b""), Problem):  # its folder may not exist yet
                     return None
                 ended = await box.execute_command(command, timeout=self._seconds)
                 if ended.exit_code == 0:
@@ -188,7 +187,7 @@ class Browser:
 
 
 class ReaderService:
-    """A service as in ReaderSettings. It answers with Markdown, or with what Jina's Reader puts in front of it."""
+    """A service as in ReaderSettings. It answers with Markdown, possibly preceded by the header of Jina's Reader."""
 
     def __init__(self, settings: ReaderSettings, route: Callable[[str], Route], seconds: float) -> None:
         self._url = settings.url if settings.url.endswith(("/", "=")) else f"{settings.url}/"
@@ -196,7 +195,7 @@ class ReaderService:
         self._api = ApiClient(route(self._url), seconds, "text/plain")
 
     async def page(self, url: str, whose: str) -> Page | None:
-        """The page as the service reads it; None where it gives nothing."""
+        """The page as the service reads it; None if it gives nothing."""
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         try:
             answer = await self._api.ask(self._api.build("GET", self._url + url, headers=headers), whose)

@@ -1,4 +1,4 @@
-"""A long page by its sections: found by its headings, or by the pages of a document. Pure."""
+"""Splits a long page into sections: by its headings, or by the pages of a document. Pure."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _NUMBER = re.compile(r"(?:section|page)?\s*#?(\d{1,5})\.?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """number: its place, from 1; 0 is what stands before the first heading. level: 1 for the highest. start, end: in
-    characters of the page; what is below its own heading belongs to it."""
+    """A section. number: its position, from 1; 0 is the part before the first heading. level: 1 for the highest. start,
+    end: in characters of the page; subsections are included."""
 
     number: int
     level: int
@@ -33,7 +33,7 @@ class Section:
 
 
 def sections_of(text: str) -> list[Section]:
-    """All sections in their order; [] of a page that has no headings and no page breaks."""
+    """All sections in order; [] for a page without headings and page breaks."""
     starts = _headings(text) or _pages(text)
     if not starts:
         return []
@@ -48,7 +48,7 @@ def sections_of(text: str) -> list[Section]:
 
 
 def _ends(levels: list[int], starts: list[int], length: int) -> list[int]:
-    """Where each section ends: at the next one of its level, or of a higher one."""
+    """The end of each section: at the next one of its level, or of a higher one."""
     ends = [length] * len(levels)
     open_ones: list[int] = []
     for place, level in enumerate(levels):
@@ -59,7 +59,7 @@ def _ends(levels: list[int], starts: list[int], length: int) -> list[int]:
 
 
 def _headings(text: str) -> list[tuple[int, str, int]]:
-    """(level, title, start) of each heading outside of code blocks."""
+    """(level, title, start) of each heading outside code blocks."""
     found = []
     at = 0
     for line, is_code in coded(text.splitlines(keepends=True)):
@@ -70,7 +70,7 @@ def _headings(text: str) -> list[tuple[int, str, int]]:
 
 
 def coded(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it belongs to a block of code; its fences do."""
+    """Each line, and whether it belongs to a code block, including its fences."""
     fence = ""
     for line in lines:
         if fence:
@@ -84,13 +84,13 @@ def coded(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
 
 
 def first_heading(text: str) -> str:
-    """A document's title, where it begins with one."""
+    """A document's title, if it begins with one."""
     line = text.lstrip().partition("\n")[0]
     return line.lstrip("# ").strip()[:LONGEST_FIRST] if line.startswith("#") else ""
 
 
 def _pages(text: str) -> list[tuple[int, str, int]]:
-    """A document's pages, where there are several."""
+    """A document's pages, if there are several."""
     if text.count(PAGE_BREAK) < LEAST_PAGES - 1:
         return []
     starts = [0, *(found.end() for found in re.finditer(PAGE_BREAK, text))]
@@ -103,8 +103,8 @@ def _short(title: str) -> str:
 
 
 def outline(sections: list[Section], most: int) -> str:
-    """A line for each section: number, title, characters; at most so many characters in all. Deep levels are left out
-    first, then what stands last."""
+    """A line for each section: number, title, characters; limited to `most` characters in all. Deep levels are dropped
+    first, then the last sections."""
     deepest = max((section.level for section in sections), default=1)
     for level in range(deepest, 0, -1):
         lines = [_line(section) for section in sections if section.level <= level]
@@ -126,7 +126,7 @@ def _line(section: Section) -> str:
 
 
 def find_section(sections: list[Section], wanted: str) -> Section | None:
-    """The section with this number, else with this title, beginning so or containing it, whatever the case."""
+    """The section with this number, else with this title, its beginning or a part of it, ignoring case."""
     words = " ".join(wanted.split()).casefold().lstrip("#").strip()
     if not words:
         return None

@@ -1,7 +1,7 @@
-"""The pages that a thread's runs have read: kept so that reading on loads nothing again, and citations can be checked.
+"""The pages that a thread's runs have read: kept so that reading on needs no reload, and citations can be checked.
 
-A source belongs to a run: what an earlier run of the thread loaded counts for a later one from when that one reads it.
-What a subagent reads is its run's.
+A source belongs to a run: a page that an earlier run of the thread loaded counts for a later one once that one reads
+it. What a subagent reads belongs to its run.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 MOST_SOURCES = 400
 MOST_BYTES = 64_000_000
-"""What is kept for a thread; beyond that the sources that were read longest ago go."""
+"""Limit for a thread; beyond that the sources read longest ago are deleted."""
 MOST_MET = 20_000
-"""Addresses that a thread remembers to have met; of more the older half goes."""
+"""Addresses that a thread remembers; beyond that the older half is dropped."""
 UNREACHABLE = "unreachable"
-"""Why a page does not answer now, where it gives no status."""
+"""Why a page does not answer now, if there is no status."""
 LEAST_WORDS = 4
-"""Characters of a quotation below which nothing is proved by finding it."""
+"""Characters of a quotation below which finding it proves nothing."""
 _CARD, _TEXT, _MET = ".json", ".txt", "met"
 _RUN = re.compile(r"[\w-]{1,128}")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
@@ -44,8 +44,8 @@ _SIGNS = str.maketrans({**dict.fromkeys("‘’‚‛´", "'"), **dict.fromkeys(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A page that a run has read. url: as asked for; address: where it was after redirects. kind: its media type.
-    fetched_at: when it was loaded, aware UTC. sha256: of the text. cut: the page has more than the text."""
+    """A page that a run has read. url: as requested; address: after redirects. kind: its media type. fetched_at: when
+    it was loaded, aware UTC. sha256: of the text. cut: the page has more than the text."""
 
     thread_id: str
     run_id: str
@@ -68,19 +68,19 @@ def hash_of(text: str) -> str:
 
 
 class Sources(Protocol):
-    """Where sources are kept. What was kept is there after a crash."""
+    """Storage of sources. What was stored survives a crash."""
 
     async def keep(self, source: Source, text: str) -> None:
-        """Keep a source; a later one of the same run and url takes its place. Raises OSError."""
+        """Store a source; it replaces an earlier one of the same run and url. Raises OSError."""
 
     async def latest(self, thread_id: str, url: str) -> tuple[Source, str] | None:
-        """What the thread read last at exactly this url, with its text."""
+        """What the thread last read at exactly this url, with its text."""
 
     async def of_run(self, thread_id: str, run_id: str) -> tuple[Source, ...]:
-        """All that a run has read, in the order of time."""
+        """Everything that a run has read, in chronological order."""
 
     async def text(self, source: Source) -> str | None:
-        """Its text; None when it is not kept any more."""
+        """Its text; None if it is no longer kept."""
 
     async def meet(self, thread_id: str, keys: Collection[str]) -> None:
         """Remember addresses that the thread has met, see harness.web.known. Raises OSError."""
@@ -91,18 +91,18 @@ class Sources(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReadPage:
-    """A page that runs have read, under whichever of its addresses. sources: each time, in order, at least one."""
+    """A page that runs have read, under any of its addresses. sources: each read, in order, at least one."""
 
     sources: tuple[Source, ...]
 
     @property
     def first(self) -> Source:
-        """The address, the title and the time that a citation names."""
+        """The read whose address, title and time a citation names."""
         return self.sources[0]
 
     @property
     def sha256(self) -> str:
-        """The hash of its newest text: the same for pages with the same content."""
+        """The hash of its newest text: equal for pages with the same content."""
         return self.sources[-1].sha256
 
     def is_at(self, url: str) -> bool:
@@ -110,12 +110,12 @@ class ReadPage:
         return any(source.is_at(url) for source in self.sources)
 
     def texts(self, kept: Mapping[str, str]) -> list[str]:
-        """What was read of it, each text once, oldest first. kept: by the SHA-256, see texts_of."""
+        """The texts read of it, without duplicates, oldest first. kept: by SHA-256, see texts_of."""
         return [kept[each] for each in dict.fromkeys(source.sha256 for source in self.sources) if each in kept]
 
 
 async def pages_read(sources: Sources, thread_id: str, run_ids: Iterable[str]) -> tuple[ReadPage, ...]:
-    """What these runs of a thread have read, each page once, in the order in which they were first read."""
+    """The pages that these runs of a thread have read, without duplicates, in the order of their first read."""
     found = [source for run_id in dict.fromkeys(run_ids) for source in await sources.of_run(thread_id, run_id)]
     pages: list[list[Source]] = []
     places: dict[str, list[Source]] = {}
@@ -131,15 +131,15 @@ async def pages_read(sources: Sources, thread_id: str, run_ids: Iterable[str]) -
 
 
 async def texts_of(sources: Sources, pages: Iterable[ReadPage]) -> dict[str, str]:
-    """All texts of these pages that are still kept, by their SHA-256."""
+    """All texts of these pages that are still kept, by SHA-256."""
     every = {source.sha256: source for page in pages for source in page.sources}
     texts = {sha256: await sources.text(source) for sha256, source in every.items()}
     return {sha256: text for sha256, text in texts.items() if text is not None}
 
 
 def occurs(words: str, text: str) -> bool:
-    """Whether a quotation stands in a page: case, spaces, markup, the form of quotes and dashes and the stop at its
-    end do not count, and `…` or `...` in it stands for anything."""
+    """Whether a quotation occurs in a page: case, spaces, markup, the form of quotes and dashes and the final stop do
+    not count, and `…` or `...` in it matches anything."""
     pieces = [piece for piece in (_spoken(each).strip(_STOPS) for each in _GAP.split(words)) if piece]
     if sum(map(len, pieces)) < LEAST_WORDS:
         return False
@@ -159,7 +159,7 @@ def _spoken(text: str) -> str:
 
 
 class MemorySources:
-    """Sources in memory, of at most MOST_SOURCES pages of a thread."""
+    """Sources in memory, for at most MOST_SOURCES pages of a thread."""
 
     def __init__(self) -> None:
         self._kept: dict[str, list[tuple[Source, str]]] = {}
@@ -192,8 +192,8 @@ class MemorySources:
 
 
 class FileSources:
-    """Sources in files: a card of JSON for each, and the texts, each once. folder_of: where those of a thread are, in a
-    folder that goes with the thread."""
+    """Sources in files: a JSON card for each, and the texts, without duplicates. folder_of: the folder for a thread's
+    sources, which is deleted with the thread."""
 
     def __init__(self, folder_of: Callable[[str], Path]) -> None:
         self._folder_of = folder_of
@@ -229,7 +229,7 @@ class FileSources:
             write_atomically(folder / _MET, "".join(f"{key}\n" for key in kept).encode())
         elif fresh:
             with (folder / _MET).open("a") as file:
-                # In front too: a line that a crash has cut off spoils no other.
+                # A line break before it too: a line that a crash has cut off spoils no other.
                 file.write("".join(f"\n{key}\n" for key in fresh))
 
     def _keep(self, source: Source, text: str) -> None:
@@ -252,7 +252,7 @@ class FileSources:
     def _cards(self, thread_id: str, pattern: str) -> list[Source]:
         found = []
         for path in self._folder_of(thread_id).glob(pattern):
-            with suppress(OSError, ValueError, TypeError, KeyError):  # one that is gone, or was not written by Antler
+            with suppress(OSError, ValueError, TypeError, KeyError):  # deleted, or not written by Antler
                 card = json.loads(path.read_bytes())
                 card["fetched_at"] = datetime.fromisoformat(card["fetched_at"])
                 found.append(replace(Source(**card), thread_id=thread_id))
@@ -266,7 +266,7 @@ class FileSources:
 
 
 def _prune(folder: Path, keep: str) -> None:
-    """Delete what is beyond the bounds, the oldest first, and texts that no card names."""
+    """Delete what exceeds the limits, oldest first, and texts that no card names."""
     cards = sorted(folder.glob(f"*{_CARD}"), key=lambda path: (path.name == keep, path.stat().st_mtime), reverse=True)
     sizes = {path.stem: path.stat().st_size for path in folder.glob(f"*{_TEXT}")}
     if len(cards) <= MOST_SOURCES and sum(sizes.values()) <= MOST_BYTES:
@@ -285,7 +285,7 @@ def _prune(folder: Path, keep: str) -> None:
 
 
 def _met(folder: Path) -> dict[str, None]:
-    """What a thread has met, in the order of time."""
+    """The addresses that a thread has met, in chronological order."""
     try:
         return dict.fromkeys((folder / _MET).read_text().split())
     except OSError:

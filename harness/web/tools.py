@@ -1,4 +1,4 @@
-"""The agent's tools for the web, web_search and web_fetch, by the settings. Made and closed with the agents."""
+"""The agent's web tools, web_search and web_fetch, according to the settings. Created and closed with the agents."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ LONGEST_QUERY = 500
 LONGEST_TITLE, LONGEST_URL, LONGEST_SNIPPET, LONGEST_DATE = 200, 500, 500, 20
 WEB_FETCH = "web_fetch"
 PART = 16_000
-"""Characters of a page in one result, which has notes and quotes as well."""
+"""Characters of a page in one result, which also has notes and quotes."""
 OUTLINE, OPENING = 6000, 4000
-"""Characters of a long page's outline, and of its beginning below that."""
+"""Characters of a long page's outline, and of its beginning after that."""
 LEAST_SECTIONS = 3
-"""A page with fewer is read by characters."""
+"""A page with fewer sections is read by characters."""
 LONGEST_SHOWN_URL = 1000
 
 
 class Web:
-    """route: URL -> (proxy, CA file). hosts: that commands in the sandbox reach, () for none, None for unknown.
-    resolve: names to addresses, as the system does unless given. Raises ToolSetupError for an engine that cannot be
-    had."""
+    """The web tools. route: URL -> (proxy, CA file). hosts: reachable by commands in the sandbox, () for none, None for
+    unknown. resolve: names to addresses, by default the system's. Raises ToolSetupError for an engine that is not
+    available."""
 
     def __init__(
         self,
@@ -75,13 +75,13 @@ class Web:
             self._closing.append(pages.close)
 
     async def close(self) -> None:
-        """Give back connections and processes; runs must have ended."""
+        """Close connections and processes; runs must have ended."""
         for close in self._closing:
             await close()
 
 
 def fetch_tool(pages: Pages, settings: FetchSettings) -> BaseTool:
-    """The tool web_fetch. Reading a page again harms nobody, so it may be repeated."""
+    """The tool web_fetch. Reading a page again is harmless, so it may be repeated."""
 
     @tool(WEB_FETCH)
     async def web_fetch(
@@ -91,7 +91,7 @@ def fetch_tool(pages: Pages, settings: FetchSettings) -> BaseTool:
         start: Annotated[int, "Where in a long page, or in its section, to begin, in characters"] = 0,
     ) -> Answer:
         """Read a page of the web, or a PDF, Word or Excel file there, as text, at most 16 000 characters at a time. A
-        long page is given as an outline first: read its sections then. No logins."""
+        long page is given as an outline first: then read its sections. No logins."""
         if start < 0:
             return failed(runtime, WEB_FETCH, "start counts from 0.")
         try:
@@ -165,11 +165,11 @@ def _headed(page: Page, text: str) -> str:
 
 
 def search_tool(engines: Several, rules: Rules, most: int) -> BaseTool:
-    """The tool web_search. rules: results that lead anywhere else are left out. most: results of a search."""
+    """The tool web_search. rules: results with other addresses are left out. most: results of a search."""
 
     @tool(WEB_SEARCH)
     async def web_search(query: Annotated[str, "A few words to search for"], runtime: Runtime) -> Answer:
-        """Search the web. Gives titles, addresses and short extracts; an extract is no proof of what a page says."""
+        """Search the web. Returns titles, addresses and short extracts; an extract is no proof of what a page says."""
         words = " ".join(query.split())
         if not words or len(words) > LONGEST_QUERY:
             return failed(runtime, WEB_SEARCH, f"Search for a few words, at most {LONGEST_QUERY} characters.")
@@ -190,7 +190,7 @@ def search_tool(engines: Several, rules: Rules, most: int) -> BaseTool:
 
 
 def _without(searched: Searched) -> str:
-    """Which services gave nothing, and why."""
+    """The services that gave nothing, and why."""
     return "; ".join(f"{name} {reason}" for name, reason in searched.failed)
 
 
@@ -221,6 +221,6 @@ def _cut(text: str, most: int) -> str:
 def found(
     runtime: Runtime, tool: str, note: str, text: str, status: Literal["success", "error"] = "success"
 ) -> ToolMessage:
-    """A tool's result. note: Antler's own line in front. text: of strangers."""
+    """A tool's result. note: Antler's own line before it. text: of strangers."""
     content = f"{harmless(note)}\n{outside(text)}"
     return ToolMessage(content, tool_call_id=runtime.tool_call_id or "", name=tool, status=status)

@@ -1,1 +1,1 @@
-"""Search engines behind one port: built in or by class path, asked together, their results merged into one list."""
+"""Search engines behind one port: built in or by class path, queried together, their results merged into one list."""

@@ -1,4 +1,4 @@
-"""The settings of `web.search`: which engines are asked, and with what."""
+"""The settings of `web.search`: which engines are queried, and how."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENGINES = {
     "arxiv": f"{_ROOM}.libraries:Arxiv",
     "wikipedia": f"{_ROOM}.libraries:Wikipedia",
 }
-"""Name -> module:Class of the engines that are built in; imported when they are used."""
+"""Name -> module:Class of the built-in engines; imported on use."""
 WITH_KEY = frozenset({"tavily", "brave", "serper", "exa", "jina"})
 WITH_URL = frozenset({"searxng"})
 MOST_ENGINES = 9
@@ -30,7 +30,7 @@ _REGION = r"^[A-Za-z -]*$"
 
 
 class EngineSettings(Section):
-    """One engine. use: of ENGINES, or module:Class of an own one, which gets these settings."""
+    """One engine. use: of ENGINES, or module:Class of one's own, which receives these settings."""
 
     use: str = Field(
         max_length=300,
@@ -65,7 +65,7 @@ def _require(field: str, engine: str, api_key: SecretStr | None, base_url: str |
 
 
 class SearchSettings(Section):
-    """Who is asked when the agent searches. Nobody unless an engine is chosen."""
+    """The engines for the agent's searches. None unless one is chosen."""
 
     provider: Literal[
         "none", "duckduckgo", "searxng", "tavily", "brave", "serper", "exa", "jina", "arxiv", "wikipedia"
@@ -97,7 +97,7 @@ class SearchSettings(Section):
 
     @property
     def asked(self) -> dict[str, EngineSettings]:
-        """All engines, by the key of each in the config."""
+        """All engines, by their keys in the config."""
         found = {}
         if self.provider != "none":
             found["web.search"] = EngineSettings(

@@ -1,4 +1,4 @@
-"""DuckDuckGo through the package ddgs, which reads its pages: no key, no guarantee, and limits that come soon."""
+"""DuckDuckGo through the package ddgs, which scrapes its pages: no key, no guarantee, and low limits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 URL = "https://html.duckduckgo.com/html/"
 HELPER = Path(__file__).with_name("duckduckgo_helper.py")
 GRACE = 5.0
-"""Seconds more than the request may take, for the process around it."""
+"""Extra seconds, beyond the request's limit, for the process around it."""
 REFUSALS = frozenset({202, 403, 418, 429})
-"""How it answers programs that ask too often."""
+"""Its responses to programs that ask too often."""
 
 
 class DuckDuckGo:

@@ -1,6 +1,6 @@
-"""The helper process that asks DuckDuckGo with the package ddgs; run by harness/files/helpers.py.
+"""The helper process that queries DuckDuckGo with the package ddgs; run by harness/files/helpers.py.
 
-A process of its own, since the package reads proxies out of the environment, which is empty here.
+A separate process, since the package reads proxies from the environment, which is empty here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 PROCESSOR_SECONDS = 600
 CHALLENGE = "anomaly-modal"
-"""In a page that wants to be told that a person is there."""
+"""Part of a page that demands proof of a human."""
 
 
 def main() -> None:
-    """Answer questions until nobody asks any more."""
+    """Answer requests until the input ends."""
     resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while line := sys.stdin.buffer.readline():
@@ -27,12 +27,12 @@ def main() -> None:
 
 
 def searched(question: dict[str, Any]) -> dict[str, Any]:
-    """status: of the answer, 0 when there was none. results: as in every provider's answer."""
+    """Run a search. status: of the response, 0 without one. results: as in every provider's answer."""
     from ddgs.engines.duckduckgo import Duckduckgo
     from ddgs.exceptions import DDGSException
 
     class Watched(Duckduckgo):
-        """Keeps what the package does not tell: how it was answered."""
+        """Keeps what the package does not expose: the response."""
 
         status = 0
 
@@ -55,7 +55,7 @@ def searched(question: dict[str, Any]) -> dict[str, Any]:
 def _certificates(ca_file: str) -> bool | str:
     """A file with the usual authorities and the private one: given alone, the private one would replace them.
 
-    Made once: it stays open as long as the process lives.
+    Created once: it stays open for the life of the process.
     """
     if not ca_file:
         return True

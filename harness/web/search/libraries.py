@@ -22,7 +22,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]+)*")
 
 
 class Arxiv(ApiEngine):
-    """arXiv's query API, GET /api/query, an Atom feed (info.arxiv.org/help/api). All words have to occur. It asks for
+    """arXiv's query API, GET /api/query, an Atom feed (info.arxiv.org/help/api). All words must occur. The API asks for
     three seconds between two queries."""
 
     URL, PATH = "https://export.arxiv.org", "/api/query"
@@ -48,9 +48,9 @@ class Arxiv(ApiEngine):
         return self.api.build("GET", self.url, params=params)
 
     def found(self, answer: Answer) -> list[Found]:
-        """Its errors come with status 200, as an entry whose id leads to what the API says of errors."""
+        """The results. Its errors have status 200, as an entry whose id leads to the API's documentation of errors."""
         if b"<!DOCTYPE" in answer.body or b"<!ENTITY" in answer.body:
-            raise confused()  # a feed has none, and entities can be made to grow without end
+            raise confused()  # a feed has none, and entities can be made to expand without end
         try:
             feed = ElementTree.fromstring(answer.body)
         except ElementTree.ParseError:

@@ -1,4 +1,4 @@
-"""Lists of several engines merged into one: addresses compared in one form, places weighed by reciprocal rank."""
+"""Merges the lists of several engines: addresses compared in a canonical form, places weighted by reciprocal rank."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SAFE = "/:@!$&'()*+,;=~-._"
 
 
 def normalized(url: str) -> str:
-    """The one form of addresses that lead to the same page: without scheme, `www.`, the usual port, a slash at the end,
-    the fragment and what only tells where a reader came from; the query sorted. An address that cannot be parsed stays
-    as it is."""
+    """The canonical form of addresses that lead to the same page: without scheme, `www.`, the default port, a trailing
+    slash, the fragment and parameters that only tell where a reader came from; the query sorted. An address that cannot
+    be parsed is unchanged."""
     try:
         parts = urlsplit(url.strip())
         host = parts.netloc.rpartition("@")[2].lower()
@@ -39,7 +39,7 @@ def normalized(url: str) -> str:
 
 
 def fused(lists: Iterable[Sequence[T]], most: int) -> list[T]:
-    """The best of several rankings by reciprocal rank, each once; of equals, what came first. Of hashable things."""
+    """The best of several rankings by reciprocal rank, each once; among equals, the earlier. Of hashable items."""
     scores: dict[T, float] = {}
     for ranking in lists:
         for place, key in enumerate(dict.fromkeys(ranking), 1):
@@ -48,8 +48,8 @@ def fused(lists: Iterable[Sequence[T]], most: int) -> list[T]:
 
 
 def merged(lists: Sequence[Sequence[Found]], most: int) -> list[Found]:
-    """The best of all lists, each page once. Of a page that several have, the entry of the list where it stands highest
-    is kept, the first list winning; a text that it lacks is taken from the others."""
+    """The best of all lists, each page once. If several have a page, the entry from the list where it ranks highest is
+    kept, the first list winning; a missing text is taken from the others."""
     rankings = []
     kept: dict[str, tuple[int, Found]] = {}
     for found in lists:

@@ -1,4 +1,4 @@
-"""The port of search engines, and what those that speak HTTP share: a bounded client and their ways of failing.
+"""The port of search engines, and what those with an HTTP API share: a bounded client and their kinds of failure.
 
 Their addresses are the operator's, and so trusted: no guard, but limits and the proxy.
 """
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 LONGEST_ANSWER = 2_000_000
-"""Bytes of an engine's answer."""
+"""Bytes of an engine's response."""
 LONGEST_TEXT = 5000
-"""Characters of a title or an extract that are looked at."""
+"""Characters of a title or an extract that are read."""
 AT_ONCE = 16
 ANSWER = "Answer with what you have, and say that you could not search."
 NO_MORE = "Do not search again in this turn: answer with what you have, and say that you could not search."
@@ -38,7 +38,7 @@ _TAG = re.compile(r"<[^<>]*>")
 
 
 class SearchFailed(WebError):
-    """An engine gave nothing. reason: goes behind its name, as in "cannot be reached now"; text and advice are for the
+    """An engine gave nothing. reason: follows its name, as in "cannot be reached now"; text and advice are for the
     model."""
 
     def __init__(self, reason: str, advice: str = ANSWER) -> None:
@@ -60,7 +60,7 @@ def confused() -> SearchFailed:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One result, as the engine gave it. date: when it was published, as far as that is told; "" where it is not."""
+    """One result, as the engine gave it. date: of publication, if known, else ""."""
 
     title: str
     url: str
@@ -80,29 +80,29 @@ class Reach:
 
 
 class SearchEngine(Protocol):
-    """One engine, ready to be asked. Classes of it are made with (settings, reach)."""
+    """One engine, ready for queries. Its classes are instantiated with (settings, reach)."""
 
     def __init__(self, settings: EngineSettings, reach: Reach) -> None: ...
 
     async def search(self, query: str, most: int, whose: str) -> list[Found]:
-        """The best results, best first, at most `most`. whose: the person's for whom it is, so that many searches of
-        one person do not hold up those of others. Raises WebError, best SearchFailed, whose text is for the model."""
+        """The best results, best first, at most `most`. whose: the person it is for; one person's many searches do not
+        hold up those of others. Raises WebError, preferably SearchFailed, whose text is for the model."""
         ...
 
     async def close(self) -> None:
-        """Give back what it holds."""
+        """Release its resources."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """body: of an answer 200, else b""."""
+    """A response. body: for status 200, else b""."""
 
     status: int
     body: bytes
 
     def parsed(self) -> Any:
-        """The body as JSON; None when it is none."""
+        """The body as JSON; None if it is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -125,8 +125,8 @@ class ApiClient:
         )
 
     async def ask(self, request: httpx.Request, whose: str, longest: int = LONGEST_ANSWER) -> Answer:
-        """429 and failures are told as SearchFailed; other statuses are for the caller to name. longest: bytes of an
-        answer that are taken."""
+        """Send a request. Status 429 and failures raise SearchFailed; other statuses are left to the caller. longest:
+        bytes of a response that are accepted."""
         try:
             async with self._room.slot(whose), asyncio.timeout(self._seconds):
                 return await self._asked(request, longest)
@@ -160,16 +160,16 @@ class ApiClient:
 
 
 class ApiEngine:
-    """An engine with one address for its API. A subclass says how it is asked, how its answer is read, and what its
+    """An engine with one API address. A subclass defines how it is queried, how its response is read, and what its
     statuses mean beyond those of most services."""
 
     URL = ""
     PATH = ""
     ACCEPT = "application/json"
     MOST_QUERY = 400
-    """Characters; what is longer is cut."""
+    """Characters; a longer query is truncated."""
     SPENT: frozenset[int] = frozenset({402})
-    """Statuses that say that there is no credit left."""
+    """Statuses for used-up credit."""
 
     def __init__(self, settings: EngineSettings, reach: Reach) -> None:
         self.key = settings.api_key.get_secret_value() if settings.api_key is not None else ""
@@ -180,18 +180,18 @@ class ApiEngine:
         self.api = ApiClient(reach.route(self.url), reach.seconds, self.ACCEPT)
 
     def home(self) -> str:
-        """The server's address where the settings name no other."""
+        """The server's address unless the settings name another."""
         return self.URL
 
     def request(self, query: str, most: int) -> httpx.Request:
         raise NotImplementedError
 
     def found(self, answer: Answer) -> list[Found]:
-        """Raises SearchFailed for an answer that is none."""
+        """The results. Raises SearchFailed for an invalid response."""
         raise NotImplementedError
 
     def refused(self, status: int) -> SearchFailed:
-        """What a status other than 200 and 429 means."""
+        """The failure for a status other than 200 and 429."""
         if status in (401, 403):
             return SearchFailed(f"refuses Antler's key: an operator has to look at {self.place}.api_key", NO_MORE)
         if status in self.SPENT:
@@ -211,8 +211,8 @@ class ApiEngine:
 
 
 def listed(data: Any, *path: str) -> list[dict[str, Any]]:
-    """The list of objects at a path of a JSON answer; what is no object in it is left out. Raises SearchFailed where
-    there is no such list."""
+    """The list of objects at a path in a JSON response; other items are omitted. Raises SearchFailed if there is no
+    such list."""
     for key in path:
         data = data.get(key) if isinstance(data, dict) else None
     if not isinstance(data, list):
@@ -231,10 +231,10 @@ def results(
 
 
 def text_of(value: Any) -> str:
-    """A text of an answer; "" for anything else."""
+    """A text in a response; "" for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def plain(value: Any) -> str:
-    """The same without markup."""
+    """A text in a response, without markup."""
     return html.unescape(_TAG.sub("", text_of(value)[:LONGEST_TEXT]))

@@ -70,11 +70,11 @@ class Brave(ApiEngine):
     def found(self, answer: Answer) -> list[Found]:
         data = answer.parsed()
         if isinstance(data, dict) and data.get("type") == "search" and "web" not in data:
-            return []  # as it says that there is nothing
+            return []  # its way of saying that there are no results
         return results(listed(data, "web", "results"), snippet="description", date="page_age")
 
     def refused(self, status: int) -> SearchFailed:
-        """A token that it does not know is answered with 422, as is a query that it does not take."""
+        """See ApiEngine. Both an unknown token and an unacceptable query give 422."""
         if status == 422:
             return SearchFailed(f"refuses the query, or the key: an operator may look at {self.place}.api_key", NO_MORE)
         return super().refused(status)
@@ -92,11 +92,11 @@ class Serper(ApiEngine):
         return self.api.build("POST", self.url, json=asked, headers={"X-API-KEY": self.key})
 
     def found(self, answer: Answer) -> list[Found]:
-        """A date is told in words, such as "2 days ago", and so left out."""
+        """See ApiEngine. Dates are in words, such as "2 days ago", and so omitted."""
         return results(listed(answer.parsed(), "organic"), url="link", snippet="snippet")
 
     def refused(self, status: int) -> SearchFailed:
-        """400 is its answer to a key without credit as well."""
+        """See ApiEngine. A key without credit gives 400 as well."""
         if status == 400:
             return SearchFailed(f"refuses the query, or has no credit left for {self.place}.api_key", NO_MORE)
         return super().refused(status)
@@ -129,7 +129,7 @@ class Exa(ApiEngine):
 
 class Jina(ApiEngine):
     """Jina's search, POST / with a bearer key and no page contents (jina.ai/reader). region: a country of two letters.
-    What it finds nothing for is answered with 422."""
+    A search without results gives 422."""
 
     URL, PATH = "https://s.jina.ai", "/"
 

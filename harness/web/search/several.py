@@ -1,4 +1,4 @@
-"""All engines of the settings as one: asked at once, what fails told and left out, the rest merged."""
+"""All configured engines as one: queried concurrently, failures reported and left out, the rest merged."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 PAUSE_SECONDS = 60.0
-"""For which an engine that failed is not asked while another one answers."""
+"""How long a failed engine is not queried while another one answers."""
 GRACE = 10.0
-"""Seconds more than a search may take, for an own engine that may keep to no time; the others do."""
+"""Extra seconds beyond the search's limit, for an operator's own engine that ignores it; the others do not."""
 
 
 @dataclass(slots=True)
 class Named:
-    """An engine and its name in answers. place: its key in the config. own: it is none of Antler's. paused_until: see
-    PAUSE_SECONDS."""
+    """An engine and its name in answers. place: its key in the config. own: it is not one of Antler's. paused_until:
+    see PAUSE_SECONDS."""
 
     name: str
     place: str
@@ -49,7 +49,7 @@ class Searched:
 
 
 def make_engines(settings: SearchSettings, route: Callable[[str], Route], clock: Clock) -> list[Named]:
-    """The engines of the settings. Raises ToolSetupError, whose text names the key."""
+    """The configured engines. Raises ToolSetupError, whose text names the key."""
     made: list[Named] = []
     for place, each in settings.asked.items():
         kind = engine_class(each.use, place)
@@ -85,7 +85,7 @@ class Several:
         self._seconds = seconds
 
     async def search(self, query: str, most: int, whose: str) -> Searched:
-        """Ask all of them. Raises WebError only where none answers."""
+        """Query all of them. Raises WebError only if none answers."""
         now = self._clock.monotonic()
         ready = [each for each in self._engines if each.paused_until <= now] or list(self._engines)
         told = await asyncio.gather(*(self._asked(each, query, most, whose) for each in ready))
@@ -108,7 +108,7 @@ class Several:
         except TimeoutError:
             return down()
         except Exception:
-            # An engine of somebody's own may raise anything, and none may fail the others.
+            # An operator's own engine may raise anything, and none may fail the others.
             log.exception("the search engine %s (%s) failed", each.name, each.place)
             return SearchFailed("failed")
 
