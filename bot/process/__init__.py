@@ -1,1 +1,1 @@
-"""The process itself: from the command line's `run` to its last line of log."""
+"""The process: from the `run` command to the last log line."""

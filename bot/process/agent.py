@@ -1,4 +1,4 @@
-"""The agent of this process: imported and built while the channels run already; runs that come earlier wait for it."""
+"""The agent of this process. It is imported and built while the channels already run; earlier runs wait for it."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
     from harness.ports import Harness
 
     MakeHarness = Callable[[Parts, str, Harness | None], Awaitable[Harness]]
-    """Makes an agent of its parts and the URL of its checkpoints, in the place of a former one."""
+    """Builds an agent from its parts and the URL of its checkpoints, to replace the given former one."""
 
 log = logging.getLogger(__name__)
 
 
 async def load_harness() -> MakeHarness:
-    """What makes agents. Its import takes long, so that it happens in a thread."""
+    """Return the agent factory. Its import is slow, so it runs in a thread."""
     runner = await asyncio.to_thread(importlib.import_module, "harness.run.runner")
     make: MakeHarness = runner.make_harness
     return make
 
 
 class Agent:
-    """The agent of now, and its replacement when the settings change.
+    """The current agent, and its replacement when the settings change.
 
-    sandboxes: started with it, shut down by the caller.
-    make_servers: makes the MCP servers of some settings; started and closed with the agents that have them.
-    parts: what an agent is made of by these settings, but for the sandbox, the servers and the definitions.
-    definitions: of agents, by name.
-    load: gives what makes agents, once.
+    sandboxes: started with the agent, shut down by the caller.
+    make_servers: makes the MCP servers for given settings; they are started and closed with the agents that use them.
+    parts: makes an agent's parts for given settings, except the sandbox, the servers and the definitions.
+    definitions: agent definitions by name.
+    load: returns the agent factory; called once.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class Agent:
         self._retiring: list[McpPool] = []
 
     async def harness(self) -> Harness:
-        """The agent as soon as it is built. Raises what its building raised."""
+        """Wait for the agent to be built and return it. Raises the exception with which the build failed."""
         return await asyncio.shield(self._harness)
 
     @property
     def servers(self) -> McpPool:
-        """Those of now."""
+        """The current MCP servers."""
         return self._servers
 
     @property
@@ -87,7 +87,7 @@ class Agent:
         return self._harness.done() and not self._harness.exception()
 
     async def build(self) -> str | None:
-        """Import and build it, once; returns why that cannot be done, for operators."""
+        """Import and build the agent, once. Returns the reason for operators if that fails, else None."""
         try:
             make, sandbox = await asyncio.gather(self._load(), self._sandboxes.start())
             self._sandboxes.tell()
@@ -99,7 +99,7 @@ class Agent:
             self._harness.set_exception(error)
             return str(error)
         except Exception as error:
-            # Whatever it is (a missing package, a bad model class), the runs that wait for the agent must hear of it.
+            # Whatever the error (a missing package, a bad model class), the runs waiting for the agent must receive it.
             log.exception("the agent cannot be built")
             self._harness.set_exception(error)
             return "the agent cannot be built"
@@ -108,15 +108,15 @@ class Agent:
     async def renew(
         self, settings: Settings, definitions: Mapping[str, AgentDefinition], *, other_servers: bool
     ) -> str | None:
-        """Replace the agent; running runs end as they began. Returns why that is impossible, for operators: then, and
-        where this raises, nothing changes. other_servers: the settings name other MCP servers than before."""
+        """Replace the agent; active runs finish with the one they started with. Returns the reason for operators if
+        that is impossible; then, or if this raises, nothing changes. other_servers: the MCP servers have changed."""
         former, made_with, before = await self.harness(), self._made_with, self._servers
         if made_with is None:
             raise RuntimeError("the agent was not built here")
         servers = self.make_servers(settings) if other_servers else before
         try:
             made = await self._made_by(*made_with, settings, servers, definitions, former=former)
-        except BaseException as error:  # a stop too: nobody else knows of the new servers
+        except BaseException as error:  # cancellation too: only this code has a reference to the new servers
             if servers is not before:
                 await servers.close()
             if isinstance(error, SetupError):
@@ -130,7 +130,7 @@ class Agent:
         return None
 
     async def _retire(self, former: Harness, servers: McpPool) -> None:
-        """servers: closed with the last agent that has them."""
+        """servers: closed with the last agent that uses them."""
         try:
             await former.retire()
         finally:
@@ -139,7 +139,7 @@ class Agent:
                 await servers.close()
 
     async def close(self) -> None:
-        """Give back what it holds, if it was built; its runs must have ended."""
+        """Release the agent's resources, if it was built; its runs must have ended."""
         await self._tasks.drain()
         await self._servers.close()
         if self.is_built:
@@ -161,7 +161,7 @@ class Agent:
 
 
 def research_parts(settings: Settings) -> ResearchParts | None:
-    """What researches need; None where they are switched off."""
+    """The parts that research needs; None if it is disabled."""
     if not settings.research.enabled:
         return None
     return ResearchParts(
@@ -171,7 +171,7 @@ def research_parts(settings: Settings) -> ResearchParts | None:
 
 
 def make_tracing(settings: Settings, redact: Redactor) -> OtlpTracing | None:
-    """None where nothing is traced. Raises SetupError where what it needs is not installed."""
+    """Return the tracing, or None if it is disabled. Raises SetupError if a required package is not installed."""
     if not settings.tracing.is_on:
         return None
     try:
@@ -182,7 +182,7 @@ def make_tracing(settings: Settings, redact: Redactor) -> OtlpTracing | None:
 
 
 def abilities(settings: Settings, sandboxes: Sandboxes) -> list[str]:
-    """What the bot can do for people here, by its settings and this machine; keys of Texts.abilities."""
+    """What the bot can do with these settings on this machine, as keys of Texts.abilities."""
     has = {
         "talk": True,
         "files": sandboxes.has_files,

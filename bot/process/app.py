@@ -1,4 +1,4 @@
-"""What the command line starts: the process around the gateway, with its lock, exit code, and report of leaks."""
+"""The process around the gateway, as started from the command line: its lock, exit code, and leak report."""
 
 from __future__ import annotations
 
@@ -45,40 +45,40 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 TAKE_OVER_SECONDS = 35.0
-"""A little longer than the store's lease."""
+"""How long to wait for the store: a little longer than its lease."""
 TAKE_OVER_RETRY_SECONDS = 2.0
 
-"""A file below the data folder, while a person sits at this process's terminal."""
+"""Seconds between two attempts to open a busy store."""
 
 HANDLES = Path("/proc/self/fd")
 LONGEST = 20
-"""Things that the line names at most."""
+"""Maximum number of leaks listed in the log line."""
 ANYIO_THREAD = "AnyIO worker thread"
-"""Idle ones of those that read the files which Starlette sends."""
+"""Name of AnyIO's idle worker threads, which read the files that Starlette sends."""
 ENDING_SECONDS = 1.0
-"""In which threads that were told to end do so, on a machine that has much else to do."""
+"""Seconds that stopped threads get to end, even on a busy machine."""
 CLOSING_TURNS = 5
-"""Turns of the loop that a closed connection takes until its socket is really gone."""
+"""Iterations of the loop until the socket of a closed connection is really gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Belongings:
-    """What the process had at a moment. handles: number -> what it is, as the kernel says; empty where it does not."""
+    """Resources that the process held at one moment. handles: descriptors and their targets; empty without /proc."""
 
     threads: frozenset[int | None]
     handles: frozenset[tuple[int, str]]
 
 
 def belongings() -> Belongings:
-    """What this process has now; called once before the gateway is built."""
+    """Return the resources that this process holds now; called once, before the gateway is built."""
     return Belongings(frozenset(thread.ident for thread in threading.enumerate()), frozenset(_handles()))
 
 
 async def report(before: Belongings, data_dir: Path) -> None:
-    """Log what is left of what came since `before`, if anything is. The last thing that the loop does."""
+    """Log the resources acquired since `before` that are still held, if any. The last thing that the loop does."""
     loop = asyncio.get_running_loop()
     await loop.shutdown_default_executor()
-    gc.collect()  # a failed stream stands in its own traceback: nobody holds it, and it is closed when it is collected
+    gc.collect()  # a failed stream is referenced only by its own traceback, and is closed when it is collected
     for _ in range(CLOSING_TURNS):
         await asyncio.sleep(0)
     found = [*_tasks(), *_generators(loop), *_threads(before), *_open(before, data_dir)]
@@ -92,13 +92,13 @@ def _tasks() -> list[str]:
 
 
 def _generators(loop: asyncio.AbstractEventLoop) -> list[str]:
-    """Asynchronous generators that were begun and neither ended nor closed; asyncio's own loops keep them in a set."""
+    """Asynchronous generators that were started and neither finished nor closed; asyncio's loops keep them in a set."""
     begun = [generator for generator in getattr(loop, "_asyncgens", ()) if generator.ag_frame is not None]
     return sorted(f"generator {generator.__qualname__}" for generator in begun)
 
 
 def _threads(before: Belongings) -> list[str]:
-    """A daemon thread ends with the process, by its maker's own will, and AnyIO's end with the loop's main task."""
+    """New threads that do not end. Daemon threads end with the process, AnyIO's with the loop's main task."""
     found = [thread for thread in threading.enumerate() if thread.ident not in before.threads and not thread.daemon]
     new, until = [thread for thread in found if thread.name != ANYIO_THREAD], time.monotonic() + ENDING_SECONDS
     for thread in new:
@@ -107,12 +107,12 @@ def _threads(before: Belongings) -> list[str]:
 
 
 def _open(before: Belongings, data_dir: Path) -> list[str]:
-    """Sockets, and files below the data folder; what else libraries keep open (a device, a cache) is theirs."""
+    """New sockets, and files below the data folder; other things (a device, a cache) are kept open by libraries."""
     new = sorted(set(_handles()) - before.handles)
     sockets = [_described(number) for number, target in new if target.startswith("socket:")]
     folder = f"{data_dir.resolve()}{os.sep}"
     files = [Path(target).name for _, target in new if target.startswith(folder)]
-    return [*sockets, *(f"file {name}" for name in files if name != LOG_FILE)]  # that one is begun anew at times
+    return [*sockets, *(f"file {name}" for name in files if name != LOG_FILE)]  # the log file is rotated
 
 
 def _described(number: int) -> str:
@@ -128,7 +128,7 @@ def _handles() -> list[tuple[int, str]]:
     found = []
     with contextlib.suppress(FileNotFoundError):
         for entry in HANDLES.iterdir():
-            with contextlib.suppress(OSError):  # the one that reads the folder is closed by now
+            with contextlib.suppress(OSError):  # the descriptor used to read the folder is already closed
                 found.append((int(entry.name), os.readlink(entry)))
     return found
 
@@ -136,14 +136,14 @@ def _handles() -> list[tuple[int, str]]:
 def serve(settings: Settings, source: SettingsSource, *, watched: bool = True, role: str = RUN) -> int:
     """`antler run`: serve until a signal, or until the terminal's input ends; returns the exit code.
 
-    watched: what is written to the config holds at once. role: GATEWAY stands by while another process leads.
+    watched: changes to the config take effect at once. role: GATEWAY stands by while another process leads.
     """
     config_path = source.path
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold every secret
     redact = Redactor(settings.secrets())
     at_terminal = terminal.is_interactive() and any(each.type == "console" for each in settings.channels.values())
-    # Between the lines of a pipe's conversation only what needs attention is shown.
+    # Among the lines of a piped conversation only warnings and errors are shown.
     quiet = _only_terminal(settings) and not at_terminal and settings.log.level == "info"
     logs.configure("warning" if quiet else settings.log.level, settings.log.format, redact)
     if (warning := exposed(config_path)) is not None:
@@ -172,7 +172,7 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True, r
 
 
 def console(settings: Settings, source: SettingsSource) -> int:
-    """`antler console`: a terminal on the running gateway, else on one of its own with the same data and models."""
+    """`antler console`: a terminal on the running gateway, or else on its own one with the same data and models."""
     try:
         asyncio.run(terminal.talk(settings.data_dir))
     except KeyboardInterrupt:  # between the end of the input and the last answer
@@ -183,7 +183,7 @@ def console(settings: Settings, source: SettingsSource) -> int:
     else:
         return OK
     own = {"console": ChannelSettings.model_validate({"type": "console", "adapter": {}})}
-    # Without the page: its accounts would be there as well, and its listener is the gateway's.
+    # Without the page: it would add its accounts, and its listener belongs to the gateway.
     return serve(settings.model_copy(update={"channels": own, "http": HttpSettings()}), source, watched=False)
 
 
@@ -191,7 +191,7 @@ async def _serve(settings: Settings, redact: Redactor, source: SettingsSource | 
     clock, before = SystemClock(), belongings()
     standby = Standby(settings) if role == GATEWAY else None
     if source is not None:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the gateway hears it; what was edited meanwhile it sees
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the gateway handles it and sees earlier edits
     try:
         if standby is not None:
             lead = await standby.wait()
@@ -224,7 +224,7 @@ def _keep_log(settings: Settings, redact: Redactor, *, at_terminal: bool) -> Non
 
 
 async def _open_store(settings: Settings, clock: SystemClock) -> Store:
-    """A killed process keeps PostgreSQL's lease for a while, so a busy store is asked again until it ran out."""
+    """Open the store. A killed process keeps PostgreSQL's lease for a while, so retry until that has run out."""
     deadline = clock.monotonic() + TAKE_OVER_SECONDS
     while True:
         try:
@@ -237,5 +237,5 @@ async def _open_store(settings: Settings, clock: SystemClock) -> Store:
 
 
 def _only_terminal(settings: Settings) -> bool:
-    """Whether the terminal is the only account: then its end of input is the end of the process."""
+    """Whether the terminal is the only account: then the process ends with its input."""
     return {channel.type for channel in settings.channels.values()} - OWN_ACCOUNTS == {"console"}

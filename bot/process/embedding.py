@@ -1,7 +1,7 @@
-"""The gateway inside another program: with the data folder, the store and the agents, without a listener.
+"""The gateway embedded in another program: with the data folder, the store and the agents, without a listener.
 
-The program keeps what belongs to a process: its signals, terminal, log, umask and garbage collector. It talks to the
-gateway through the application that a listener would serve, with a token that is good as long as the block.
+The program keeps control of the process: its signals, terminal, log, umask and garbage collector. It talks to the
+gateway through the application that a listener would serve, with a token that is valid within the block.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 ACCOUNT = "api"
 INSIDE = HttpSettings(listen="127.0.0.1:0")
-"""What requests are checked by: nothing listens there."""
+"""The settings that requests are checked against; nothing listens on this address."""
 NOT_HERE = frozenset({"console", "web", "api"})
-"""Platforms of accounts that a program's gateway has none of: the terminal and the page are not its own."""
+"""Platforms whose accounts an embedded gateway does not have: the terminal and the page are not its own."""
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A gateway that serves. token: for all scopes. failure: why it has stopped by itself, "" while it has not."""
+    """A serving gateway. token: for all scopes. failure: why the gateway stopped by itself, "" while it has not."""
 
     app: FastAPI
     token: str
@@ -51,8 +51,8 @@ class Embedded:
 
 
 def settings_of(config: Settings | Path | str | None) -> Settings:
-    """The settings that a program means: its own, those of a config file, or the built-in ones with the demo model.
-    Raises Unusable with every problem."""
+    """Return the settings for an embedding program: the given ones, those of a config file, or the built-in ones with
+    the demo model. Raises Unusable, which lists every problem."""
     if config is not None and not isinstance(config, Path | str):
         return config
     try:
@@ -63,9 +63,9 @@ def settings_of(config: Settings | Path | str | None) -> Settings:
 
 @asynccontextmanager
 async def embedded(settings: Settings, name: str, *, platforms: bool) -> AsyncIterator[Embedded]:
-    """Serve within the block, as the only process of the data folder. name: whose conversations these are: those of
-    the person `api:NAME`. platforms: the config's accounts connect too, but for terminals; else the API alone is there.
-    Raises Unusable."""
+    """Serve within the block, as the only process of the data folder. name: the conversations are those of the person
+    `api:NAME`. platforms: whether the config's accounts, except terminals, connect too; otherwise there is only the
+    API. Raises Unusable."""
     if not NAME.fullmatch(name):
         raise Unusable(f"name: {name!r} should be up to 40 small letters, digits and dashes")
     redact = Redactor(settings.secrets())
@@ -82,7 +82,7 @@ async def embedded(settings: Settings, name: str, *, platforms: bool) -> AsyncIt
 
 
 def _inside(settings: Settings, *, platforms: bool) -> Settings:
-    """The settings of a gateway that is a part of another program."""
+    """The settings for an embedded gateway."""
     api = ChannelSettings(type=ACCOUNT, adapter=HttpConfig(uploads=settings.data_dir / "users"))
     others = {name: each for name, each in settings.channels.items() if each.type not in NOT_HERE and platforms}
     unheard = settings.http.model_copy(update={"listen": None})
@@ -99,7 +99,7 @@ async def _begun(stack: AsyncExitStack, settings: Settings, redact: Redactor, na
     gateway = Gateway(settings, store, clock, redact, embedded=True)
     app, signins = await stack.enter_async_context(gateway.serving(INSIDE))
     held = f"{name} embedded"
-    await signins.revoke(held)  # one of a process that was killed; nobody has its secret
+    await signins.revoke(held)  # a token left by a killed process, whose secret is lost
     _, token = await signins.make_token(held, SCOPES, f"{ACCOUNT}:{name}")
     redact.add(token)
 

@@ -1,4 +1,4 @@
-"""What the agent of a gateway or a worker has: skills, sandboxes, budgets, schedules, memory, knowledge."""
+"""The equipment of a gateway's or a worker's agent: skills, sandboxes, budgets, schedules, memory, knowledge."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def _make_sandboxes(settings: Settings, skills: SkillsOf) -> Sandboxes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
-    """What a process meets outside of itself, as it is made from the settings; who embeds one may bring their own.
+    """Factories for everything outside the process, as configured; an embedding program may supply its own.
 
-    channel: gives the class of a platform's channels, by the platform's name.
-    harness: gives what makes agents.
-    memories: makes the place where memories are kept.
+    channel: returns the channel class of a platform, by the platform's name.
+    harness: returns the agent factory.
+    memories: makes the memory store.
     """
 
     channel: Load = channel_class
@@ -71,11 +71,11 @@ OUTSIDE = Outside()
 
 
 class Equipment:
-    """The agent of a process, and what it has.
+    """The agent of a process and its equipment.
 
-    tasks: in which memory works. steering: what is said to runs at work. due: told when a reminder was made.
-    has_servers: whether the agent of this process has the MCP servers of the settings. leads: whether it may write
-    threads now. fence: asked in each transaction that writes them.
+    tasks: run memory's background work. steering: returns the steering of active runs. due: called when a reminder was
+    made. has_servers: whether the agent of this process uses the configured MCP servers. leads: whether it may write
+    threads now. fence: checked in each transaction that writes them.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Equipment:
         )
 
     def adopt(self, settings: Settings) -> None:
-        """Go by other settings from the next use on. The agent, the agents and the budgets have their own ways."""
+        """Apply new settings from the next use on. The agent, agent choices and budgets are updated elsewhere."""
         self.skills.adopt(settings)
         self.memory.adopt(settings.memory)
         self._tasks.spawn("knowledge settings", self.knowledge.adopt(settings))
@@ -145,7 +145,7 @@ class Equipment:
         )
 
     def _agent_parts(self, settings: Settings, audit: AuditFile, spool: Spool) -> Parts:
-        """What agents are made of by these settings, which may be newer than the ones of the start."""
+        """The parts of agents for these settings, which may be newer than those at the start."""
         store, budgets, skills = self._store, self.spending.budgets, self.skills.source()
         self.tracing = self.tracing or make_tracing(settings, self._redact)
         return Parts(

@@ -1,4 +1,4 @@
-"""Gateway: the phases of one process: start, serve, drain, close. What there is to start, wiring.py puts together."""
+"""Gateway: the phases of one process: start, serve, drain, close. wiring.py assembles the parts."""
 
 from __future__ import annotations
 
@@ -51,22 +51,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OK, FAILURE, TAKEN_OVER, CONFIG_ERROR = 0, 1, 77, 78
-"""Exit codes. 77: another program has taken over the last account that worked; starting again would take it back, and
-the two would throw each other out endlessly. 78 is EX_CONFIG of sysexits.h: restarting without a change does not
-help."""
+"""Exit codes. 77: another program has taken over the last working account; a restart would take it back, and the two
+would disconnect each other endlessly. 78 is EX_CONFIG of sysexits.h: restarting without a change does not help."""
 
 RUN, GATEWAY = "run", "gateway"
-"""How the process was started, as the command is called: the second one stands by while another process leads."""
+"""The command that started the process: `gateway` stands by while another process leads."""
 CLOSING_SECONDS = 1.5
-"""Of the grace, kept for closing connections and the store."""
+"""Seconds of the grace period reserved for closing connections and the store."""
 SANDBOX_SECONDS = 1.0
-"""What the sandboxes have at least for their end, grace or not."""
+"""Minimum number of seconds the sandboxes get to shut down, whatever is left of the grace period."""
 LAST_SECONDS = 2.0
-"""After the grace, until what hangs is ended by force."""
+"""Seconds after the grace period until a hanging process is ended by force."""
 LEAD_SECONDS = 0.5
-"""Between two looks at whether a lost lead is back."""
+"""Seconds between two checks whether a lost lead is back."""
 WARM_UP_AFTER = 1.0
-"""Seconds that the import of the agent waits for the first account to connect."""
+"""Seconds for which the import of the agent waits for the first account to connect."""
 
 
 class Unusable(Exception):
@@ -74,8 +73,8 @@ class Unusable(Exception):
 
 
 class Gateway:
-    """source: where the settings came from, to be read again; None: they hold as they are. embedded: it is a part of
-    another program, to which signals, the terminal, systemd and the garbage collector belong. role: RUN or GATEWAY."""
+    """The gateway of a process. source: where the settings came from, for reloads; None: they are fixed. embedded: part
+    of another program, which owns signals, terminal, systemd and the garbage collector. role: RUN or GATEWAY."""
 
     def __init__(
         self,
@@ -95,7 +94,7 @@ class Gateway:
         self._stop = asyncio.Event()
         self._code = OK
         self.failure = ""
-        """Why it stops by itself."""
+        """Why the gateway stopped by itself; "" if it did not."""
         self._connected = asyncio.Event()
         self._terminal: asyncio.Task[None] | None = None
         self._warming: asyncio.Task[None] | None = None
@@ -110,7 +109,7 @@ class Gateway:
 
     async def run(self) -> int:
         """Serve until a signal or the end of the terminal's input; returns the exit code."""
-        # Where the config can be read again a hang-up asks for that.
+        # If the config can be reloaded, SIGHUP requests that.
         terminal.on_stop(self._stop.set, self._last, hangs_up=self._parts.reloader is None)
         try:
             await self._start()
@@ -122,15 +121,15 @@ class Gateway:
 
     @contextlib.asynccontextmanager
     async def serving(self, http: HttpSettings) -> AsyncIterator[tuple[FastAPI, SignIns]]:
-        """Serve within the block, for a program that embeds it: the application that a listener with these settings
-        would serve, and the tokens for it. Raises Unusable where it cannot start."""
+        """Serve within the block, for an embedding program. Yields the application that a listener with these settings
+        would serve, and its sign-ins. Raises Unusable if the gateway cannot start."""
         try:
             await self._start()
             if self._warming is not None:
                 await asyncio.shield(self._warming)
             if self.failure:
                 raise Unusable(self.failure)
-            from bot.http.auth import Gatekeeper  # with FastAPI
+            from bot.http.auth import Gatekeeper  # imports FastAPI
             from bot.http.parts import routers
             from bot.http.server import make_app
 
@@ -150,7 +149,7 @@ class Gateway:
             gatekeeper.closing.set()
 
     def stop(self) -> None:
-        """Let `run` end."""
+        """Make `run` return."""
         self._stop.set()
 
     def _fail(self, reason: str, code: int = FAILURE) -> None:
@@ -158,7 +157,7 @@ class Gateway:
         self._code, self.failure = code, reason
         self._stop.set()
 
-    # Start: what is left from the last process first, then the platforms, then the heavy imports.
+    # Start: leftovers of the last process first, then the platforms, then the heavy imports.
 
     async def _start(self) -> None:
         parts = self._parts
@@ -169,7 +168,7 @@ class Gateway:
             return self._fail(str(error))
         parts.adoption.listen = self._http.replace
         if terminal.is_interactive() and (link := parts.signins.link()) is not None:
-            print(f"Page: {link}", file=sys.stderr)  # never into the log: who has it is signed in
+            print(f"Page: {link}", file=sys.stderr)  # never into the log: the link signs its holder in
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
         self._tasks.spawn("http opening", self._open_http())
@@ -208,9 +207,9 @@ class Gateway:
         self._serving = True
 
     def _is_ready(self) -> bool:
-        """What people write is answered: of one account at least it arrives, there is an agent, the store works."""
+        """Whether messages are answered: at least one account is connected, the agent is built, the store works."""
         found = self._parts.health.connections()
-        # The gateway's own accounts are always connected: they count where there is nothing else.
+        # The gateway's own accounts are always connected: they count only if there are no others.
         told = [each for each in found if each.account not in OWN_ACCOUNTS] or found
         arrives = any(each.state is ConnectionState.CONNECTED for each in told)
         works = self._parts.agent.is_built and self._parts.health.store_works and self._store.lease_valid()
@@ -221,7 +220,7 @@ class Gateway:
         return [channel for channel in self._parts.connections.channels.values() if isinstance(channel, ConsoleChannel)]
 
     def _attach_terminal(self) -> None:
-        """This process's own terminal. Where it is the only account, its end of input is the end of the process."""
+        """Attach this process's own terminal. If it is the only account, the process ends with its input."""
         only = self._parts.connections.channels.keys() - OWN_ACCOUNTS == {each.account for each in self._consoles}
         if self._consoles and (only or terminal.is_interactive()):
             self._terminal = terminal.attach_own(self._consoles[0], self._idle, self._settings.data_dir, owner=only)
@@ -237,13 +236,13 @@ class Gateway:
         parts.menus.publish_soon(account)
 
     def _none_left(self, taken_over: bool) -> None:
-        # Who lost the lead was thrown out by the next leader, and has to stand by again.
+        # After a lost lead the next leader disconnected this process, which has to stand by again.
         ended = TAKEN_OVER if taken_over and self._store.lease_valid() else FAILURE
         self._fail("no working account is left", ended)
 
     async def _open_http(self) -> None:
-        """Answer over HTTP when the first account is connected, or soon: what is left from the last process may take
-        long, and then who asks for the health is told."""
+        """Serve HTTP when the first account is connected, or soon: recovery from the last process may take long, and
+        health checks are to be answered even then."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._connected.wait(), WARM_UP_AFTER)
         self._http.open()
@@ -288,7 +287,7 @@ class Gateway:
         return f"{connected} of {len(states)} accounts connected, {at_work} answers at work"
 
     async def _watch_lead(self) -> None:
-        """Who may not act outside receives nothing either: another process may be doing it any moment."""
+        """Pause the accounts while the lead is lost: another process may start to act for them at any moment."""
         while True:
             await self._store.lease_lost()
             began = self._clock.monotonic()
@@ -315,14 +314,14 @@ class Gateway:
     # Stop.
 
     async def _idle(self, conversation: str = "") -> None:
-        """Everything that was accepted is answered, or waits for a person's decision. conversation: only what was said
-        there."""
+        """Wait until everything accepted is answered or waits for a person's decision. conversation: wait for this one
+        only."""
         await self._parts.bus.handled()
         await self._parts.manager.rest(conversation)
         await self._parts.delivery.drained(conversation.partition(":")[0])
 
     async def _shut_down(self) -> None:
-        """Runs pause and go on at the next start; what is final is still delivered, within the grace."""
+        """Shut down: runs pause and continue at the next start; finals are still delivered, within the grace period."""
         self._supervisor.stopping()
         parts = self._parts
         grace = parts.settings.shutdown_grace_seconds

@@ -1,7 +1,7 @@
-"""The HTTP listener in the life of the process.
+"""The life cycle of the process's HTTP listener.
 
-Its address is taken before anything is seen of the gateway, what answers there is imported and made in a thread once
-the accounts are served, and a reload has another one.
+Its address is bound before the gateway becomes visible, the application is imported and built in a thread once the
+accounts are served, and a reload replaces the listener.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class HttpService:
-    """is_ready: see health_router."""
+    """The HTTP listener of a gateway. is_ready: see health_router."""
 
     def __init__(self, parts: Wiring, is_ready: Callable[[], bool]) -> None:
         self._parts = parts
@@ -39,19 +39,19 @@ class HttpService:
         self._former: set[HttpServer] = set()
 
     def take(self, settings: HttpSettings) -> None:
-        """Have the address, if there is to be one: who connects waits until `open`. Raises HttpUnavailable."""
+        """Bind the address, if one is configured: connections wait until `open`. Raises HttpUnavailable."""
         self._address = listening(settings) if settings.listen is not None else None
 
     def open(self) -> None:
-        """Begin to import what answers there, and to answer. Returns at once."""
+        """Start to import the application and then to answer. Returns at once."""
         if self._address is not None:
             opening = self._open(self._parts.settings.http, self._address)
             self._opening = self._parts.tasks.spawn("http", opening)
             self._address = None
 
     async def replace(self, wanted: HttpSettings) -> str:
-        """Have the listener as these settings say, and return ""; or why it goes on as before. The former one is not
-        waited for: it may be answering who asked for this."""
+        """Replace the listener according to these settings and return "", or the reason why it stays as it was. Does
+        not wait for the former one: it may be answering the request that caused this."""
         if self._opening is not None:
             await asyncio.wait({self._opening})
         if self._address is not None:
@@ -71,13 +71,13 @@ class HttpService:
                 break
             except HttpUnavailable as error:
                 why = why or str(error)
-            except Exception as error:  # of a certificate that has changed since it was looked at, or of a library
+            except Exception as error:  # from a certificate that has changed since its check, or from a library
                 log.exception("the HTTP listener could not be made")
                 why = why or f"http: {type(error).__name__} while it was made; the log says more"
         return why
 
     async def close(self) -> None:
-        """What is being answered may finish, for a moment; after the end of the parts' tasks."""
+        """Close the listeners; requests in progress get a moment to finish. Call it after the parts' tasks ended."""
         if self._address is not None:
             self._address.close()
         servers = [*self._former, *([self._server] if self._server is not None else [])]
@@ -95,7 +95,7 @@ class HttpService:
         log.info("HTTP: listening on %s", settings.listen)
 
     def _made(self, settings: HttpSettings, address: socket.socket) -> tuple[HttpServer, Gatekeeper]:
-        """Called in a thread: FastAPI and the descriptions of all routes take the better part of a second."""
+        """Build the server. Call it in a thread: FastAPI and all route descriptions take most of a second."""
         from bot.http.auth import Gatekeeper
         from bot.http.parts import routers
         from bot.http.server import HttpServer
@@ -115,9 +115,9 @@ class HttpService:
 async def serve(
     settings: HttpSettings, address: socket.socket, routers: Callable[[], Sequence[APIRouter]], closing: float
 ) -> None:
-    """Answer at an address, which is closed with it, until cancelled, for a process that has no page.
+    """Serve HTTP at an address until cancelled, then close it; for a process without a page.
 
-    routers: called in a thread, for the sake of FastAPI's import. closing: seconds for what is being answered then.
+    routers: called in a thread, because it imports FastAPI. closing: seconds for requests in progress at the end.
     """
 
     def made() -> HttpServer:
@@ -138,7 +138,7 @@ async def serve(
 
 
 def http_parts(parts: Wiring, gatekeeper: Gatekeeper, is_ready: Callable[[], bool]) -> HttpParts:
-    """What a listener serves. gatekeeper: finds out who asks it. is_ready: see health_router."""
+    """The parts that a listener serves. gatekeeper: authenticates requests. is_ready: see health_router."""
     from bot.http.parts import HttpParts
     from bot.http.talk import Talk
     from bot.skills.installing import Installs

@@ -1,9 +1,7 @@
-"""What a gateway's process does not import: the parts of large libraries that nothing in it uses, and what they say of
-themselves: 45 MB.
+"""Imports that a gateway's process avoids: unused parts of large libraries, and their docstrings: 45 MB.
 
-`install` is called by the command line before a library is imported. Nothing is taken away but docstrings: what a
-library gathers in a package's `__init__` is loaded when it is first asked for, and what a library can do without, it
-does without.
+`install` has to be called before a library is imported. Only docstrings are lost: names that a library gathers in a
+package's `__init__` are loaded on first access, and optional dependencies of a library are reported as missing.
 """
 
 from __future__ import annotations
@@ -27,14 +25,14 @@ if TYPE_CHECKING:
 
 GATHERING = frozenset(
     {
+        "charset_normalizer",  # guesses a response's encoding for requests
         "fastapi.security",
-        "charset_normalizer",  # guesses an answer's encoding for requests
         "langchain.agents.middleware",
         "langchain_openai",  # embeddings, Azure
         "langchain_openai.chat_models",
-        "langgraph_sdk",  # the client of a server of theirs
+        "langgraph_sdk",  # the client of LangGraph's server
         "langsmith.types",
-        "openai.types",  # a pydantic model for everything that OpenAI's API takes and gives
+        "openai.types",  # a pydantic model for everything that OpenAI's API accepts and returns
         "openai.types.chat",
         "openai.types.graders",
         "openai.types.responses",
@@ -44,44 +42,44 @@ GATHERING = frozenset(
         "tiktoken",
     }
 )
-"""Packages whose `__init__` does little but take names from all their modules."""
+"""Packages whose `__init__` does little but import names from all their modules."""
 DISPENSABLE = {
-    "cryptography": ("telegram._bot", "telegram._passport.credentials"),  # for passports, which no bot here asks for
+    "cryptography": ("telegram._bot", "telegram._passport.credentials"),  # for passports, which no bot here requests
     "httpx._main": ("httpx",),  # a command line, with rich and pygments
     "psutil": ("langsmith.env._runtime_env",),
 }
-"""Module -> those that try to import it and work without: there it is not found."""
+"""Module -> modules that work without it: their import of it fails."""
 UNUSED = {
-    "fastapi.openapi.models": ("Example", "OpenAPI", "SecurityBase"),  # it describes the API when somebody asks
+    "fastapi.openapi.models": ("Example", "OpenAPI", "SecurityBase"),  # describes the API, on request
     "fastapi.security.oauth2": ("SecurityScopes",),
-    "filetype": (),  # LangChain guesses with it what a picture is that came without its type
+    "filetype": (),  # LangChain uses it to guess the type of a picture that has none
     "jsonpatch": (),
-    # harness/__init__ switches it off; LangChain imports it for its types.
+    # harness/__init__ disables it; LangChain imports it for its types.
     "langsmith.client": ("Client", "ID_TYPE", "RUN_TYPE_T", "ReplicaAuth", "_dumps_json", "_ensure_uuid"),
     "sqlalchemy.dialects.postgresql.asyncpg": (),  # drivers that Antler does not use
     "sqlalchemy.dialects.postgresql.pg8000": (),
     "sqlalchemy.dialects.postgresql.psycopg2cffi": (),
     "uvicorn.main": ("Server", "main", "run"),  # its command line, with click
 }
-"""Module -> names that others take from it when they are imported. It is loaded when one of them is called, or when
-another is asked for."""
+"""Module -> names that other modules import from it. It is loaded when one of them is called, or when any other name is
+accessed."""
 UNDOCUMENTED = frozenset(
     {
         *("aiohttp", "httpx", "httpx2", "langchain", "langchain_core", "langchain_openai", "langgraph", "langsmith"),
         *("openai", "requests", "sqlalchemy", "telegram", "urllib3"),
     }
 )
-"""Libraries whose long docstrings are not kept, 4 MB: only people read them, and `python -OO` drops them, too."""
+"""Libraries whose long docstrings are dropped, 4 MB: only people read them, and `python -OO` drops them, too."""
 LONG = 300
-"""Characters of a docstring from which on it is worth its removal."""
+"""Minimum length in characters of a docstring that is worth removing."""
 LOAD_CONST, STORE_NAME = opmap["LOAD_CONST"], opmap["STORE_NAME"]
 MANY = 256
-"""Names of a code that an operation can tell by its one byte."""
+"""Number of names of a code object that the one-byte argument of an instruction can address."""
 IMPORT_SYSTEM = "importlib._bootstrap"
 
 
 def install() -> None:
-    """Have modules that are imported from now on load as the tables above say. Call it once."""
+    """Load modules imported from now on according to the tables above. Call it once."""
     sys.meta_path.insert(0, Finder(GATHERING, DISPENSABLE, UNUSED, UNDOCUMENTED))
 
 
@@ -103,7 +101,7 @@ class Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Raises ModuleNotFoundError for what the importing module can do without."""
+        """Raises ModuleNotFoundError for a module that the importing module can do without."""
         if name in self._dispensable and _importing(sys._getframe()) in self._dispensable[name]:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         undocumented = name.partition(".")[0] in self._undocumented
@@ -122,8 +120,8 @@ class Finder(MetaPathFinder):
 
 
 def _importing(frame: FrameType | None) -> str:
-    """The module whose code made the import system call this frame. By frames, since another thread may import the
-    same at the same time and need it."""
+    """The module whose code triggered the import in this frame. Determined from frames, since another thread may import
+    the same module concurrently and need it."""
     while frame is not None:
         name: str = frame.f_globals.get("__name__", "")
         if name != __name__ and not name.startswith(IMPORT_SYSTEM):
@@ -133,8 +131,8 @@ def _importing(frame: FrameType | None) -> str:
 
 
 class GatheringLoader(SourceFileLoader):
-    """Loads a package without the modules that its `__init__` takes names from: each when such a name is asked for. An
-    `__init__` that does more with those names is run as it stands."""
+    """Loads a package without the modules that its `__init__` imports names from; each is loaded when one of its names
+    is accessed. An `__init__` that does more with those names is executed unchanged."""
 
     def exec_module(self, module: ModuleType) -> None:
         gathered = _gathered(module.__name__, self.path, self.get_data(self.path))
@@ -158,8 +156,8 @@ class GatheringLoader(SourceFileLoader):
 
 @dataclass(frozen=True, slots=True)
 class _Gathered:
-    """names: of the package -> the module that each is from, and its name there. modules: of the package, which would
-    be there as well. rest: what else the `__init__` does."""
+    """Contents of an `__init__`. names: name in the package -> its module and its name there. modules: the package's
+    submodules that are attributes as well. rest: the remaining code of the `__init__`."""
 
     names: dict[str, tuple[str, str]]
     modules: frozenset[str]
@@ -167,7 +165,7 @@ class _Gathered:
 
 
 def _gathered(package: str, path: str, source: bytes) -> _Gathered | None:
-    """What an `__init__` gathers, by its source; None where it has to run as it stands."""
+    """What an `__init__` gathers, according to its source; None if it has to be executed unchanged."""
     names: dict[str, tuple[str, str]] = {}
     rest: list[ast.stmt] = []
     for statement in ast.parse(source).body:
@@ -179,8 +177,8 @@ def _gathered(package: str, path: str, source: bytes) -> _Gathered | None:
     modules = {origin.removeprefix(f"{package}.").partition(".")[0] for origin, _ in names.values()}
     used = {node.id for statement in rest for node in ast.walk(statement) if isinstance(node, ast.Name)}
     bound = {name for statement in rest for node in ast.walk(statement) for name in _bound(node)}
-    # A name that is also its module's would become the module when that is imported. What is used has to be there,
-    # and a package's own __getattr__ would take the place of the loader's.
+    # A name equal to its module's would become the module when that is imported. Names used by the rest have to exist,
+    # and a package's own __getattr__ would replace the loader's.
     if (
         "*" in names
         or used & (names.keys() | modules)
@@ -192,14 +190,14 @@ def _gathered(package: str, path: str, source: bytes) -> _Gathered | None:
 
 
 def _bound(node: ast.AST) -> tuple[str, ...]:
-    """What a definition or an import calls by a name."""
+    """The names that a definition or an import binds."""
     if isinstance(node, ast.FunctionDef):
         return (node.name,)
     return (node.asname or node.name,) if isinstance(node, ast.alias) else ()
 
 
 def _origin(package: str, statement: ast.ImportFrom) -> str | None:
-    """The module of the package that names are taken from; None for one elsewhere, and for the package itself."""
+    """The submodule of the package from which names are imported; None for the package itself and other modules."""
     if statement.module is None or statement.level > 1:
         return None
     module = f"{package}.{statement.module}" if statement.level else statement.module
@@ -207,7 +205,7 @@ def _origin(package: str, statement: ast.ImportFrom) -> str | None:
 
 
 class WaitingLoader(SourceFileLoader):
-    """Loads a module with some of its names alone, as classes, which serve as types: see UNUSED."""
+    """Loads a module with placeholders for some of its names: classes, which serve as types. See UNUSED."""
 
     def __init__(self, name: str, path: str, names: Sequence[str]) -> None:
         super().__init__(name, path)
@@ -222,7 +220,7 @@ class WaitingLoader(SourceFileLoader):
 
         def load(name: str) -> Any:
             nonlocal executes
-            if name.startswith("__"):  # the import system asks for some
+            if name.startswith("__"):  # the import system accesses some
                 raise missing(name)
             with self._loading:  # other threads wait here until the module has all its names
                 if executes:
@@ -244,7 +242,7 @@ class WaitingLoader(SourceFileLoader):
 
 
 class UndocumentedLoader(SourceFileLoader):
-    """Loads a module without its long docstrings. Its bytecode stays as it is on the disk, assertions included."""
+    """Loads a module without its long docstrings. The bytecode on disk is unchanged, and assertions stay."""
 
     def get_code(self, fullname: str) -> CodeType | None:
         code = super().get_code(fullname)
@@ -265,9 +263,9 @@ def _undocumented(code: CodeType) -> CodeType:
 
 
 def _is_docstring(code: CodeType, place: int) -> bool:
-    """Whether the constant at this place is the docstring, and nothing else."""
+    """Whether the constant at this index is used as the docstring and for nothing else."""
     load = bytes((LOAD_CONST, place))
-    if code.co_flags & CO_OPTIMIZED:  # a function: never loaded, and first. A <lambda> or <listcomp> has a value there.
+    if code.co_flags & CO_OPTIMIZED:  # a function's comes first and is never loaded; <lambda> has a value there
         return place == 0 and not code.co_name.startswith("<") and load not in code.co_code
     if "__doc__" not in code.co_names[:MANY]:
         return False

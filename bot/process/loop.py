@@ -1,4 +1,4 @@
-"""The event loop of a gateway and of a worker: asyncio's own, which its own tasks need not wake up."""
+"""The event loop of a gateway and of a worker: asyncio's own, without wake-ups by its own tasks."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 class EventLoop(asyncio.SelectorEventLoop):
-    """Takes what one of its tasks hands over by `call_soon_threadsafe` as `call_soon` does.
+    """Treats `call_soon_threadsafe` from one of its own tasks like `call_soon`.
 
-    LangGraph hands over each piece of an answer in that way, at the cost of a byte that is written to wake the loop and
-    read in its next turn. While a task runs, the loop is awake.
+    LangGraph passes on each piece of an answer in that way, at the cost of a byte that is written to wake the loop and
+    read in its next iteration. While a task runs, the loop is awake.
     """
 
     def call_soon_threadsafe(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        # A signal's handler runs in this thread as well, and may do so while the loop waits: then no task is current.
+        # Signal handlers run in this thread as well, possibly while the loop waits: then there is no current task.
         if asyncio._get_running_loop() is self and asyncio.current_task(self) is not None:
             return self.call_soon(callback, *args, context=context)
         return super().call_soon_threadsafe(callback, *args, context=context)

@@ -1,4 +1,4 @@
-"""A gateway that stands by: ready to lead, connected to nothing but the database, and answering how it is."""
+"""A standby gateway: ready to lead, connected only to the database, and answering health checks."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
-"""Between two tries to reach a database that is away."""
+"""Seconds between two attempts to reach an unreachable database."""
 PATIENCE_SECONDS = 30.0
-"""For one try of a database that may have fallen silent."""
+"""Timeout in seconds of one attempt, for a database that may have stopped answering."""
 CLOSING_SECONDS = 0.1
-"""For a question about the health that is being answered when this process begins to lead."""
+"""Seconds for a health check that is in progress when this process begins to lead."""
 NOT_HERE = ("access", "action", "console", "forget", "knowledge", "memory", "reload", "send", "signin", "why")
 """Operations of the control socket that only the leader can do."""
 
 
 class Standby:
-    """settings: what it will lead by, checked already."""
+    """A process that waits for the lead. settings: those it will lead with, already checked."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -53,7 +53,7 @@ class Standby:
         self._told = False
 
     def hand_on(self, stop: Callable[[], None]) -> None:
-        """Tell what comes after it when it is, or was, told to stop: a signal may come in between."""
+        """Pass requests to stop on to the successor, including one that arrived before this call."""
         self._next = stop
         if self._stop.is_set():
             stop()
@@ -63,7 +63,7 @@ class Standby:
         self._next()
 
     async def wait(self) -> Lead | None:
-        """The lead, once this process has it; None when it was told to stop before. Raises UnfitDatabase,
+        """Wait for the lead and return it; None if this process was asked to stop before. Raises UnfitDatabase,
         HttpUnavailable."""
         address = listening(self._settings.http) if self._settings.http.listen is not None else None
         terminal.on_stop(self._told_to_stop, terminal.LastResort(), hangs_up=False)
@@ -84,7 +84,7 @@ class Standby:
             return waiting.result()
 
     async def _wait(self) -> Lead:
-        # What takes long is loaded while another one leads; where nobody does, it is loaded while this one begins to.
+        # Slow imports happen while another process leads or, if none does, while this one begins to.
         loading = asyncio.create_task(self._load(), name="loading")
         try:
             while True:
@@ -96,7 +96,7 @@ class Standby:
             await _ended(loading)
 
     async def _seek(self) -> Lead | None:
-        """The lead, as long as the database can be reached; else None."""
+        """Wait for the lead and return it; None when the database becomes unreachable."""
         from bot.store.leadership import Lead
 
         lead: Lead | None = None
@@ -124,15 +124,15 @@ class Standby:
         self._leader, self._trouble, self._told = leader, trouble, True
 
     async def _load(self) -> None:
-        """Import what a leader needs. What cannot be loaded it says itself, when it comes to it."""
+        """Import what a leader needs. Failures are ignored here: the leader reports them itself."""
         wanted = {channel.type for channel in self._settings.channels.values()}
         await asyncio.to_thread(_import, wanted)
         gc_tuning.settle()
 
-    # How it is.
+    # Status.
 
     async def _status(self) -> dict[str, Any]:
-        """What `antler status` shows."""
+        """The data that `antler status` shows."""
         return {
             "version": version("antler"),
             "uptime": round(time.monotonic() - self._began, 1),
@@ -152,19 +152,19 @@ class Standby:
         return dict.fromkeys(NOT_HERE, refuse)
 
     async def _tell_systemd(self) -> None:
-        # Of a copy: the leader tells it, too.
+        # From a copy, since the leader needs the variables, too.
         await Supervisor.of(dict(os.environ)).serve(lambda: f"standing by: {self._leader or 'nobody'} leads")
 
 
 def _health() -> list[APIRouter]:
-    """/healthz and /readyz."""
+    """The routes /healthz and /readyz."""
     from bot.http.health import health_router
 
     return [health_router(lambda: False, "standby")]
 
 
 async def _attempted(lead: Lead) -> bool:
-    """Raises StoreUnavailable, also where nothing is heard of the database."""
+    """Try to get the lead. Raises StoreUnavailable, also if the database does not answer."""
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await lead.attempt()
@@ -177,7 +177,7 @@ async def _attempted(lead: Lead) -> bool:
 
 def _import(platforms: set[str]) -> None:
     for platform in platforms:
-        with suppress(Exception):  # an SDK of others, in which anything may happen
+        with suppress(Exception):  # a third-party SDK may raise anything
             channel_class(platform)
     importlib.import_module("harness.run.runner")
 

@@ -1,4 +1,4 @@
-"""What systemd is told of the process: that it is ready, reads its config, ends, and that its loop still turns.
+"""Notifications to systemd: the process is ready, reloads its config, stops, and its loop is alive.
 
 The protocol is that of sd_notify(3): datagrams of NAME=value lines to the socket in NOTIFY_SOCKET.
 """
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STATUS_SECONDS = 20.0
-"""Between two lines of status, where no watchdog asks for more."""
+"""Maximum number of seconds between two status lines; a watchdog may require a shorter interval."""
 PINGS = 3
-"""Signs of life in the time after which the watchdog ends the process."""
+"""Watchdog pings sent within the watchdog's timeout."""
 
 
 class Supervisor:
-    """address: of the socket, "" where nobody listens. watchdog: seconds without a sign until the process is killed,
-    0 for no such limit."""
+    """Notifies systemd. address: the socket's, "" if there is none. watchdog: seconds without a ping until the process
+    is killed, 0 for no such limit."""
 
     def __init__(self, address: str = "", watchdog: float = 0.0) -> None:
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
@@ -34,18 +34,18 @@ class Supervisor:
 
     @classmethod
     def of(cls, environment: MutableMapping[str, str]) -> Self:
-        """The one that the variables name. They are taken out: no program that is started is to answer for this one."""
+        """The supervisor named by the variables, which are removed so that no child process notifies it."""
         address = environment.pop("NOTIFY_SOCKET", "")
         microseconds = environment.pop("WATCHDOG_USEC", "")
         mine = environment.pop("WATCHDOG_PID", "") in ("", str(os.getpid()))
         return cls(address, int(microseconds) / 1_000_000 if mine and microseconds.isdecimal() else 0.0)
 
     async def serve(self, status: Callable[[], str]) -> None:
-        """Until cancelled: say that it is ready, then how it is; from the loop, so that one that hangs falls silent."""
+        """Report readiness, then the status until cancelled; from the loop, so that a hanging loop stops reporting."""
         if not self._address:
             return
         if self._watchdog:
-            faulthandler.enable()  # the watchdog's signal is SIGABRT: where every thread stood is then in the log
+            faulthandler.enable()  # the watchdog's signal is SIGABRT: the stack of every thread is then logged
         self._tell("READY=1")
         pause = min(STATUS_SECONDS, self._watchdog / PINGS or STATUS_SECONDS)
         while True:
@@ -53,7 +53,7 @@ class Supervisor:
             await asyncio.sleep(pause)
 
     def reloading(self, under_way: bool) -> None:
-        """The config is being read, or has been."""
+        """Report that the config is being reloaded, or has been."""
         if under_way:
             self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         else:

@@ -1,4 +1,4 @@
-"""The process's signals and terminals: its own one, and those that `antler console` attaches through the socket."""
+"""The process's signals and terminals: its own, and those that `antler console` attaches through the socket."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ STAYS = "antler keeps serving its other accounts; Ctrl-C stops it."
 
 FORCED = 1
 PAGE_PORT = 8642
-"""Of the page where nothing is configured."""
+"""Default port of the page."""
 HISTORY = "console_history"
-"""A file below the data folder: what was typed at the terminal."""
+"""A file below the data folder: the terminal's input history."""
 
 
 class LastResort:
-    """Ends the process by force. Made while the terminal is as the shell left it, which is how it is given back."""
+    """Ends the process by force. It is created while the terminal is as the shell left it, to restore that state."""
 
     def __init__(self) -> None:
         self._attributes = termios.tcgetattr(sys.stdin) if is_interactive() else None
@@ -48,9 +48,9 @@ class LastResort:
 
 
 def on_stop(stop: Callable[[], None], last: LastResort, *, hangs_up: bool) -> None:
-    """Call `stop` at the first signal. A kill at any point loses nothing, so the second one is just that.
+    """Call `stop` at the first signal. A kill at any point loses nothing, so the second one kills the process.
 
-    hangs_up: a closed window is such a signal too; else a hang-up has another meaning, or none.
+    hangs_up: SIGHUP (a closed window) stops, too; otherwise it has another meaning, or none.
     """
     loop = asyncio.get_running_loop()
     received = 0
@@ -69,12 +69,12 @@ def on_stop(stop: Callable[[], None], last: LastResort, *, hangs_up: bool) -> No
 
 
 def interrupt() -> None:
-    """A Ctrl-C that came as a key: counted like one that came as a signal."""
+    """Handle a Ctrl-C that arrived as a key like one that arrived as a signal."""
     signal.raise_signal(signal.SIGINT)
 
 
 def end_after(seconds: float, last: LastResort) -> None:
-    """End the process after this time, even if something hangs (a name look-up, a dead connection); that loses nothing
+    """End the process after this time, even if something hangs (a name look-up, a dead connection); this loses nothing
     either."""
     timer = threading.Timer(seconds, last.end, [f"still stopping after {seconds:.0f} s, ended"])
     timer.daemon = True
@@ -84,7 +84,7 @@ def end_after(seconds: float, last: LastResort) -> None:
 def attach_own(channel: ConsoleChannel, idle: Idle, data_dir: Path, *, owner: bool) -> asyncio.Task[None]:
     """Attach this process's terminal; the task ends when the channel has closed it. owner: its end ends the process.
 
-    A Ctrl-C there is the process's own, as it would be without a prompt, and so is the closing of its window.
+    Ctrl-C in it and closing its window act on the process, as they would without a prompt.
     """
     gateway_end, terminal_end = link_pair()
     channel.attach(gateway_end, owner=owner, idle=idle)
@@ -93,8 +93,8 @@ def attach_own(channel: ConsoleChannel, idle: Idle, data_dir: Path, *, owner: bo
 
 
 def take_over(channel: ConsoleChannel, idle: Idle) -> server.TakeOver:
-    """The socket's take-over operation: serve an attached terminal; after its end of input, until all of it is
-    answered."""
+    """The socket's take-over operation: serve an attached terminal and, after its end of input, answer everything that
+    is still open."""
 
     async def serve(session: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         attached = channel.attach(SocketConsoleLink(session or uuid.uuid4().hex, reader, writer), idle=idle)
@@ -115,7 +115,7 @@ async def talk(data_dir: Path) -> None:
 
 
 def page_address() -> str:
-    """Where the page of a process without a config listens: on PAGE_PORT, or on any port where that is taken."""
+    """The page's address in a process without a config: on PAGE_PORT, or on any port if that is taken."""
     for port in (PAGE_PORT, 0):
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)) as free:
             found: int = free.getsockname()[1]

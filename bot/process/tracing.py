@@ -1,7 +1,7 @@
-"""Traces of runs over OTLP: to a collector, to Langfuse and to LangSmith, each of which takes OpenTelemetry's protocol.
+"""Traces of runs over OTLP: to a collector, Langfuse or LangSmith, each of which accepts OpenTelemetry's protocol.
 
-A run is a trace, and the run's id is the trace's: what the log, /why and the trace say is found by one id. Nothing of
-this is imported unless `tracing` names where to send to.
+A run is a trace, and the run's id is the trace's: one id finds the run in the log, in /why and in the traces. This
+module is imported only if `tracing` names a receiver.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LONGEST = 50_000
-"""Characters of one message or result that are sent with `tracing.content`."""
+"""Maximum number of characters of one message or result that are sent with `tracing.content`."""
 SEND_SECONDS = 10
 CLOSING_SECONDS = 1.5
 QUIET_SECONDS = 600.0
-"""In which the log tells the same trouble with a receiver once."""
+"""Seconds in which the same problem with a receiver is logged only once."""
 NANO = 1_000_000_000
 RUN_ID = 32
-"""Characters of a run's id; a reply that has another key is no run's."""
+"""Length of a run's id; a reply with another kind of key belongs to no run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """url: where spans are posted to."""
+    """A receiver of traces. url: where spans are posted."""
 
     url: str
     headers: dict[str, str]
 
 
 def receivers(settings: TracingSettings) -> list[Receiver]:
-    """All that are configured. The paths and headers are the vendors' (langfuse.com/integrations/native/opentelemetry,
-    docs.langchain.com/langsmith/trace-with-opentelemetry)."""
+    """All configured receivers. The vendors define the paths and headers
+    (langfuse.com/integrations/native/opentelemetry, docs.langchain.com/langsmith/trace-with-opentelemetry)."""
     found = []
     if (otlp := settings.otlp) is not None:
         found.append(Receiver(otlp.url, {name: value.get_secret_value() for name, value in otlp.headers.items()}))
@@ -76,7 +76,7 @@ def receivers(settings: TracingSettings) -> list[Receiver]:
 
 
 class _Ids(RandomIdGenerator):
-    """Random ones, but for the root span of a run, whose ids follow from the run's."""
+    """Generates random ids, except for the root span of a run, whose ids are derived from the run's."""
 
     def __init__(self) -> None:
         self.root: ContextVar[str] = ContextVar("root", default="")
@@ -93,14 +93,14 @@ def _root_span_id(run_id: str) -> int:
 
 
 def _below_root(run_id: str) -> Context:
-    """The context of a span that stands directly below the run's."""
+    """The context of a span directly below the run's."""
     flags = TraceFlags(TraceFlags.SAMPLED)
     root = SpanContext(int(run_id, 16), _root_span_id(run_id), is_remote=True, trace_flags=flags)
     return trace.set_span_in_context(NonRecordingSpan(root), Context())
 
 
 class _Call:
-    """A model call or a tool call while it is made."""
+    """A model call or a tool call in progress."""
 
     def __init__(self, span: Span, say: Callable[[Span, str, Callable[[], str]], None]) -> None:
         self._span = span
@@ -118,7 +118,7 @@ class _Call:
 
 
 class OtlpTracing:
-    """See harness.ports.Tracing. redact: takes secrets out of what is sent. route: proxy and CA file for a URL."""
+    """See harness.ports.Tracing. redact: removes secrets from exported content. route: proxy and CA file for a URL."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class OtlpTracing:
     def call(
         self, run_id: str, kind: Literal["chat", "execute_tool"], name: str, given: Callable[[], str]
     ) -> Iterator[_Call]:
-        """See the port. An exception ends the span as failed, with its type and not its text."""
+        """See the port. An exception marks the span as failed; its type is recorded, its text is not."""
         current = trace.get_current_span().get_span_context()
         inside = current.is_valid and current.trace_id == int(run_id, 16)
         attribute = "gen_ai.request.model" if kind == "chat" else "gen_ai.tool.name"
@@ -171,7 +171,7 @@ class OtlpTracing:
                 raise
 
     def ended(self, row: RunRow, ending: Ending) -> None:
-        """A run has ended: its own span, and the one of its wait in the queue."""
+        """Record a run that has ended: its own span, and the span of its wait in the queue."""
         attributes: dict[str, Any] = {
             "antler.account": row.address.account,
             "antler.thread": row.thread_id,
@@ -197,7 +197,7 @@ class OtlpTracing:
         span.end()
 
     def shown(self, reply_key: str, account: str, waited: float) -> None:
-        """A final is settled, so many seconds after its end."""
+        """Record that a final is settled. waited: seconds since the end of its run."""
         if len(reply_key) == RUN_ID and reply_key.isalnum():
             now = time.time()
             about = {"antler.account": account}
@@ -207,11 +207,11 @@ class OtlpTracing:
             span.end(_nano(now))
 
     def close(self) -> None:
-        """Send what is left, for a short time. Blocking."""
+        """Send the remaining spans, for a short time. Blocking."""
         closing = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
         closing.start()
         closing.join(CLOSING_SECONDS)
-        if closing.is_alive():  # it waits for a receiver, for half a minute if it may
+        if closing.is_alive():  # it may wait half a minute for a receiver
             for exporter in self._exporters:
                 exporter.shutdown()  # type: ignore[no-untyped-call]  # the package leaves it unannotated
 
@@ -225,7 +225,7 @@ def _nano(seconds: float) -> int:
 
 
 class _Adapter(HTTPAdapter):
-    """Trusts the system's authorities and those of the config."""
+    """Trusts the system's certificate authorities and those of the config."""
 
     def __init__(self, ca_file: Path | None) -> None:
         self._ca_file = ca_file
@@ -239,7 +239,7 @@ class _Adapter(HTTPAdapter):
 
 
 def _session(proxy: str | None, ca_file: Path | None) -> requests.Session:
-    """One that takes its network from the config, never from the environment."""
+    """A session that takes its network settings from the config, never from the environment."""
     session = requests.Session()
     session.trust_env = False
     if proxy is not None:
@@ -249,8 +249,8 @@ def _session(proxy: str | None, ca_file: Path | None) -> requests.Session:
 
 
 class _Trouble(logging.Handler):
-    """Tells in Antler's log what OpenTelemetry's libraries say, each kind now and then: a receiver that is away is
-    complained of at every batch."""
+    """Logs warnings of OpenTelemetry's libraries in Antler's log, each kind only now and then: they report an
+    unreachable receiver at every batch."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

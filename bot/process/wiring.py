@@ -1,4 +1,4 @@
-"""All parts of one process, put together: what knows what. The gateway starts and ends them."""
+"""All parts of one process, and how they are connected. The gateway starts and stops them."""
 
 from __future__ import annotations
 
@@ -76,15 +76,15 @@ async def _read_again(actor: Conversation) -> None:
 
 
 MOST_FOLLOWED = 100_000
-"""Runs of workers that a gateway follows at once."""
+"""Maximum number of workers' runs that a gateway follows at once."""
 
 
 class Wiring:
     """Every part of one gateway.
 
-    tasks, conversation_tasks: in which all of it works.
-    source: where the settings came from, to be read again; None: they hold as they are.
-    on_dead_letter: told of a run that was given up.
+    tasks, conversation_tasks: run all the work.
+    source: where the settings came from, for reloads; None: they are fixed.
+    on_dead_letter: called for a run that was abandoned.
     """
 
     def __init__(
@@ -141,23 +141,23 @@ class Wiring:
 
     @property
     def settings(self) -> Settings:
-        """Those that hold now."""
+        """The current settings."""
         return self.adoption.settings
 
     async def open(self) -> None:
-        """Build the channels, none of which connects yet, learn who may use them, and take over what is undelivered."""
+        """Build the channels, none of which connects yet, load the access rules, and take over undelivered messages."""
         await self.connections.open(self.bus.publish, self.editor.book.policy)
         self.editor.book.load(await self._store.read(access.everything))
         await self.signins.load()
         self.editor.book.on_admins = self.menus.publish_soon
         for channel in self.connections.channels.values():
             self.delivery.register(channel)
-        # Before the control socket opens: what is said by its operations is not to be taken for an earlier process's.
+        # Before the control socket opens: what its operations send must not be taken for an earlier process's messages.
         await self.delivery.start()
         await self.uploads.recall(self._store)
 
     async def recover(self) -> None:
-        """Go on with what an earlier process left, in the order in which it depends on each other."""
+        """Resume the work that an earlier process left, in the order of its dependencies."""
         self.tasks.spawn("manager", self.manager.serve(self.bus))
         if self.staff is None:
             await self._store.write(worker_runs.discard_all)
@@ -170,7 +170,7 @@ class Wiring:
         self.tasks.spawn("migrate", self.manager.migrate(account, old_chat, new_chat))
 
     def _retry(self) -> None:
-        """Try at once, in both directions, what platforms have refused."""
+        """Retry immediately, in both directions, what platforms have refused."""
         self.connections.retry()
         for account in self.connections.channels:
             self.delivery.rearm(account)
@@ -184,17 +184,17 @@ class Wiring:
         return NO_AFTERMATH if tracing is None else Aftermath(committed=lambda: tracing.ended(row, ending))
 
     def _texts(self, account: str, text: str) -> Texts:
-        """The sentences of a chat in which `text` is said."""
+        """The texts in the language of a chat in which `text` was written."""
         policy = self.connections.policies.get(account)
         return texts_for(language_of("auto" if policy is None else policy.locale, None, text))
 
-    # The steps of making it, in their order.
+    # The steps of the construction, in their order.
 
     def _make_agent(self, store: RetryingStore, outside: Outside) -> None:
-        """The agent, and what it has; workers work on its runs where the settings say so."""
+        """Make the agent and its equipment; workers work on its runs if they are enabled."""
         settings, elsewhere = self._settings, self._settings.workers.enabled
         if elsewhere:
-            from bot.workers.dispatch import Staff  # with psycopg, which SQLite does without
+            from bot.workers.dispatch import Staff  # imports psycopg, which SQLite does not need
 
             self.staff = Staff(
                 settings,
@@ -227,12 +227,12 @@ class Wiring:
 
     @property
     def tracing(self) -> OtlpTracing | None:
-        """Who traces; None where nobody does, and before there is an agent."""
+        """The tracing; None if it is disabled, and before there is an agent."""
         return self.equipment.tracing
 
     def _make_access(self, store: RetryingStore, responder: Responder) -> None:
         clock = self._clock
-        book = AccessStore(self.connections.policies)  # empty until it is loaded: nobody is let in before
+        book = AccessStore(self.connections.policies)  # empty, so admits nobody, until it is loaded
         self.claims, self.admins = Claims(clock), Admins(book, store, self.delivery)
         self.editor = AccessEditor(
             book, self.delivery, clock, can_edit=self.connections.can_edit, names_group=self._names_group
@@ -291,7 +291,7 @@ class Wiring:
         )
 
     def _run_limits(self, settings: Settings) -> RunLimits:
-        """How many runs work at once is each worker's own affair, where there are any."""
+        """The limits of runs. With workers, each of them limits its own number of concurrent runs."""
         limits = RunLimits.of(settings.limits)
         return limits if self.staff is None else replace(limits, concurrent=MOST_FOLLOWED)
 
@@ -335,8 +335,8 @@ class Wiring:
         self.forgetter = ForgettingTool(store, self.forgetting, self.connections.policies, self._names_group)
 
     async def _erased(self, row: DeletionRow) -> None:
-        """Words are gone from the store: they go from what the page shows, and who is forgotten is signed out of it."""
-        from channels.http.channel import HttpChannel  # not loaded where there is no page
+        """After an erasure in the store, clear what the page shows, and sign a forgotten person out of it."""
+        from channels.http.channel import HttpChannel  # loaded only if there is a page
 
         if (key := await self._store.write(lambda tx: personal.clear_chat(tx, row))) is not None:
             self.manager.in_order(key, _read_again)
@@ -395,7 +395,7 @@ class Wiring:
         )
 
     def _names_group(self, account: str, native_id: str) -> bool | None:
-        """See Settings; of an account that is gone nothing is known."""
+        """See Settings; None for an account that is no longer configured."""
         return self.settings.names_group(account, native_id) if account in self.settings.channels else None
 
     def _make_adoption(self) -> Adoption:
@@ -418,7 +418,7 @@ class Wiring:
         return await self.accounts.follow(settings)
 
     def _hold(self, settings: Settings) -> None:
-        """Have the parts go by other settings from their next use on."""
+        """Apply new settings to the parts from their next use on."""
         self.connections.adopt(settings)
         self.equipment.adopt(settings)
         self.menus.adopt()

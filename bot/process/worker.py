@@ -1,4 +1,4 @@
-"""`antler worker`: a process that works on the runs which gateways order, with models, tools and sandboxes."""
+"""`antler worker`: a process that executes the runs ordered by gateways, with models, tools and sandboxes."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 WORKER_LOCK = "worker-{}.lock"
 LAST_SECONDS = 2.0
-"""After the grace, until what hangs is ended by force."""
+"""Seconds after the grace period until a hanging process is ended by force."""
 AGAIN_SECONDS = 2.0
 PROBES_SECONDS = 0.2
-"""For a question that is being answered when the process ends."""
+"""Seconds for a request that is in progress when the process ends."""
 
 
 def serve(settings: Settings, source: SettingsSource, name: str | None) -> int:
-    """Work until a signal; returns the exit code. source: of the settings, to be read again. name: tells apart workers
-    of one machine, else the machine's."""
+    """Work until a signal; returns the exit code. source: of the settings, for reloads. name: distinguishes workers of
+    one machine; None: the machine's name."""
     os.umask(0o077)
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold every secret
@@ -80,7 +80,7 @@ def serve(settings: Settings, source: SettingsSource, name: str | None) -> int:
     queue = Queue(libpq_url(settings.checkpoints), settings.limits.concurrent_runs, SystemClock())
     name = name or socket.gethostname()
     try:
-        # Two of one name would share their sandboxes: the start of the second ends what runs in those of the first.
+        # Two workers of one name would share sandboxes: the second one's start ends what runs in those of the first.
         with DataDirLock(settings.data_dir, WORKER_LOCK.format(quote(name, safe=""))):
             return run(_serve(settings, source, redact, queue, name))
     except HttpUnavailable as error:
@@ -102,7 +102,7 @@ async def _serve(settings: Settings, source: SettingsSource, redact: Redactor, q
         terminal.end_after(settings.shutdown_grace_seconds + LAST_SECONDS, last)
         stopped.set()
 
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it is heard; what was edited meanwhile is seen
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it is handled, which includes earlier edits
     terminal.on_stop(stop, last, hangs_up=False)
     probes = Probes(settings)
     try:
@@ -121,14 +121,14 @@ async def _serve(settings: Settings, source: SettingsSource, redact: Redactor, q
 
 
 async def _no_accounts(settings: Settings) -> dict[str, str]:
-    """A worker meets nobody."""
+    """A worker has no accounts."""
     return {}
 
 
 class Probes:
-    """What supervisors are told of this process from its start on, where workers.listen says at which address.
+    """Health and metrics of this process, served from its start on if workers.listen names an address.
 
-    ready, figures: of the worker, once there is one. Raises HttpUnavailable.
+    ready, figures: the worker's, once there is one. Raises HttpUnavailable.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -150,12 +150,12 @@ class Probes:
         return [health_router(lambda: self.ready()), metrics_router(figures, http)]
 
     async def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         await self._tasks.cancel()
 
 
 async def _join(settings: Settings, clock: SystemClock, queue: Queue, stopped: asyncio.Event) -> Store | None:
-    """The store, once a gateway has prepared the database; None when the process is to stop before that."""
+    """Wait until a gateway has prepared the database and return the store; None if the process is to stop before."""
 
     def check(tx: Connection) -> None:
         worker_runs.check_worker(tx, queue.registration())
@@ -238,7 +238,7 @@ class Worker:
         self._presence = Presence(name, self._facts, self._reloader, patient, self._tasks, queue.registration)
 
     def _hold(self, settings: Settings) -> None:
-        """Have the parts go by other settings from their next use on."""
+        """Apply new settings to the parts from their next use on."""
         self._has.adopt(settings)
         self._queue.slots.number = settings.limits.concurrent_runs
         logs.follow(settings.log.level, settings.log.format, self._redact)
@@ -254,12 +254,12 @@ class Worker:
         )
 
     def is_ready(self) -> bool:
-        """Whether it takes runs."""
+        """Whether the worker accepts runs."""
         taken = self._queue.registration() is not None and not self._stopped.is_set()
         return taken and self._has.agent.is_built and self._health.store_works
 
     def figures(self) -> Iterable[Metric]:
-        """Figures for Prometheus."""
+        """Metrics for Prometheus."""
         from bot.http.metrics import AtWork
 
         return AtWork(
@@ -319,7 +319,7 @@ class Worker:
         self._fenced()
 
     def _fenced(self) -> None:
-        """End at once, before procrastinate or a tool does anything more in this worker's name."""
+        """End the process immediately, before procrastinate or a tool does anything more in this worker's name."""
         self._last.end("this worker was taken for dead, and others go on with its runs")
 
     def _say_what_is_missing(self) -> None:
