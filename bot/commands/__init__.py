@@ -1,4 +1,4 @@
-"""What people type with a slash, and the buttons that it shows. table.py lists all groups."""
+"""Slash commands and the buttons of their answers. table.py lists all groups."""
 
 from bot.commands.table import Commands, make_commands
 from bot.texts.command_line import Call, CommandLine, Press, asks_to_stop, meant_for_us, parse

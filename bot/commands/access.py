@@ -42,11 +42,11 @@ GROUP_PROMPT = "open group"
 LET_IN = (AccessState.PAIRED, AccessState.ALLOWED, AccessState.ADMIN)
 ALLOW, CANCEL = 0, 1
 LISTED = 40
-"""Entries that /access shows; `antler access list` shows all."""
+"""Maximum number of entries that /access shows; `antler access list` shows all."""
 
 
 class SignInCommands:
-    """/web: a link that signs the writer in to the page, for everybody who may use the bot."""
+    """/web: a link that signs the sender in to the page, for everyone who may use the bot."""
 
     def __init__(self, answers: Answers, signins: SignIns) -> None:
         self._answers = answers
@@ -57,7 +57,7 @@ class SignInCommands:
     async def _web(self, conversation: Conversation, call: Call) -> None:
         address, say = call.message.address, call.texts.sign_in
         if address.account in OWN_ACCOUNTS:
-            # A token for a few things would else open a session for all of them.
+            # Otherwise a token with limited scopes could open a session with all of them.
             return await self._answers.say(call, say["here"], "/web on the page")
         if address.kind != "dm":
             return await self._answers.say(call, say["private"], "/web in a group")
@@ -107,7 +107,7 @@ class AccessCommands:
         await self._make(call, change, text, "paired")
 
     async def _claim(self, conversation: Conversation, call: Call) -> None:
-        """There is no code to claim with, or the access service would have taken the message."""
+        """Refuse: a message with a valid code would have been handled by the access service."""
         in_group = call.message.address.kind != "dm"
         text = call.texts.code_in_group if in_group else call.texts.code_refused
         await self._answers.say(call, text, "nothing to claim")
@@ -122,7 +122,7 @@ class AccessCommands:
         rules = self._book.policy(message.account).access
         if rules.is_open(group):
             return await self._answers.say(call, texts.group_is_open, "/allow")
-        await conversation.row(message)  # so that this admin can be told of groups from now on
+        await conversation.row(message)  # so that this admin can be notified of groups from now on
         prompt = question(
             GROUP_PROMPT,
             secrets.token_hex(8),
@@ -141,7 +141,7 @@ class AccessCommands:
         return prompt.who == press.person and press.is_admin
 
     async def _decided(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """A button of /allow, which only the admin who asked may press."""
+        """Handle a button of /allow, which only the admin who typed the command may press."""
         texts = press.texts
         if not await self._open_to(conversation, prompt, press):
             await self._answers.nothing(press.event_id, "not allowed")
@@ -174,8 +174,8 @@ class AccessCommands:
         return press.is_admin and row is not None and row.code_hash == about["request"]
 
     async def _answered(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """A button of the question about a person or a group that asks to be let in; every administrator's says then
-        what was decided."""
+        """Handle a button of a request for access by a person or a group. The requests shown to all administrators are
+        then updated with the decision."""
         if not press.is_admin:
             await self._answers.nothing(press.event_id, "not allowed")
             return press.texts.not_allowed
@@ -197,7 +197,7 @@ class AccessCommands:
         await self._change(call, "revoke", chat_id(call.message.address), "group")
 
     async def _access(self, conversation: Conversation, call: Call) -> None:
-        """/access lists; /access allow ID and /access revoke ID change."""
+        """Handle /access (the list), /access allow ID and /access revoke ID."""
         verb, _, subject = call.line.arguments.partition(" ")
         subject = subject.strip().strip("`")
         if not call.is_admin:
@@ -237,7 +237,7 @@ class AccessCommands:
 
 
 def _too_late(row: AccessRow | None, texts: Texts) -> str:
-    """What a late press is told; where a card cannot be changed (WeCom), that is all that its reader learns of it."""
+    """The answer to a late press. On platforms that cannot change a card (WeCom), it is the reader's only notice."""
     if row is None or row.state not in (*LET_IN, AccessState.REFUSED):
         return texts.pressed["over"]
     answer = texts.request_answers["in" if row.state in LET_IN else "out"].format(name=row.name or row.subject)

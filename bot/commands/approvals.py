@@ -1,7 +1,7 @@
-"""/approvals, and the buttons of requests for approval: who may decide on a tool call, and what is allowed for a chat.
+"""/approvals, and the buttons of approval requests: who may decide on a tool call, and what is allowed for a chat.
 
-Only the one for whom the agent works, or an administrator, decides; nothing that the agent or a page says comes here.
-The other buttons here are those below a question that the agent asked: a pressed option is what its presser says next.
+Only the person for whom the agent works, or an administrator, decides; no text of the agent or of a page is handled
+here. The other buttons are those of a question asked by the agent: a pressed option becomes the person's next message.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 GRANTS = "grants"
 SHOWN = 8
-"""Grants that /approvals lists, each with its button."""
+"""Maximum number of grants that /approvals lists, each with its button."""
 DECISIONS = {ONCE: Decided.ONCE, CHAT: Decided.CHAT, DENY: Decided.DENY}
 
 
 class QuestionCommands:
-    """No commands, only buttons."""
+    """The buttons of the agent's questions; there are no commands."""
 
     def __init__(self, answers: Answers, clock: Clock) -> None:
         self._answers = answers
@@ -48,7 +48,7 @@ class QuestionCommands:
         self.buttons: Mapping[str, ButtonKind] = {CLARIFY: ButtonKind(self._pressed, self._is_open)}
 
     async def _is_open(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
-        """Nothing was said since: later an answer would be one to something else."""
+        """Whether nothing was said since the question: later, an answer would refer to something else."""
         last = None if conversation.busy else await conversation.last_run()
         in_range = press.option < len(json.loads(prompt.options))
         return (
@@ -70,7 +70,7 @@ class QuestionCommands:
             await self._answers.without_buttons(press, "button too late")
             return press.texts.pressed["over"]
         option = json.loads(prompt.options)[press.option]
-        # That it answers the question is recorded when its run is opened, as for a typed answer.
+        # As for a typed answer, the opening of its run records that it answers the question.
         await conversation.hear(said_by(press, option, self._clock.now()))
         return "" if press.typed else f"☑ {label(option)} · {press.texts.working}"
 
@@ -94,11 +94,11 @@ class ApprovalCommands:
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
         option = OPTIONS[press.option] if press.option < len(OPTIONS) else ""
         if option == WHY and not press.at_home:
-            option = DENY  # what they write next is heard in a conversation of their own
+            option = DENY  # their next message would go to a conversation of their own
         return await self._choose(conversation, prompt.id, option, press)
 
     async def _choose(self, conversation: Conversation, prompt_id: str, option: str, press: Press | Call) -> str:
-        """The request's own message shows what was decided, wherever that was."""
+        """Carry out a decision; the message of the request shows it, wherever it was made."""
         row, answers = await conversation.approvals.find(prompt_id), press.texts.approval_answers
         if row is None or row.decision is not None or not option:
             await self._answers.nothing(press.event_id, "button too late")
@@ -117,12 +117,12 @@ class ApprovalCommands:
                 log_act(Action.STOP, press, conversation, of=row.requester, run=row.run_id)
             return answers["stop"] if stopped else await self._over(conversation, prompt_id, press)
         if option == CHAT and row.is_exact:
-            option = ONCE  # it has no such button
+            option = ONCE  # such a request has no CHAT button
         done = await self._decide(conversation, row, option, press)
         return answers[option] if done else await self._over(conversation, prompt_id, press)
 
     async def _over(self, conversation: Conversation, prompt_id: str, press: Press | Call) -> str:
-        """What there is to say where nothing can be decided any more."""
+        """The answer when the request can no longer be decided."""
         return await conversation.approvals.over(prompt_id, press.person, press.texts) or press.texts.pressed["over"]
 
     async def _decide(self, conversation: Conversation, row: ApprovalRow, option: str, press: Press | Call) -> bool:
@@ -134,15 +134,15 @@ class ApprovalCommands:
         )
 
     async def _in_words(self, conversation: Conversation, call: Call, row: ApprovalRow, shown: str) -> None:
-        """Show the open request without buttons, with which the platform may have refused it, or decide it by a word:
-        with the hash of the call, so that nobody allows another one than they have read."""
+        """Show the open request without buttons, since the platform may have refused them, or decide it in words. These
+        include the hash of the call, so that people can only allow the call that they have read."""
         word, _, code = call.line.arguments.lower().partition(" ")
         if word in (ONCE, DENY) and code == row.args_hash[:HASH_SHOWN]:
             return await self._answers.progress(call, await self._choose(conversation, row.prompt_id, word, call))
         text = f"{shown}\n\n{call.texts.approval_in_words.format(hash=row.args_hash[:HASH_SHOWN])}"
         await self._answers.say(call, text, "/approvals")
 
-    # What is allowed for a chat.
+    # Grants of a chat.
 
     async def _approvals(self, conversation: Conversation, call: Call) -> None:
         run, request = conversation.active, conversation.approvals.blocking(conversation.active)
@@ -164,7 +164,7 @@ class ApprovalCommands:
         return grant is not None and _is_theirs(grant, press.person, is_admin=press.is_admin)
 
     async def _pressed_in_list(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """The list is shown again."""
+        """Handle a press in the list, and show the updated list."""
         grant, done = await self._chosen(conversation, prompt, press), "over"
         if grant is not None:
             done = "taken_back" if _is_theirs(grant, press.person, is_admin=press.is_admin) else "not_yours"

@@ -1,5 +1,5 @@
-"""What a person chooses for a conversation: its model and agent, from a list with buttons, its time zone,
-how much it is told of the work, and whether answers are spoken."""
+"""Choices for a conversation: its model and agent, from a list with buttons, its time zone, how much progress is shown,
+and whether answers are spoken."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 PROMPT_LIFE = timedelta(days=1)
 
 DEFAULT = "default"
-"""What takes the choice back."""
+"""The word that resets a choice."""
 
 
 class TimezoneCommands:
-    """gateway: the days of conversations that have chosen no zone."""
+    """The /timezone command. gateway: the days of conversations without a chosen zone."""
 
     def __init__(self, answers: Answers, clock: Clock, gateway: Days) -> None:
         self._answers = answers
@@ -76,8 +76,8 @@ class TimezoneCommands:
 
 @dataclass(frozen=True, slots=True)
 class _Switch:
-    """What `/NAME` shows and `/NAME VALUE` changes for a conversation. column: where the choice stands; words: its
-    texts, the values' among them."""
+    """A setting of a conversation that `/NAME` shows and `/NAME VALUE` changes. column: where the choice is stored;
+    words: its texts, including those of the values."""
 
     name: str
     column: Literal["progress", "voice"]
@@ -86,7 +86,7 @@ class _Switch:
     words: Callable[[Texts], Mapping[str, str]]
 
     async def use(self, answers: Answers, conversation: Conversation, call: Call, usual: str) -> None:
-        """usual: the value where nobody has chosen."""
+        """Handle one use. usual: the value if none was chosen."""
         row, words = await conversation.row(call.message), self.words(call.texts)
         wanted = call.line.arguments.strip().casefold()
         if wanted not in (*self.values, DEFAULT):
@@ -109,7 +109,7 @@ _VOICE = _Switch("/voice", "voice", ("on", "off"), Action.VOICE, lambda texts: t
 
 
 class SwitchCommands:
-    """speaking: what speaks answers."""
+    """The commands /verbose and /voice. speaking: speaks answers."""
 
     def __init__(self, answers: Answers, speaking: SpokenAnswers) -> None:
         self._answers = answers
@@ -127,7 +127,7 @@ class SwitchCommands:
 
 
 def _near(wanted: str) -> str:
-    """A zone whose name, or whose city, is spelled like that."""
+    """A zone whose name or city is spelled similarly."""
     places = (zone for zone in sorted(available_timezones()) if "/" in zone and not zone.startswith("Etc/"))
     cities = {zone.rpartition("/")[2].casefold(): zone for zone in places}
     spelled = "_".join(wanted.split()).casefold().rpartition("/")[2]
@@ -137,9 +137,9 @@ def _near(wanted: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """command: its name without the slash. kind: what is chosen, and the prompt's kind. options: those of now by name,
-    how each is told. current: what a conversation uses. words: head, line {name} {detail}, current, hint, switched
-    {name}, unknown {name} {known}."""
+    """A choice from a list. command: its name without the slash. kind: what is chosen, and the prompt's kind. options:
+    the current ones by name, with their descriptions. current: what a conversation uses. words: head, line {name}
+    {detail}, current, hint, switched {name}, unknown {name} {known}."""
 
     command: str
     kind: Literal["model", "agent"]
@@ -176,7 +176,7 @@ class ChoiceCommands:
             log_act(Action(choice.kind), call, conversation, what=name)
 
     def _list(self, prompt_id: str, current: str, texts: Texts) -> OutboundMessage:
-        """The options, each on a button."""
+        """The list of options, each with a button."""
         words, options = self._choice.words(texts), self._choice.options()
         lines = [words["head"]]
         for name, told in options.items():
@@ -194,7 +194,7 @@ class ChoiceCommands:
         return press.may_control
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """Switch, and show that in the list, which has done its service."""
+        """Switch, show that in the list, and remove its buttons."""
         if not press.may_control:
             await self._answers.nothing(press.event_id, "not allowed")
             return press.texts.not_allowed
@@ -217,7 +217,7 @@ class ChoiceCommands:
 
 
 def model_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> ChoiceCommands:
-    """/models: the configured models."""
+    """/models: a choice among the configured models."""
     choice = Choice(
         command="models",
         kind="model",
@@ -229,7 +229,7 @@ def model_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> Choi
 
 
 def agent_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> ChoiceCommands:
-    """/agent: the operator's agents."""
+    """/agent: a choice among the operator's agents."""
 
     def told(description: str) -> Callable[[Texts], str]:
         return lambda texts: description

@@ -1,4 +1,4 @@
-"""/forget me, and the deletion of a thread: what will go and what stays is told first, a button confirms it."""
+"""/forget me, and the deletion of a thread. People are told what will be deleted and what stays; a button confirms."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ME = "me"
 
 
 class DeletingCommands:
-    """service: carries out what was confirmed."""
+    """The /forget command, and the buttons of deletions. service: carries out confirmed deletions."""
 
     def __init__(self, answers: Answers, service: Callable[[], Forgetting], clock: Clock) -> None:
         self._answers = answers
@@ -55,7 +55,7 @@ class DeletingCommands:
         await self._ask(conversation, call, FORGET, call.person, say["ask"])
 
     async def ask_thread(self, conversation: Conversation, call: Call, thread_id: str, title: str) -> None:
-        """Ask, for /threads, whether a thread of this conversation is to be deleted. title: as it is shown."""
+        """Ask, for /threads, whether to delete a thread of this conversation. title: as it is shown."""
         await self._ask(
             conversation, call, DELETE_THREAD, thread_id, call.texts.forgetting["ask_thread"].format(title=title)
         )
@@ -91,7 +91,7 @@ class DeletingCommands:
     async def _pressed(
         self, conversation: Conversation, prompt: PromptRow, press: Press, kind: DeletionKind, *, allowed: bool
     ) -> str:
-        """Record the decision; once that is committed the deletion happens, even if this process dies."""
+        """Record the decision. Once that is committed, the deletion is carried out even if this process dies."""
         texts, now = press.texts, self._clock.now()
         if not allowed:
             await self._answers.nothing(press.event_id, "button refused")

@@ -1,4 +1,4 @@
-"""What a group of commands is, and how it answers. A new command is a method in its group, or a new group."""
+"""Groups of commands, and how they answer. A new command is a method in its group, or a new group."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ CommandHandler = Callable[["Conversation", "Call"], Awaitable[None]]
 """Answers one use of a command, and settles its event."""
 
 PressHandler = Callable[["Conversation", "PromptRow", "Press"], Awaitable[str]]
-"""Does what a button says, settles its event, and returns the button's short answer."""
+"""Carries out a button's action, settles its event, and returns the button's short answer."""
 
 ButtonRule = Callable[["Conversation", "PromptRow", "Press"], Awaitable[bool]]
-"""Whether a button still means something, and that person may press it. Changes nothing."""
+"""Whether a button is still valid and that person may press it. Changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ButtonKind:
-    """What a kind of question does. open_to is asked where options are answered by their number, for one that answers
-    nothing is a message like any other."""
+    """The behavior of a kind of question. open_to is checked for options answered by their number: a number that
+    answers no question is an ordinary message."""
 
     pressed: PressHandler
     open_to: ButtonRule
 
 
 class CommandGroup(Protocol):
-    """commands: by name. buttons: by the kind of the prompt that shows them."""
+    """Related commands. commands: by name. buttons: by the kind of the prompt that shows them."""
 
     @property
     def commands(self) -> Mapping[str, CommandHandler]: ...
@@ -61,7 +61,7 @@ def by_place(name: str, call: Call) -> str:
 
 
 def option_of(prompt: PromptRow, index: int) -> str:
-    """What a pressed button stands for, "" for none."""
+    """The option of a pressed button, "" if there is none."""
     options = json.loads(prompt.options)
     return str(options[index]) if index < len(options) else ""
 
@@ -69,8 +69,8 @@ def option_of(prompt: PromptRow, index: int) -> str:
 def log_act(
     action: Action, by: Call | Press, conversation: Conversation, *, of: str = "", run: str = "", what: str = ""
 ) -> None:
-    """Log what was done to another person's things, or to what a group shares; what people do with their own in their
-    own chat is theirs. of: whose it is, "" for the chat's own settings."""
+    """Log an action on another person's things, or on those shared by a group; what people do with their own in their
+    own chat is private. of: the affected person, "" for the chat's settings."""
     address = by.message.address if isinstance(by, Call) else by.address
     if of != by.person if of else address.kind != "dm":
         other = of if of != by.person else ""
@@ -79,7 +79,7 @@ def log_act(
 
 
 def said_by(press: Press, text: str, now: datetime) -> Spoken:
-    """A text that a pressed button says for its presser, as if they had written it. The event of the press is the
+    """A text that a pressed button says for its person, as if they had written it. The event of the press serves as the
     message."""
     message = Message(
         account=press.address.account,
@@ -96,7 +96,7 @@ def said_by(press: Press, text: str, now: datetime) -> Spoken:
 
 
 class Answers:
-    """How commands answer: the reply and what they decided, committed together with the event's settling."""
+    """Answers of commands: the reply and the command's changes are committed together with the event's settling."""
 
     def __init__(self, responder: Responder) -> None:
         self._responder = responder
@@ -113,28 +113,28 @@ class Answers:
         )
 
     async def progress(self, call: Call, text: str) -> None:
-        """Show how far something is, in the place of the answer that will follow; the event is not settled by it."""
+        """Show progress in the place of the answer that will follow. Does not settle the event."""
         origin, message = call.message, OutboundMessage(text=text, final=True)
         await self._responder.tell(
             f"event:{call.event_id}", origin.address, origin.platform_message_id or None, message
         )
 
     async def nothing(self, event_id: int, reason: str, also: Callable[[Connection], object] | None = None) -> None:
-        """Settle without a reply: what was done shows by itself."""
+        """Settle without a reply: the result is visible by itself."""
         await self._responder.settle([event_id], reason, also)
 
     def settled(self, event_id: int, reason: str) -> Callable[[Connection], None]:
-        """The unit that settles an event, for a transaction of the caller's own."""
+        """The function that settles an event, for the caller's own transaction."""
         return lambda tx: self._responder.answered(tx, [event_id], reason)
 
     async def without_buttons(self, press: Press, reason: str) -> None:
-        """Take the buttons off the message that has them; its text stays."""
+        """Remove the buttons from their message; its text stays."""
         await self._responder.take_buttons_off(press.event_id, press.reply_key, press.address, reason)
 
     async def change(
         self, press: Press, message: OutboundMessage, reason: str, also: Callable[[Connection], object] | None = None
     ) -> None:
-        """Edit the message that has the button."""
+        """Edit the message with the button."""
         await self._responder.answer(
             press.event_id, press.address, None, message, reason=reason, also=also, reply_key=press.reply_key
         )

@@ -1,6 +1,6 @@
-"""/knowledge: the collections of a person, in their own chat, or of a group, in the group; and what is added to them.
+"""/knowledge: the collections of a person, in their own chat, or of a group, in the group, and additions to them.
 
-Everybody in a group may look and ask; who may control the conversation adds and takes away. A question is the agent's.
+Everyone in a group may list and ask; controllers of the conversation add and remove. The agent answers questions.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 ASK = "ask"
 CHANGING = ("add", "remove")
 MOST_AT_ONCE = 10
-"""Files and addresses of one /knowledge add."""
+"""Maximum number of files and addresses of one /knowledge add."""
 MOST_SHOWN = 60
-"""Documents that one list has."""
+"""Maximum number of documents in one list."""
 _ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
 _COLLECTION = re.compile(rf"#([\w-]{{1,{LONGEST_NAME}}})(?![\w-])")
 _NUMBERS = re.compile(r"\d{1,5}(?:[\s,;、，]+\d{1,5})*")
@@ -56,7 +56,7 @@ class KnowledgeCommands:
         self.buttons: Mapping[str, ButtonKind] = {}
 
     async def is_for_agent(self, conversation: Conversation, call: Call) -> bool:
-        """Whether the agent is to hear a use of the command, as anything else that is said to it: a question."""
+        """Whether a use of the command is a question, which goes to the agent like any other message."""
         word, _, question = call.line.arguments.partition(" ")
         return self._knowledge.settings.enabled and word.lower() == ASK and bool(question.strip())
 
@@ -71,14 +71,14 @@ class KnowledgeCommands:
         if verb in ("", "list"):
             await self._say(call, await self._listed(record.owner, call))
         elif verb == "add":
-            # Reading takes its time, and the conversation goes on meanwhile. After a crash the command comes again.
+            # Reading takes a while, and the conversation continues. After a crash the command is delivered again.
             self._ports.tasks.spawn(f"{call.event_id}:knowledge", self._add(conversation, call, record, rest.strip()))
         elif verb == "remove":
             await self._remove(conversation, call, record.owner, rest.strip())
         else:
             await self._say(call, say["usage"])
 
-    # To look.
+    # Listing.
 
     async def _listed(self, owner: str, call: Call) -> str:
         say = call.texts.knowledge
@@ -99,7 +99,7 @@ class KnowledgeCommands:
             parts.append(say["under_way"].format(number=progress.done, count=progress.total))
         return "\n\n".join([*parts, say["hint"]])
 
-    # To add.
+    # Adding.
 
     async def _add(self, conversation: Conversation, call: Call, record: ConversationRow, rest: str) -> None:
         say, addresses = call.texts.knowledge, list(dict.fromkeys(_ADDRESS.findall(rest)))
@@ -111,7 +111,7 @@ class KnowledgeCommands:
         collection = chosen[1] if chosen is not None else MAIN
         count = max(len(addresses) + len(call.message.attachments), 1)
         try:
-            # Before anything is fetched: what waits takes room on the disk.
+            # Before anything is fetched: waiting files take up disk space.
             with self._knowledge.admitted(record.owner, call.person, count):
                 await self._add_admitted(conversation, call, record, collection, addresses, name)
         except LimitReached as full:
@@ -127,7 +127,7 @@ class KnowledgeCommands:
         name: str,
     ) -> None:
         say = call.texts.knowledge
-        # What comes with the command alone is not kept: its text is.
+        # Files that arrive with the command itself are not kept, only their text.
         with tempfile.TemporaryDirectory(prefix=ARRIVING, dir=self._ports.data_dir) as folder:
             files, refused, problem = await self._files(call, record, name, Path(folder), wanted=not addresses)
             if problem:
@@ -146,7 +146,7 @@ class KnowledgeCommands:
         todo: Sequence[str | InputFile],
         told: list[str],
     ) -> None:
-        """One after the other, and tell how it goes. told: what there is to tell already."""
+        """Add one after the other and show the progress. told: lines to report so far."""
         say, added = call.texts.knowledge, 0
         for number, each in enumerate(todo, 1):
             label = plain(each if isinstance(each, str) else each.name)
@@ -179,9 +179,9 @@ class KnowledgeCommands:
     async def _files(
         self, call: Call, record: ConversationRow, name: str, folder: Path, *, wanted: bool
     ) -> tuple[Sequence[InputFile], Sequence[Refused], str]:
-        """Files that the command is about: those that came with it, those of the message that it replies to, or one of
-        the thread by its name; with a key of Texts.knowledge where there are none and one is wanted. folder: for files
-        that are not here yet."""
+        """Files that the command refers to: those attached to it, those of the message that it replies to, or one of
+        the thread by its name; with a key of Texts.knowledge if one is wanted and there is none. folder: where missing
+        files are downloaded to."""
         message = call.message
         if message.attachments:
             return *await self._fetched(call, folder, message.attachments), ""
@@ -205,7 +205,7 @@ class KnowledgeCommands:
     async def _fetched(
         self, call: Call, folder: Path, attachments: Sequence[Attachment]
     ) -> tuple[list[InputFile], list[Refused]]:
-        """Files from the platform, within the limits on what people send."""
+        """Fetch files from the platform, within the limits on uploads."""
         channel, ports = self._ports.channel(call.message.account), self._ports
         if channel is None:
             return [], []
@@ -214,7 +214,7 @@ class KnowledgeCommands:
         refused = [each for each in made if isinstance(each, Refused)]
         return [each for each in made if not isinstance(each, Refused)], refused
 
-    # To take away.
+    # Removing.
 
     async def _remove(self, conversation: Conversation, call: Call, owner: str, rest: str) -> None:
         say, known = call.texts.knowledge, await self._knowledge.documents(owner)
@@ -252,7 +252,7 @@ def _line(number: int, row: DocumentRow, texts: Texts) -> str:
 
 
 def _problem(problem: str, texts: Texts) -> str:
-    """Why a document was not read. problem: as Unreadable writes it."""
+    """Why a document could not be read. problem: the text of Unreadable."""
     kind, _, detail = problem.partition(": ")
     known = texts.knowledge_problem
     return known.get(kind, known["other"]).format(detail=plain(detail))

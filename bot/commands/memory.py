@@ -1,8 +1,8 @@
-"""/memory: what is remembered of a person, in their own chat, or of a group, in the group; never the one in the other.
-Where the agent at work keeps a memory for itself it is that one, and the answer says so.
+"""/memory: what is remembered of a person, in their own chat, or of a group, in the group; never one in the other. If
+the conversation's agent keeps its own memory, the command uses that one, and the answer says so.
 
-What a person says here counts at once and against what is being learnt meanwhile (MemoryKeeper). In a group everybody
-may look, and who may control the conversation changes.
+Changes made here take effect at once and override what is being learned concurrently (MemoryKeeper). In a group
+everyone may look, and those who may control the conversation may change it.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ NUMBERS = re.compile(r"\d{1,4}(?:[\s,;、，]+\d{1,4})*")
 
 
 class Which(NamedTuple):
-    """A memory: whose it is, and the agent that keeps it for itself, "" for the one that agents share."""
+    """A memory: its owner, and the agent that keeps it for itself, "" for the one that agents share."""
 
     owner: str
     agent: str = ""
 
 
 class MemoryCommands:
-    """agents: tells which one answers in the conversation, since it may have a memory of its own. files: keeps those of
-    an export until they are delivered."""
+    """The /memory command. agents: determines the conversation's agent, which may have its own memory. files: keeps
+    those of an export until they are delivered."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class MemoryCommands:
         except MemoryUnavailable:
             await self._say(call, say["unavailable"])
 
-    # To look.
+    # Reading.
 
     async def _show(self, conversation: Conversation, call: Call, which: Which, rest: str) -> None:
         say, memory = call.texts.memory, await self._book.show(*which)
@@ -140,7 +140,7 @@ class MemoryCommands:
             message = OutboundMessage(text="\n\n".join([say["exported"], *_note(call, which)]), files=files, final=True)
             await self._answers.show(call, message, "/memory export")
 
-    # To change.
+    # Changing.
 
     async def _forget(self, conversation: Conversation, call: Call, which: Which, rest: str) -> None:
         if rest.lower() == "all":
@@ -201,7 +201,7 @@ class MemoryCommands:
         log_act(Action.MEMORY_ON if verb == "on" else Action.MEMORY_OFF, call, conversation)
         await self._say(call, call.texts.memory[verb])
 
-    # Everything at once, when the one who asks has said so twice.
+    # Forgetting everything, after a confirmation.
 
     async def _ask(self, conversation: Conversation, call: Call, which: Which) -> None:
         say, memory, now = call.texts.memory, await self._book.show(*which), self._clock.now()
@@ -217,7 +217,7 @@ class MemoryCommands:
         return prompt.who == press.person and press.may_control
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """Only the one who asked; after a crash in between the press comes again."""
+        """Handle the answer of the person who asked. After a crash in between the press is delivered again."""
         say, row = press.texts.memory, await conversation.stored()
         if not await self._open_to(conversation, prompt, press):
             await self._answers.nothing(press.event_id, "not allowed")
@@ -246,15 +246,15 @@ class MemoryCommands:
     # Numbers.
 
     async def _keys(self, conversation: Conversation, call: Call, which: Which, memory: Memory) -> list[str]:
-        """What the numbers stand for: the list that was shown last, else the one that would be shown now."""
+        """The facts by number: those of the list shown last, else those of the list that would be shown now."""
         shown = await self._store.read(lambda tx: memories.listed_facts(tx, conversation.key, *which))
         return [item.key for item in memory_page.items_of(memory, call.texts)] if shown is None else shown
 
     async def _with_numbers(
         self, conversation: Conversation, call: Call, which: Which, keys: Sequence[str], text: str
     ) -> None:
-        """An answer behind which the numbers stand for these: those of the list that people see, also when something
-        of it is forgotten, until the next list."""
+        """Answer, and let the numbers refer to these facts from now on: those of the list that people see, even when
+        some of it is forgotten, until the next list."""
         now, (owner, agent) = self._clock.now(), which
         await self._answers.say(
             call, text, "/memory", also=lambda tx: memories.record_list(tx, conversation.key, owner, keys, now, agent)
@@ -265,7 +265,7 @@ class MemoryCommands:
 
 
 def _note(call: Call, which: Which) -> list[str]:
-    """What is said of a memory that the agent keeps for itself."""
+    """The note on a memory that the agent keeps for itself."""
     return [call.texts.memory["own"].format(agent=which.agent)] if which.agent else []
 
 

@@ -1,4 +1,4 @@
-"""/reminders: what is scheduled in this chat, each with a button that cancels it: one's own, for administrators all."""
+"""/reminders: what is scheduled in this chat, with buttons that cancel it: one's own, or all for administrators."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 REMINDERS = "reminders"
 SHOWN = 8
-"""Reminders that /reminders lists, each with its button."""
+"""Maximum number of reminders that /reminders lists, each with its button."""
 LONGEST_TEXT, LONGEST_LABEL = 100, 40
 
 
 class ReminderCommands:
-    """gateway: the days of conversations that have chosen no zone."""
+    """The /reminders command. gateway: the days of conversations without a chosen zone."""
 
     def __init__(self, answers: Answers, schedules: ScheduleService, clock: Clock, gateway: Days) -> None:
         self._gateway = gateway
@@ -59,7 +59,7 @@ class ReminderCommands:
         return row is not None and _may_cancel(row, press)
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """The list is shown again, without what is over."""
+        """Handle a press, and show the list without the finished reminders."""
         texts, row = press.texts, await self._chosen(prompt, press)
         if row is not None and not _may_cancel(row, press):
             await self._answers.nothing(press.event_id, "button refused")
@@ -81,7 +81,7 @@ class ReminderCommands:
         return texts.reminder_answers["cancelled"] if row is not None else texts.pressed["over"]
 
     async def _chosen(self, prompt: PromptRow, press: Press) -> ScheduleRow | None:
-        """The one of the button, None when it is over."""
+        """The button's reminder; None if it is over."""
         ids = json.loads(prompt.options)
         found = await self._schedules.active(ids[press.option : press.option + 1])
         return found[0] if found else None
@@ -108,7 +108,7 @@ def _may_cancel(row: ScheduleRow, press: Press) -> bool:
 
 
 def _line(number: int, row: ScheduleRow, zone: str, texts: Texts) -> str:
-    # It repeats by the clock of the zone in which it was made.
+    # It repeats according to the clock of the zone in which it was created.
     cron = row.spec if row.timezone == zone else f"{row.spec} {row.timezone}"
     return texts.reminders_line.format(
         number=number,

@@ -1,6 +1,6 @@
-"""/research: its state, and what it says where the agent has nothing to do. A question itself goes to the agent.
+"""/research: its state, and all uses that do not involve the agent. A question itself goes to the agent.
 
-And the buttons below a report: a press says for its presser what is to be made of it.
+Also the buttons below a report: a press sends the person's request to make something of it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 
 SHOWN = 30
-"""Threads of a conversation whose researches are listed."""
+"""Maximum number of a conversation's threads whose research is listed."""
 TYPES = {"report.md": "text/markdown", "record.json": "application/json"}
 
 
 class ResearchCommands:
-    """problem: why there is no research here, a key of Texts.research; "" where there is. usual: the style of the
-    settings. days: of chats that have chosen no time zone. files: keeps those of an export until they are delivered."""
+    """The /research command. problem: why research is unavailable, a key of Texts.research; "" if it is available.
+    usual: the configured style. days: of chats without a chosen time zone. files: keeps exports until delivery."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class ResearchCommands:
         self.buttons: Mapping[str, ButtonKind] = {OFFER: ButtonKind(self._pressed, self._is_open)}
 
     async def is_for_agent(self, conversation: Conversation, call: Call) -> bool:
-        """Whether the agent is to hear a use of the command, as anything else that is said to it."""
+        """Whether a use of the command goes to the agent like any other message."""
         try:
             request = asked(call.line) if not self._problem() else None
         except BadOption:
@@ -77,7 +77,7 @@ class ResearchCommands:
         return known is not None and known.can_resume and not conversation.busy
 
     async def _research(self, conversation: Conversation, call: Call) -> None:
-        """What is not for the agent."""
+        """Handle the uses that are not for the agent."""
         words = call.texts.research
         if problem := self._problem():
             return await self._answers.say(call, words[problem], "no research")
@@ -106,7 +106,7 @@ class ResearchCommands:
         await self._answers.say(call, text, "bad option")
 
     async def _list(self, conversation: Conversation, call: Call) -> None:
-        """The researches of the conversation's threads, the newest first."""
+        """List the research of the conversation's threads, newest first."""
         words, row = call.texts.research, await conversation.row(call.message)
         threads = await self._store.read(lambda tx: conversations.threads_of(tx, row, SHOWN))
         lines: list[str] = []
@@ -124,7 +124,7 @@ class ResearchCommands:
         await self._answers.say(call, text, "/research list")
 
     async def _export(self, conversation: Conversation, call: Call) -> None:
-        """The newest research of the thread as files: the report with the findings, and the whole record."""
+        """Send the thread's newest research as files: the report with the findings, and the whole record."""
         words, stored = call.texts.research, await conversation.stored()
         found = await self._runs.research_files(stored.thread_id) if stored is not None else None
         if found is None:
@@ -135,7 +135,7 @@ class ResearchCommands:
             await self._answers.show(call, message, "/research export")
 
     async def _style(self, conversation: Conversation, call: Call, named: str) -> None:
-        """The style of the conversation's reports: told, chosen, or taken back."""
+        """Show, choose or reset the style of the conversation's reports."""
         words, row = call.texts.research, await conversation.row(call.message)
         styles = ", ".join(f"`{style}`" for style in Style)
         if not named:
@@ -155,23 +155,23 @@ class ResearchCommands:
         conversation.forget_row()
         log_act(Action.RESEARCH_STYLE, call, conversation, what=chosen or DEFAULT)
 
-    # What is offered below a report.
+    # Offers below a report.
 
     async def _is_open(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
         offer = offered(prompt, press.option)
         return offer is not None and not await self._why_not(conversation, prompt, press, offer)
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """The buttons stay: each of them is of use once."""
+        """Handle a press. The buttons stay: each can be used once."""
         offer = offered(prompt, press.option)
-        if offer is None:  # of another version
+        if offer is None:  # from another version
             await self._answers.nothing(press.event_id, "button refused")
             return press.texts.button_expired
         refusal = await self._why_not(conversation, prompt, press, offer)
         if not refusal:
             text = unmarked(press.texts.offer_says[offer.what])
             text = text.format(report=said_of_offer(offer.title, offer.path))
-            # It waits for its turn, whatever the chat's policy for what people write: no button stops an answer.
+            # It waits for its turn, whatever the chat's busy policy: a button never stops an answer.
             quiet = replace(press, turns=replace(press.turns, busy=Busy.QUEUE, join=0.0))
             said = replace(said_by(quiet, text, self._store.clock.now()), offer=f"{prompt.id}:{press.option}")
             if offer.what != DEEPER and not await conversation.calls_skill(said.message):
@@ -184,7 +184,7 @@ class ResearchCommands:
         return "" if press.typed else f"☑ {press.texts.offers[offer.what]} · {press.texts.working}"
 
     async def _why_not(self, conversation: Conversation, prompt: PromptRow, press: Press, offer: Offered) -> str:
-        """Why a press begins nothing, in a sentence; "" where it does."""
+        """Why a press starts nothing, as a sentence; "" if it does."""
         texts, stored = press.texts, await conversation.stored()
         if not press.may_speak:
             return texts.not_allowed
@@ -194,7 +194,7 @@ class ResearchCommands:
             lambda tx: (runs.load(tx, prompt.run_id or ""), runs.load(tx, offer.run_id) if offer.run_id else None)
         )
         if of is None or stored is None or of.thread_id != stored.thread_id:
-            return texts.pressed["other_thread"]  # which has the report's file
+            return texts.pressed["other_thread"]  # the report's file is in that thread
         if not offer.run_id:
             return ""
         if last is None or last.state is RunState.SUCCESS:
@@ -207,7 +207,7 @@ class ResearchCommands:
 
 
 def _told(known: ResearchView, words: Mapping[str, str]) -> str:
-    """The research of a thread: its question, how far it is, its steps."""
+    """Describe a thread's research: its question, its progress, its steps."""
     ended = sum(bool(state) for _, state in known.steps)
     lines = [
         words["status_head"].format(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LONGEST_TOLD = 90
 MOST_PROBLEMS = 20
 MOST_OFF = 500
-"""Names that a conversation remembers as turned off."""
+"""Maximum number of names that a conversation remembers as turned off."""
 ON, OFF = "on", "off"
 DIGEST_SHOWN = 12
 
@@ -69,7 +69,7 @@ class SkillCommands:
             if on and name in disabled:
                 return await self._answers.say(call, words["disabled"].format(name=name), "/skills")
         off = set(row.skills_off) - set(names) if on else set(row.skills_off) | set(names)
-        # Names that this agent does not have now may come back, but only so many are kept.
+        # Names that this agent does not have now may become available again, but only so many are kept.
         kept = off if len(off) <= MOST_OFF else {name for name in off if view.get(name) is not None}
         text = words["switched_on" if on else "switched_off"].format(names=", ".join(f"`{name}`" for name in names))
 
@@ -80,7 +80,7 @@ class SkillCommands:
     async def _turn_on(
         self, call: Call, row: ConversationRow, view: SkillView, name: str, shown_digest: str = ""
     ) -> None:
-        """Turn on a waiting skill; an administrator approves exactly the content that they were shown."""
+        """Turn on a waiting skill; an administrator approves exactly the content that was shown."""
         words, (origin, waiting) = call.texts.skills, view.waiting[name]
         if not call.is_admin:
             return await self._answers.say(call, words["waiting_not_yours"].format(name=name), "not allowed")
@@ -96,7 +96,7 @@ class SkillCommands:
             log_action(Action.SKILL_APPROVE, call.person, **about, what=f"{name} {digest[:DIGEST_SHOWN]}")
             return await self._answers.say(call, words["turned_on"].format(name=name), "/skills")
         reasons = "\n".join(f"- {plain(reason)}" for reason in waiting.reasons)
-        if digest in ("", BROKEN):  # nobody can agree to what cannot be read
+        if digest in ("", BROKEN):  # unreadable content cannot be approved
             return await self._answers.say(call, f"{words['problems']}\n{reasons}", "/skills")
         text = words["waiting_ask"].format(name=name, reasons=reasons, digest=digest[:DIGEST_SHOWN])
         await self._answers.say(call, text, "/skills")
@@ -121,7 +121,7 @@ class SkillCommands:
         return "\n\n".join(blocks)
 
     def _problems(self, call: Call, view: SkillView) -> list[str]:
-        """Problems that the person may see: an administrator all, others those of their own skills."""
+        """Problems that the person may see: all for an administrator, else those of their own skills."""
         told = [problem for problem in view.problems if call.is_admin or _is_own(call, problem)]
         more = [call.texts.skills["more"].format(count=len(told) - MOST_PROBLEMS)] if len(told) > MOST_PROBLEMS else []
         return [f"- {plain(str(problem))}" for problem in told[:MOST_PROBLEMS]] + more
@@ -161,7 +161,7 @@ def _line(call: Call, skill: Skill) -> str:
 
 
 def _told(document: SkillDocument, language: str) -> str:
-    """What it is for, in the person's language where its metadata says it in that too."""
+    """The skill's description, in the person's language if its metadata has one."""
     translated = document.metadata.get(f"description-{language}")
     said = " ".join(translated.split())[:LONGEST_DESCRIPTION] if isinstance(translated, str) else ""
     return said or document.description

@@ -1,4 +1,4 @@
-"""Commands: who handles a command or a button. They run in their conversation's order and never wait for a run."""
+"""The table of commands and buttons. Handlers run in their conversation's order and never wait for a run."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 
 ALIASES = {"cancel": "stop", "clear": "new", "reset": "new", "commands": "help", "menu": "help"}
-"""What other bots call some of our commands. No list shows them."""
+"""Names that other bots use for some of our commands. No list shows them."""
 WITHOUT_CONVERSATION = frozenset(
     {"access", "allow", "disallow", "forget", "help", "pair", "start", "web", "whoami", "why"}
 )
-"""Commands that act on no conversation, so that they mean something where there is none."""
+"""Commands that act on no conversation, so they work where there is none."""
 
 
 def make_commands(
@@ -63,9 +63,9 @@ def make_commands(
     why: WhyPage,
     signins: SignIns,
 ) -> Commands:
-    """Make every command that acts on the conversations with these ports.
+    """Make all commands for the conversations with these ports.
 
-    pictures: keeps those of /usage, and the files of /memory export and /research export. abilities: keys of
+    pictures: keeps the pictures of /usage and the files of /memory export and /research export. abilities: keys of
     Texts.abilities.
     """
     store, agents, clock, answers = ports.store, ports.agents, ports.store.clock, Answers(ports.responder)
@@ -103,7 +103,7 @@ def make_commands(
 
 
 class Commands:
-    """agents: groups of which some uses are for the agent."""
+    """All commands and buttons. agents: groups of which some uses are for the agent."""
 
     def __init__(
         self, answers: Answers, agents: Sequence[ResearchCommands | KnowledgeCommands], groups: Sequence[CommandGroup]
@@ -124,15 +124,15 @@ class Commands:
         return name in self.names
 
     async def is_for_agent(self, conversation: Conversation, call: Call) -> bool:
-        """Whether the agent is to hear a command of ours, as anything else that is said to it."""
+        """Whether a command goes to the agent like any other message."""
         group = next((each for each in self._agents if call.line.name in each.commands), None)
         return group is not None and await group.is_for_agent(conversation, call)
 
     async def handle(self, conversation: Conversation, call: Call, placed: bool = True) -> None:
-        """placed: it was typed in a conversation; else only what needs none is done."""
+        """Handle one use of a command. placed: typed in a conversation; otherwise only commands that need none work."""
         name = ALIASES.get(call.line.name, call.line.name)
         if name == "start" and call.is_admin and pairing.read(call.line.arguments) is not None:
-            name = "pair"  # what a link with a code in it makes the client send
+            name = "pair"  # a link with a code makes the client send this
         call = replace(call, line=replace(call.line, name=name))
         if not placed and self.knows(call.line.name) and call.line.name not in WITHOUT_CONVERSATION:
             text = call.texts.which_thread.format(command=call.line.name)
@@ -140,16 +140,16 @@ class Commands:
         await self._commands.get(call.line.name, self._unknown)(conversation, call)
 
     async def pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """Do what a button says; returns the button's short answer."""
+        """Carry out a button's action; returns the button's short answer."""
         kind = self._buttons.get(prompt.kind)
         if kind is None:
-            # Made by another version of Antler.
+            # Created by another version of Antler.
             await self._answers.nothing(press.event_id, "unknown button")
             return press.texts.button_expired
         return await kind.pressed(conversation, prompt, press)
 
     async def open_to(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
-        """Whether the press would count."""
+        """Whether the press would have an effect."""
         kind = self._buttons.get(prompt.kind)
         return kind is not None and await kind.open_to(conversation, prompt, press)
 

@@ -1,7 +1,7 @@
-"""/new, /stop, /status, /usage, /whoami, /help, /start, /undo and /compact: a person's own conversation.
+"""/new, /stop, /status, /usage, /whoami, /help, /start, /undo and /compact: commands for a person's own conversation.
 
-In a DM everything for oneself; in a group /status, /help, /start and /whoami for everybody, /stop for one's own runs,
-/new by `group_control`.
+In a DM a person may use all of them; in a group everyone may use /status, /help, /start and /whoami, /stop for their
+own runs, and /new according to `group_control`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class UndoCommands:
         self.buttons: Mapping[str, ButtonKind] = {}
 
     async def _undo(self, conversation: Conversation, call: Call) -> None:
-        """The agent forgets first, then the store: after a crash in between the event comes again, and so does this."""
+        """Undo in the agent first, then in the store; a crash in between repeats the event, and so the undo."""
         texts = call.texts
         if conversation.busy:
             return await self._answers.say(call, texts.undo["busy"], "/undo")
@@ -108,7 +108,7 @@ def _first_words(run: RunRow) -> str:
 
 
 class TalkCommands:
-    """agents: what answers in a conversation. abilities: what people are told that the bot can do, keys of
+    """The basic commands. agents: the agent of each conversation. abilities: what the bot can do, as keys of
     Texts.abilities."""
 
     def __init__(
@@ -166,7 +166,7 @@ class TalkCommands:
             return await self._answers.say(call, call.texts.stop_not_yours, "not allowed")
         if conversation.stop_active(StopReason.STOPPED):
             log_act(Action.STOP, call, conversation, of=run.speaker, run=run.run_id)
-            # The answer itself says that it was stopped.
+            # The answer itself shows that it was stopped.
             return await self._answers.nothing(call.event_id, "/stop", conversation.stop_unit(StopReason.STOPPED))
         await self._answers.say(call, call.texts.stop_nothing, "/stop")
 
@@ -183,7 +183,7 @@ class TalkCommands:
         await self._answers.say(call, text, "/whoami")
 
     async def _start(self, conversation: Conversation, call: Call) -> None:
-        """What Telegram's clients send first: a welcome with what the bot can do."""
+        """Answer /start, which Telegram's clients send first, with a welcome and what the bot can do."""
         able = "\n".join(f"- {call.texts.abilities[ability]}" for ability in self._abilities())
         text = call.texts.started.format(abilities=able) + self._who_reads(call.texts)
         await self._answers.say(call, text, "/start")
@@ -197,13 +197,13 @@ class TalkCommands:
         await self._answers.say(call, "\n\n".join(blocks) + self._who_reads(texts), "/help")
 
     def _who_reads(self, texts: Texts) -> str:
-        """What people have to know of who else reads what they say, as a last paragraph."""
+        """A last paragraph on who else can read what people write; "" if nobody can."""
         return f"\n\n{texts.read_by_admins}" if self._status.asked.read_by_admins() else ""
 
 
 def _asked_after(tx: Connection, run: RunRow, said: Message) -> bool:
-    """Whether a run was asked for after something was said, by the platform's clock: what a platform delivers late is
-    not meant for it. False where one of the two has no time from the platform."""
+    """Whether a run was requested after `said`, by the platform's clock: a message delivered late does not refer to it.
+    False if either of the two has no time from the platform."""
     for row in inbox.load(tx, run.inbox_ids[:1]):
         asked = INBOUND_EVENT.validate_json(row.event)
         return all(each.sent_at != each.received_at for each in (said, asked)) and asked.sent_at > said.sent_at
@@ -215,7 +215,7 @@ def _menu(menu: Mapping[str, str], texts: Texts) -> str:
 
 
 class UsageCommands:
-    """pictures: keeps them until they are delivered."""
+    """The /usage command. pictures: keeps them until they are delivered."""
 
     def __init__(self, answers: Answers, page: UsagePage, pictures: Presented) -> None:
         self._answers = answers
@@ -252,7 +252,7 @@ class UsageCommands:
 
 
 def _picture(facts: UsageFacts) -> bytes:
-    from bot.usage.charts import Bar, bars_picture  # loads Pillow, which a gateway that is never asked does without
+    from bot.usage.charts import Bar, bars_picture  # loads Pillow, which is needed only here
 
     bars = []
     for day, spent in facts.days:
@@ -261,7 +261,7 @@ def _picture(facts: UsageFacts) -> bytes:
 
 
 class WhyCommands:
-    """/why: the decisions of a message, for administrators."""
+    """/why: the decisions on a message, for administrators."""
 
     def __init__(self, answers: Answers, page: WhyPage) -> None:
         self._answers = answers
@@ -270,8 +270,8 @@ class WhyCommands:
         self.buttons: Mapping[str, ButtonKind] = {}
 
     async def _why(self, conversation: Conversation, call: Call) -> None:
-        """Tell of what is named, else of the message that it is a reply to, else of the answer before it, else of the
-        message that the thread begins with."""
+        """Explain the named message, else the one replied to, else the previous answer, else the message that the
+        thread begins with."""
         if not call.is_admin:
             return await self._answers.say(call, call.texts.not_allowed, "not allowed")
         message, named, quote = call.message, call.line.arguments, call.message.reply_to

@@ -1,4 +1,4 @@
-"""/threads: the threads of this conversation, newest first; a button, or its number, goes to one, or deletes it."""
+"""/threads: the threads of this conversation, newest first; a button, or its number, opens or deletes one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DELETE = "delete"
 
 
 class ThreadCommands:
-    """days: of chats that have chosen no time zone. ask_to_delete: asks whether a thread, with its title, is to go."""
+    """The /threads command. days: of chats without a chosen time zone. ask_to_delete: asks to confirm a deletion."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ThreadCommands:
         return press.may_control
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """Go back to it, and show the list again in the same message."""
+        """Switch to the thread, and update the list in the same message."""
         texts, row = press.texts, await conversation.stored()
         refusal = self._refusal(conversation, press.may_control, texts)
         if refusal is not None or row is None:
@@ -113,13 +113,13 @@ class ThreadCommands:
         return texts.threads["busy"] if conversation.busy else None
 
     async def _known(self, row: ConversationRow) -> list[ThreadRow]:
-        """Those in which something was said, and the current one."""
+        """Threads in which something was said, and the current one."""
         return await self._store.read(lambda tx: conversations.threads_of(tx, row, SHOWN))
 
     def _list(
         self, row: ConversationRow, known: Sequence[ThreadRow], texts: Texts, current: str | None = None
     ) -> tuple[OutboundMessage, PromptRow]:
-        """The list with its buttons, and the question that makes them wait for a press."""
+        """The list with its buttons, and the prompt that stores them."""
         current, say = current or row.thread_id, texts.threads
         lines, buttons, days = [say["head"]], [], self._days.of(row)
         options = [thread.thread_id for thread in known]
@@ -141,7 +141,7 @@ def _resume(tx: Connection, row: ConversationRow, thread_id: str) -> None:
 
 
 def _title(thread: ThreadRow, texts: Texts) -> str:
-    """The thread's name, else what was first said in it."""
+    """The thread's title, else its first words."""
     words = thread.title
     if not words and thread.first_input is not None:
         said = thread.first_input

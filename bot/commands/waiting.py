@@ -1,6 +1,6 @@
-"""/queue and /retry, and the buttons on messages that wait and on answers that failed.
+"""/queue and /retry, and the buttons on waiting messages and failed answers.
 
-What waits is its author's or an admin's to put first or to drop; what runs is its speaker's or an admin's to stop.
+Only its author or an admin may move or drop a waiting message; only its speaker or an admin may stop a run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 QUEUE = "queue"
 SHOWN = 8
-"""Waiting messages that /queue lists, each with its row of buttons."""
+"""Maximum number of waiting messages that /queue lists, each with its row of buttons."""
 
 
 class WaitingCommands:
@@ -43,7 +43,7 @@ class WaitingCommands:
             RETRY: ButtonKind(self._pressed_retry, self._failed_last),
         }
 
-    # What waits.
+    # Waiting messages.
 
     async def _queue(self, conversation: Conversation, call: Call) -> None:
         if call.line.arguments.lower() == "clear":
@@ -74,7 +74,7 @@ class WaitingCommands:
         return waiting is not None and (press.is_admin or waiting.row.speaker == press.person)
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """Handle a press on a waiting message, which shows by itself what was done."""
+        """Handle a press on a waiting message; the message itself shows the result."""
         done = await self._do(conversation, prompt, press)
         await self._answers.nothing(press.event_id, f"button {done}")
         return press.texts.pressed[done]
@@ -87,7 +87,7 @@ class WaitingCommands:
         return press.texts.pressed[done]
 
     async def _do(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """Do what a button says, if it still can be; returns what came of it, a key of `Texts.pressed`."""
+        """Carry out a button's action if it is still possible; returns the result, a key of `Texts.pressed`."""
         action, run_id = chosen(prompt, press.option)
         waiting, active = conversation.line.find(run_id), conversation.active
         if waiting is None:
@@ -108,10 +108,10 @@ class WaitingCommands:
         return "now"
 
     def _list(self, conversation: Conversation, texts: Texts) -> tuple[OutboundMessage, PromptRow]:
-        """What runs and what waits, and the question that makes the buttons wait for a press."""
+        """The list of running and waiting messages, and the prompt that stores its buttons."""
         now, waiting = self._clock.now(), list(conversation.line)
         running, since = conversation.active, conversation.active_since or now
-        if conversation.stopping and waiting:  # the next one begins in a moment
+        if conversation.stopping and waiting:  # the next one is about to begin
             running, since = waiting.pop(0).row, now
         lines = []
         if running is not None:
@@ -139,7 +139,7 @@ class WaitingCommands:
         text = "\n\n".join(line for line in lines if line)
         return OutboundMessage(text=text, buttons=buttons, final=True), prompt
 
-    # What is answered again.
+    # Retries.
 
     async def _retry(self, conversation: Conversation, call: Call) -> None:
         refusal = await self._again(conversation, call)
@@ -164,7 +164,7 @@ class WaitingCommands:
         return press.texts.pressed["retry"]
 
     async def _again(self, conversation: Conversation, by: Call | Press, only: str | None = None) -> str | None:
-        """Answer the last exchange again, and with that the event; else the sentence that says why not.
+        """Answer the last exchange again, which settles the event, and return None; or the reason why not.
 
         only: the run that has to be the last one.
         """
@@ -178,7 +178,7 @@ class WaitingCommands:
             return texts.retry_not_newest
         if last.speaker != by.person and not by.is_admin:
             return texts.retry_not_yours
-        if last.input.is_blank or not last.is_readable:  # its person had it deleted, or another version stored it
+        if last.input.is_blank or not last.is_readable:  # deleted by its person, or stored by another version
             return texts.retry_lost
         try:
             await conversation.repeat(last, by.event_id)
@@ -189,7 +189,7 @@ class WaitingCommands:
 
 
 def _about(run: RunRow, since: datetime, now: datetime, texts: Texts) -> dict[str, str]:
-    """What a line of the list tells of a run: its first words, whose it is, for how long."""
+    """The contents of a run's line in the list: its first words, its person, its age."""
     run_input, context = run.input, run.context
     words = run_input.words.strip() or ", ".join(file.name for file in run_input.files)
     age = texts.duration((now - since).total_seconds())
