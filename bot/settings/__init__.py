@@ -1,4 +1,4 @@
-"""The configuration: `load` reads it from all its sources, `Settings` is what the rest of bot/ is handed."""
+"""The configuration: `load` reads it from all its sources; the rest of bot/ receives it as `Settings`."""
 
 from bot.settings.load import load
 from bot.settings.model import ChannelSettings, Settings

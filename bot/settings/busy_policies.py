@@ -1,4 +1,4 @@
-"""What becomes of a message that arrives while its conversation is busy: pure decisions."""
+"""Pure decisions on messages that arrive while their conversation is busy."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Busy(StrEnum):
-    """`conversations.busy`. QUEUE: it waits for its turn. COLLECT: what waits of one person is answered together.
+    """`conversations.busy`. QUEUE: it waits for its turn. COLLECT: one person's waiting messages are answered together.
 
-    INTERRUPT: the running answer is stopped and the new one begins. ROLLBACK: and the stopped exchange is forgotten.
-    REJECT: it is refused. STEER: the running answer hears it before its next step, if it is the same person's.
+    INTERRUPT: the active run is stopped and the new one begins. ROLLBACK: also, the stopped exchange is forgotten.
+    REJECT: it is refused. STEER: the active run receives it before its next step, if it is the same person's.
     """
 
     QUEUE = "queue"
@@ -27,9 +27,9 @@ class Busy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnRules:
-    """How an account makes turns of messages. debounce: seconds in which one person's further messages join, 0: off.
-    join: seconds since an answer began in which they still join it, as long as nothing of it was seen; 0: off.
-    intermediate: which of an answer's messages are shown; progress: how much of the work."""
+    """How an account turns messages into turns. debounce: seconds in which one person's further messages join, 0: off.
+    join: seconds after the start of an answer in which they still join it, as long as none of it was shown; 0: off.
+    intermediate: which of an answer's messages are shown; progress: how much of the work is shown."""
 
     busy: Busy = Busy.QUEUE
     debounce: float = 0.0
@@ -43,7 +43,7 @@ QUEUED = TurnRules()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What waits when a message arrives, and how much may. working: the conversation is busy at all."""
+    """The waiting messages when a message arrives, and their limits. working: whether the conversation is busy."""
 
     working: bool
     here: int
@@ -53,7 +53,7 @@ class Backlog:
 
 
 class Refusal(StrEnum):
-    """Why a message is not taken; the keys of its sentences."""
+    """Why a message is refused; the keys of the texts."""
 
     BUSY = "busy"
     QUEUE_FULL = "queue_full"
@@ -61,7 +61,7 @@ class Refusal(StrEnum):
 
 
 def refusal(busy: Busy, backlog: Backlog) -> Refusal | None:
-    """Whether a message is refused as soon as it arrives, before anything of it is fetched. None: it is taken."""
+    """Whether a message is refused on arrival, before any of it is fetched. None: it is accepted."""
     if busy is Busy.REJECT and backlog.working:
         return Refusal.BUSY
     if backlog.here >= backlog.here_limit:
@@ -72,10 +72,10 @@ def refusal(busy: Busy, backlog: Backlog) -> Refusal | None:
 
 
 class Move(StrEnum):
-    """What a complete turn does. START: at once. WAIT: at the end of the line. JOIN: the last that waits takes it in.
+    """The effect of a complete turn. START: at once. WAIT: at the end of the queue. JOIN: with the last waiting one.
 
-    INTERRUPT, ROLLBACK: it ends the run that works, and is the next. STEER: it waits, and may be heard by that run.
-    RESTART: the run that works begins again, with what it had to answer and this.
+    INTERRUPT, ROLLBACK: it stops the active run and is next. STEER: it waits, and that run may receive it.
+    RESTART: the active run starts again, with its own input and this.
     """
 
     START = "start"
@@ -89,10 +89,10 @@ class Move(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What a complete turn meets. running: the person whose run works, None without one. stopping: that run is ending.
-
-    waiting: something waits. joinable: the last that waits can answer this turn too. steerable: the run that works can
-    hear it. unseen: the run that works has just begun and can answer this turn too: nothing of it was seen.
+    """The situation of a complete turn. running: the person of the active run, None if there is none. stopping: that
+    run is ending.
+    waiting: something waits. joinable: the last waiting turn can include this one. steerable: the active run can
+    receive it. unseen: the active run has just begun and can answer this turn too: none of it was shown.
     """
 
     running: str | None = None
@@ -104,11 +104,11 @@ class Moment:
 
 
 def decide(busy: Busy, moment: Moment, person: str, is_admin: bool) -> Move:
-    """What becomes of a person's complete turn.
+    """Decide on a person's complete turn.
 
-    Another person's run is only an admin's to stop. While a run is ending already, what its person writes joins what
-    comes next, so that no word of it is lost. People write one request as several messages, so what follows at once
-    belongs to it; not with ROLLBACK, where a message takes the place of the one before.
+    Only an admin may stop another person's run. While a run is already ending, messages of its person join the next
+    turn, so that none is lost. People write one request as several messages, so what follows immediately belongs to
+    it; not with ROLLBACK, where a message replaces the one before.
     """
     if moment.running is None and not moment.waiting:
         return Move.START
@@ -128,7 +128,7 @@ def decide(busy: Busy, moment: Moment, person: str, is_admin: bool) -> Move:
 
 @dataclass(slots=True)
 class Tally:
-    """How many messages wait in all conversations together: each tells its own number when it may have changed."""
+    """The number of waiting messages in all conversations: each reports its own when it may have changed."""
 
     total: int = 0
     _numbers: dict[object, int] = field(default_factory=dict)

@@ -1,5 +1,5 @@
-"""Checks across sections and against this machine. They take the merged tree as it was written, so that one
-faulty section hides no fault of another; what the schema can tell is left to the schema."""
+"""Checks across sections and against this machine. They work on the merged tree as it was written, so that a faulty
+section does not hide faults of another; everything that the schema can check is left to it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ CLASS_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.AS
 ONE_CALL = re.compile(
     r"(?<=[^/])/(chat/completions|audio/transcriptions|audio/speech|images/generations|completions|responses|embeddings|messages|models)/*$"
 )
-"""Where examples and dashboards show the address of a call, which is often pasted for that of the service."""
+"""The path of a call's address in examples and dashboards, which is often pasted instead of the service's address."""
 THINKING = ("show_thinking", "return_thinking", "when_thinking_enabled", "when_thinking_disabled")
 
 
 def check_tree(values: Mapping[str, Any]) -> list[Finding]:
-    """Everything that is wrong with the tree and that its schema cannot tell."""
+    """All faults of the tree that its schema cannot find."""
     checks = (
         _placeholders,
         _base_urls,
@@ -92,7 +92,7 @@ def _accounts(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _same_secrets(values: Mapping[str, Any]) -> Iterator[Finding]:
-    """One credential under two ids would receive everything twice, or fight itself over the connection."""
+    """Find credentials given under two ids: both would receive everything, or compete for the connection."""
     first: dict[str, str] = {}
     for account, channel in _section(values, "channels").items():
         for key in _secret_keys(account, channel):
@@ -114,7 +114,7 @@ def _secret_keys(account: str, channel: Any) -> list[str]:
 
 
 def _is_unset(secret: str) -> bool:
-    """An unexpanded reference, or a placeholder: reported already, and no credential."""
+    """Whether it is an unexpanded reference or a placeholder: already reported, and no credential."""
     return secret.startswith("$") or bool(_PLACEHOLDER.fullmatch(secret))
 
 
@@ -130,7 +130,7 @@ def _strange_accounts(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _groups(values: Mapping[str, Any]) -> Iterator[Finding]:
-    """A person's id among the groups opens none, where the platform's ids tell which is which."""
+    """Find ids of persons among the groups, where they open no group; only on platforms whose ids show the kind."""
     channels = _section(values, "channels")
     for path, entry in _access_entries(values):
         if "groups" not in path or entry == ANYBODY:
@@ -138,7 +138,7 @@ def _groups(values: Mapping[str, Any]) -> Iterator[Finding]:
         try:
             identity = check_identity(with_account(str(path[1]), entry) if path[0] == "channels" else entry)
         except ValueError:
-            continue  # the schema says what is wrong with it
+            continue  # the schema reports the fault
         account, _, native = identity.partition(":")
         platform = _section(channels, account).get("type", account)
         if isinstance(platform, str) and platform in PLATFORMS and names_group(platform, native) is False:
@@ -194,7 +194,7 @@ def _subagents(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _agents_of_servers(values: Mapping[str, Any]) -> Iterator[Finding]:
-    """Whom the tools of MCP servers are added to: a name that nobody has would take them away from all."""
+    """Check the agents to which the tools of MCP servers are added: an unknown name would remove them from all."""
     types = _section(_section(values, "subagents"), "types")
     known = [LEAD, GENERAL_PURPOSE, BASH, *map(str, types), *RoleModels.model_fields]
     for server, section in _section(values, "mcp_servers").items():
@@ -255,7 +255,7 @@ def _sandbox(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _unwritable(folder: FilePath) -> str | None:
-    """Why nothing could be written there, tried with a nameless file in the nearest folder that exists."""
+    """Why the folder cannot be written to; tried with an unnamed file in the nearest existing folder."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not existing.is_dir():
         return "is a file, not a folder" if existing == folder else f"cannot be made: {existing} is not a folder"
@@ -318,7 +318,7 @@ def check_models(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def check_helpers(values: Mapping[str, Any]) -> Iterator[Finding]:
-    """The models that work outside the conversations: those of titles, of memories, and the judge of skills."""
+    """Check the models used outside the conversations: those for titles and memories, and the judge of skills."""
     known = model_names(values)
     for name in ("title", "memory", "skill_evolution"):
         section = values.get(name)
@@ -343,7 +343,7 @@ def _model_class(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _service(place: Path, section: Mapping[str, Any]) -> Iterator[Finding]:
-    """The address and the key of a provider."""
+    """Check the address and the key of a provider."""
     if section.get("api_key") == "":
         hint = "put the provider's key there, or leave the line out for a server that wants none"
         yield Finding((*place, "api_key"), "is empty", hint)
@@ -359,7 +359,7 @@ def _media_services(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _fallbacks(index: int, model: Mapping[str, Any], known: Sequence[str]) -> Iterator[Finding]:
-    """Only the list of the model that was asked for counts, so a loop is a model that is in it twice."""
+    """Check a model's fallbacks. Only the requested model's list counts, so a loop is a model that is in it twice."""
     given, name = model.get("fallbacks"), model.get("name")
     listed = given if isinstance(given, list) else []
     for place, other in enumerate(listed):
@@ -397,7 +397,7 @@ def check_budgets(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _prices(values: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Prices of models, pictures, speech and embeddings, with their place in the tree."""
+    """Prices of models, pictures, speech and embeddings, with their paths in the tree."""
     models = values.get("models")
     priced: list[tuple[Path, Any]] = [
         (("models", index), model) for index, model in enumerate(models if isinstance(models, list) else ())

@@ -1,4 +1,4 @@
-"""The section `http`: where the page, the API, health and metrics are, and who may reach them."""
+"""The section `http`: the addresses of the page, the API, health and metrics, and who may reach them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.config import Section
 
 
 def _host_and_port(value: str) -> tuple[str, int]:
-    """Raises ValueError."""
+    """Parse host:port. Raises ValueError."""
     parts = urlsplit(f"//{value}")
     if not parts.hostname or parts.port is None or parts.netloc != value or "@" in value:
         raise ValueError(_LISTEN_FORM)
@@ -25,7 +25,7 @@ _LISTEN_FORM = "should be host:port, such as 127.0.0.1:8080"
 
 
 class TlsSettings(Section):
-    """PEM files of a certificate, with its chain, and of its key."""
+    """PEM files of a certificate with its chain, and of its key."""
 
     cert: Path
     key: Path
@@ -36,10 +36,10 @@ HookName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,40}$
 
 
 class HookSettings(Section):
-    """A webhook. secret: with which its calls are signed. signature: how they are: as the Standard Webhooks
-    specification says, as GitHub does it, or not at all: the secret itself is in `header`. chat: the chat
-    `account:chat` that it speaks in. run: what the agent is asked to do with what was sent; false: that is said in the
-    chat as it is."""
+    """A webhook. secret: signs its calls. signature: how they are signed: according to the Standard Webhooks
+    specification, as by GitHub, or not at all: `header` then contains the secret itself. chat: the chat
+    `account:chat` that it posts to. run: the agent's instruction for what was sent; false: it is posted to the chat
+    unchanged."""
 
     secret: SecretStr
     signature: Literal["standard", "github", "header"] = "standard"
@@ -69,7 +69,7 @@ class HookSettings(Section):
 
 
 def usable_address(value: Any) -> Any:
-    """host:port to listen on, None where it is empty. Raises ValueError for anything else."""
+    """host:port to listen on, None if it is empty. Raises ValueError for anything else."""
     if value is None or value == "":
         return None
     if not isinstance(value, str):
@@ -83,12 +83,11 @@ Listen = Annotated[str | None, BeforeValidator(usable_address)]
 
 class HttpSettings(Section):
     """The HTTP listener: the page, the API, health and metrics. listen: host:port; None: there is none. behind_proxy: a
-    proxy that has TLS stands in front of it. proxies: addresses and networks of such proxies, which are believed for
-    whom they ask. url: how people reach it, where that is another address than `listen`;
-    its path is that below which everything is. session_days: after which one who signed in has to do so again.
-    metrics_token: what /metrics is asked with, as `Authorization: Bearer ...`. admins_read_threads: administrators read
-    everybody's threads on the page, which is said in the chats. hooks: webhooks by their names, called at
-    /hooks/NAME."""
+    proxy with TLS is in front of it. proxies: addresses and networks of such proxies, which are trusted to name the
+    client. url: the address at which people reach it, if it differs from `listen`; everything is below its path.
+    session_days: after which people have to sign in again. metrics_token: required by /metrics, as
+    `Authorization: Bearer ...`. admins_read_threads: administrators can read everyone's threads on the page, which
+    the chats state. hooks: webhooks by name, called at /hooks/NAME."""
 
     listen: Listen = None
     tls: TlsSettings | None = None
@@ -143,49 +142,49 @@ class HttpSettings(Section):
         return self
 
     def of_worker(self, listen: str) -> HttpSettings:
-        """The listener of a worker at that address: with the same certificate, and behind no proxy."""
+        """The listener of a worker at that address: with the same certificate, and without a proxy."""
         own: dict[str, Any] = {"listen": listen, "behind_proxy": False, "url": None, "hooks": {}}
         return self.model_copy(update=own)
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port to listen on; only where `listen` is given."""
+        """Host and port to listen on; only if `listen` is given."""
         assert self.listen is not None
         return _host_and_port(self.listen)
 
     @property
     def root(self) -> str:
-        """The address that people open, without a slash at its end; only where `listen` is given."""
+        """The address that people open, without a trailing slash; only if `listen` is given."""
         if self.url is not None:
             return self.url
         host, port = self.address
-        shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # to be opened on this machine
+        shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # as opened on this machine
         return f"{'http' if self.tls is None else 'https'}://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
     @property
     def base_path(self) -> str:
-        """The path below which everything is, such as /antler; "" for the root."""
+        """The path below which everything is served, such as /antler; "" for the root."""
         return urlsplit(self.url).path.rstrip("/") if self.url is not None else ""
 
     @property
     def is_secure(self) -> bool:
-        """Browsers reach it with TLS."""
+        """Whether browsers reach it with TLS."""
         return self.tls is not None or self.behind_proxy
 
     @property
     def is_local(self) -> bool:
-        """Only this machine reaches the listener itself."""
+        """Whether only this machine can reach the listener itself."""
         return _is_near(self.address[0])
 
     @property
     def is_exposed(self) -> bool:
-        """Others than this machine may reach it, be it through a proxy."""
+        """Whether other machines may reach it, even if only through a proxy."""
         return self.behind_proxy or not self.is_local
 
 
 class WorkerSettings(Section):
-    """enabled: runs are worked on by `antler worker`, in processes of their own. listen: host:port at which each of
-    these tells supervisors how it is; None: nowhere."""
+    """Workers. enabled: runs are executed by separate `antler worker` processes. listen: host:port at which each of
+    them answers health checks; None: nowhere."""
 
     enabled: bool = False
     listen: Listen = None
@@ -196,7 +195,7 @@ def _is_near(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether that is an address which only this machine has."""
+    """Whether that is a loopback address, which only this machine can reach."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

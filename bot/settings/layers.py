@@ -1,4 +1,4 @@
-"""The sources of the configuration as pydantic-settings takes them, and which of them is to blame for a value."""
+"""The sources of the configuration for pydantic-settings, and which of them is to blame for a value."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 ENV_PREFIX = "ANTLER__"
 
 SOURCES: ContextVar[tuple[PydanticBaseSettingsSource, ...]] = ContextVar("sources", default=())
-"""Where Settings take their values from while `load` makes them, the strongest first."""
+"""The sources of Settings while `load` makes them, strongest first."""
 
 
 class Layer(InitSettingsSource):
-    """One source. lines: of a file's keys. names: what a value is called there (a variable, an option)."""
+    """One source. lines: of a file's keys. names: the name of a value there (a variable, an option)."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Layer(InitSettingsSource):
         self.names = names or {}
 
     def depth_of(self, path: Path) -> int:
-        """How many steps of the path are in this source."""
+        """The number of leading steps of the path that exist in this source."""
         value: Any = self.values
         for depth, step in enumerate(path):
             if not _has(value, step):
@@ -53,7 +53,7 @@ class Layer(InitSettingsSource):
 
 
 class Merged(PydanticBaseSettingsSource):
-    """The weakest source, which gives nothing itself: it learns what all others gave together."""
+    """The weakest source. It provides nothing itself, but records the merged values of all others."""
 
     values: Mapping[str, Any]
 
@@ -66,7 +66,7 @@ class Merged(PydanticBaseSettingsSource):
 
 
 class _Environment(EnvSettingsSource):
-    """Variables of `env`. A value that starts with [ or { is JSON where the tree goes on, all others are plain text."""
+    """Variables of `env`. Where the tree continues, a value that starts with [ or { is JSON; all others are text."""
 
     def __init__(self, settings: type[BaseSettings], env: Mapping[str, str], accounts: Sequence[str]) -> None:
         self._env = env
@@ -86,7 +86,7 @@ class _Environment(EnvSettingsSource):
         return found
 
     def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
-        """The text itself where it is no JSON: what is wrong with it is said with everything else that is."""
+        """Parse JSON. Other text is returned as it is: its faults are reported together with all others."""
         if value.lstrip()[:1] not in ("[", "{"):
             return value
         try:
@@ -95,19 +95,19 @@ class _Environment(EnvSettingsSource):
             return value
 
     def __call__(self) -> dict[str, Any]:
-        """All variables, with the unknown keys that the base class leaves out."""
+        """All variables, including the unknown keys that the base class omits."""
         return {str(path[0]): {} for path in self.names} | super().__call__()
 
 
 def environment(settings: type[BaseSettings], env: Mapping[str, str], accounts: Sequence[str]) -> Layer:
-    """ANTLER__A__B=value becomes a.b. accounts: ids of the file; one with a dash is meant by the same name with an
-    underscore."""
+    """The environment as a source: ANTLER__A__B=value becomes a.b. accounts: the file's ids; an underscore stands for a
+    dash in them."""
     source = _Environment(settings, env, accounts)
     return Layer(settings, "environment", source(), names=source.names)
 
 
 def command_line(settings: type[BaseSettings], options: Mapping[str, Any]) -> Layer:
-    """options: dotted key -> value, those that were given."""
+    """The command line as a source. options: dotted key -> value, for the given ones."""
     values: dict[str, Any] = {}
     names: dict[Path, str] = {}
     for key, value in options.items():
@@ -121,10 +121,10 @@ def command_line(settings: type[BaseSettings], options: Mapping[str, Any]) -> La
 
 
 def blame(finding: Finding, layers: Sequence[Layer]) -> ConfigProblem:
-    """Name the source, the line and the key.
+    """Name the source, the line and the key of a fault.
 
-    layers: strongest first, the file last. A value is the fault of the strongest source that gives it; what nobody
-    gives is missing where most of its path is, which is the file's fault among equals.
+    layers: strongest first, the file last. A value is the fault of the strongest source that provides it; a missing
+    one is attributed to the source with most of its path, or to the file among equals.
     """
     path = finding.path
     layers = _not_replaced(layers, path)
@@ -142,7 +142,7 @@ def blame(finding: Finding, layers: Sequence[Layer]) -> ConfigProblem:
 
 
 def _not_replaced(layers: Sequence[Layer], path: Path) -> Sequence[Layer]:
-    """The sources that count for a place: where one gives a list as a whole, the weaker ones have no say below it."""
+    """The sources that count for a path: below a list given by one source, weaker ones are ignored."""
     lists = [end for end, step in enumerate(path) if isinstance(step, int)]
     for number, layer in enumerate(layers):
         if lists and layer.depth_of(path) >= lists[0]:
@@ -151,7 +151,7 @@ def _not_replaced(layers: Sequence[Layer], path: Path) -> Sequence[Layer]:
 
 
 def _name_in(layer: Layer, path: Path) -> str | None:
-    """The variable or option that gives the value, or a part of it."""
+    """The variable or option that provides the value, or a part of it."""
     related = (given for given in layer.names if given[: len(path)] == path or path[: len(given)] == given)
     return next((layer.names[given] for given in related), None)
 

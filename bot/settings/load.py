@@ -1,4 +1,4 @@
-"""Reads the configuration: command line over environment over file over defaults; all faults at once or none."""
+"""Reads the configuration: command line over environment over file over defaults; reports all faults at once."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _RELATIVE_TO_FILE: tuple[TreePath, ...] = (
 def load(
     path: Path | None, env: Mapping[str, str], options: Mapping[str, Any] | None = None, text: str | None = None
 ) -> Settings:
-    """The settings, or ConfigError with every problem found.
+    """Return the settings. Raises ConfigError with every problem found.
 
     path: the config file, None for the built-in default (the terminal and the demo model). env: the process's
-    environment. options: dotted key -> value from the command line. text: what the file would hold; None: what it
-    does. Relative paths in the file are relative to it, all others to the working directory.
+    environment. options: dotted key -> value from the command line. text: used instead of the file's content. Relative
+    paths in the file are relative to it, all others to the working directory.
     """
     file, findings = _read(path, env, text) if path is not None else (_built_in(), [])
     layers, merged = _layers(file, env, options or {}), Merged(Settings)
@@ -58,7 +58,7 @@ def load(
 
 
 def _made(sources: tuple[PydanticBaseSettingsSource, ...]) -> tuple[Settings | None, ValidationError | None]:
-    """The settings, or why there are none: the error that people see must not carry the one that knows the values."""
+    """The settings, or the error: what people see must not be chained to the error that contains the values."""
     token = SOURCES.set(sources)
     try:
         return Settings(), None  # type: ignore[call-arg] # its sources give what it needs
@@ -69,7 +69,7 @@ def _made(sources: tuple[PydanticBaseSettingsSource, ...]) -> tuple[Settings | N
 
 
 def data_dir_of(path: Path | None, env: Mapping[str, str], options: Mapping[str, Any] | None = None) -> Path | None:
-    """What `load` says of data_dir, even if something else is wrong; None where that cannot be known either."""
+    """The data_dir of `load`, even if there are other faults; None if it cannot be determined."""
     try:
         file, findings = _read(path, env) if path is not None else (_built_in(), [])
     except ConfigError:
@@ -82,20 +82,20 @@ def data_dir_of(path: Path | None, env: Mapping[str, str], options: Mapping[str,
 
 
 def _layers(file: Layer, env: Mapping[str, str], options: Mapping[str, Any]) -> list[Layer]:
-    """The strongest first."""
+    """All sources, strongest first."""
     accounts = file.values.get("channels")
     known = list(accounts) if isinstance(accounts, dict) else []
     return [command_line(Settings, options), environment(Settings, env, known), file]
 
 
 def _read(path: Path, env: Mapping[str, str], text: str | None = None) -> tuple[Layer, list[Finding]]:
-    """The file, and what is wrong with it before anything is validated."""
+    """The file, and its faults before any validation."""
     try:
         tree = read_yaml(_text(path) if text is None else text)
     except YamlSyntaxError as error:
         raise ConfigError([ConfigProblem(file=str(path), key="", message=str(error), line=error.line)]) from None
     findings = list(tree.findings)
-    # A section whose keys are all commented out is null: the same as left out.
+    # A section whose keys are all commented out is null, which counts as omitted.
     given = {key: value for key, value in tree.values.items() if value is not None}
     values = expand(given, env, (), findings)
     values.setdefault("data_dir", "data")
@@ -128,7 +128,7 @@ def _anchor(values: dict[str, Any], place: TreePath, folder: Path) -> None:
 
 
 def _first_of_each_place(findings: list[Finding]) -> list[Finding]:
-    """The first finding of a place explains it; the later ones are its consequences."""
+    """Keep the first finding of each path: the later ones are consequences."""
     kept: dict[TreePath, Finding] = {}
     for finding in findings:
         kept.setdefault(finding.path, finding)
@@ -147,7 +147,7 @@ _DOLLAR = "write $$ for a dollar sign"
 
 
 def expand(value: Any, env: Mapping[str, str], path: TreePath, findings: list[Finding]) -> Any:
-    """The value with all references replaced; what cannot be replaced stays as it is and becomes a finding."""
+    """The value with all references replaced; one that cannot be replaced stays and becomes a finding."""
     if isinstance(value, str):
         return _expand_text(value, env, path, findings) if "$" in value else value
     if isinstance(value, dict):
@@ -181,26 +181,26 @@ def _expand_text(text: str, env: Mapping[str, str], path: TreePath, findings: li
 
 
 def _unset(name: str, *, is_certain: bool, path: TreePath) -> Finding:
-    # `pa$sword` is a password with a dollar sign rather than a variable: its second half must not be printed.
+    # `pa$sword` is probably a password with a dollar sign, not a variable: its second half must not be printed.
     subject = f"environment variable {name}" if is_certain else "the environment variable named after its $"
     return Finding(
         path, f"{subject} is not set", f"set it, or {_DOLLAR}" if not is_certain else "set it where antler starts"
     )
 
 
-# Where the settings come from, so that they can be read again while the gateway runs.
+# The origin of the settings, for reloads while the gateway runs.
 
 ENV_FILE = ".env"
-"""Beside the config file: variables that the environment does not have, NAME=value lines as of python-dotenv."""
+"""A file next to the config: variables missing in the environment, as NAME=value lines (python-dotenv)."""
 
 
 def variables(path: Path | None, env: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment, and for what it lacks the .env file beside the config. Raises ConfigError for one that cannot be
-    read."""
+    """The environment, completed by the .env file next to the config. Raises ConfigError if that file cannot be read.
+    """
     file = _env_file(path)
     if file is None:
         return env
-    from dotenv import dotenv_values  # not at the top: most starts without a config need none
+    from dotenv import dotenv_values  # not at the top: most starts without a config do not need it
 
     try:
         found = dotenv_values(file, interpolate=False)
@@ -211,7 +211,7 @@ def variables(path: Path | None, env: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def exposed(path: Path | None) -> str | None:
-    """What to do about a .env file that other users of the machine can read; None when there is nothing."""
+    """A warning if other users of the machine can read the .env file, with the remedy; else None."""
     file = _env_file(path)
     mode = 0 if file is None else stat.S_IMODE(file.stat().st_mode)
     if not mode & 0o077:
@@ -229,25 +229,25 @@ Signature = tuple[tuple[str, int, int, int], ...]
 
 @dataclass(slots=True)
 class SettingsSource:
-    """path: the config file, None for the built-in default. options: from the command line, as load takes them. seen:
-    the signature of what was read last."""
+    """The origin of the settings. path: the config file, None for the built-in default. options: from the command line,
+    see load. seen: the signature of what was read last."""
 
     path: Path | None
     options: Mapping[str, Any] = field(default_factory=dict)
     seen: Signature = ()
 
     def read(self) -> Settings:
-        """The settings as they are now; raises ConfigError with every problem."""
+        """Read the current settings. Raises ConfigError with every problem."""
         settings = load(self.path, variables(self.path, os.environ), self.options)
         self.seen = self.signature(settings.agents_dir)
         return settings
 
     def would_be(self, text: str) -> Settings:
-        """The settings if the file held this text; raises ConfigError with every problem. Changes nothing."""
+        """The settings if the file contained this text. Raises ConfigError with every problem. Changes nothing."""
         return load(self.path, variables(self.path, os.environ), self.options, text)
 
     def data_dir(self) -> Path | None:
-        """Where everything is kept, of a config with faults too; None where that cannot be known."""
+        """The data folder, even of a faulty config; None if it cannot be determined."""
         try:
             env = variables(self.path, os.environ)
         except ConfigError:
@@ -255,10 +255,10 @@ class SettingsSource:
         return data_dir_of(self.path, env, self.options)
 
     def signature(self, agents_dir: Path) -> Signature:
-        """Another one whenever the file, or one of the agents' folder, was written. Blocking, and quick."""
+        """A value that changes whenever the config, .env or an agent's file was written. Blocking, but quick."""
         try:
             return tuple(_signed(path) for path in self._files(agents_dir))
-        except OSError:  # a folder went away while it was listed
+        except OSError:  # a folder was removed while it was listed
             return ()
 
     def _files(self, agents_dir: Path) -> Iterator[Path]:
@@ -276,14 +276,14 @@ def _signed(path: Path) -> tuple[str, int, int, int]:
     return str(path), found.st_mtime_ns, found.st_size, found.st_ino
 
 
-# The folder of agents that the settings point to.
+# The folder of agents named in the settings.
 
 USUAL = "agents"
-"""The folder that need not be there."""
+"""The default folder, which need not exist."""
 
 
 def agents_of(settings: Settings) -> LoadedAgents:
-    """All agents that are without fault, and what is wrong with the others."""
+    """All agents without faults, and the problems of the others."""
     known = Known(
         models=[model.name for model in settings.models],
         groups={tool.group for tool in settings.tools if tool.group},
@@ -294,7 +294,7 @@ def agents_of(settings: Settings) -> LoadedAgents:
 
 
 def agent_problems(settings: Settings, file: Path | None) -> Iterator[ConfigProblem]:
-    """file: the config's, to be named where one of its own keys is wrong."""
+    """Problems of the agents. file: the config file, named in problems of its own keys."""
     config = str(file) if file is not None else "built-in default"
     if settings.agents_dir.name != USUAL and not settings.agents_dir.is_dir():
         yield ConfigProblem(file=config, key="agents_dir", message="is no folder")

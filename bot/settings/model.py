@@ -1,4 +1,4 @@
-"""The settings tree. Frozen, nothing unknown accepted; a section arrives with the part that uses it."""
+"""The settings tree. It is frozen and accepts no unknown keys; each section belongs to the part that uses it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ Locale = Literal["auto", "en", "zh"]
 _Section = TypeVar("_Section", bound=BaseModel)
 
 COMMON_KEYS = ("type", "access", "conversations", "locale", "agent", "proxy")
-"""Keys of a channel that the gateway reads; all others belong to the platform's own config class."""
+"""Keys of a channel that the gateway reads; all others belong to the platform's config class."""
 
 
 BUILT_IN: Mapping[str, Any] = {
@@ -88,15 +88,15 @@ BUILT_IN: Mapping[str, Any] = {
         ]
     },
 }
-"""What stands in no file where there is none: the terminal, the demo model by default, and a rule that asks before the
-tour's order."""
+"""The configuration without a file: the terminal, the demo model by default, and a rule that asks before the tour's
+order."""
 
 
 _TAKEN = "web and api are accounts of Antler's own, there by themselves while http.listen is set: choose another name"
 
 
 _OURS = object()
-"""Stands for the settings of an account that has one of these names."""
+"""A stand-in for the settings of an account that has one of these names."""
 
 
 class ChannelSettings(Section):
@@ -113,7 +113,7 @@ class ChannelSettings(Section):
     @model_validator(mode="before")
     @classmethod
     def _not_ours(cls, value: Any) -> Any:
-        if value is _OURS:  # said here and not where it was found, so that the account is named
+        if value is _OURS:  # raised here rather than where it is detected, so that the error names the account
             raise ValueError(_TAKEN)
         return value
 
@@ -130,7 +130,7 @@ class ChannelSettings(Section):
         if "type" not in info.data:
             raise PydanticCustomError("platform_unknown", "cannot be checked without its platform")
         wanted = config_class(info.data["type"])
-        # A fault in here keeps its own place in the tree: pydantic joins a nested ValidationError to the outer one.
+        # Faults in here keep their path in the tree: pydantic merges a nested ValidationError into the outer one.
         return value if isinstance(value, wanted) else wanted.model_validate(value)
 
 
@@ -148,7 +148,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """What is given directly, and what `load` reads: its sources know the line or the variable of each value."""
+        """Values given directly, and the sources of `load`, which know the line or the variable of each value."""
         return (init_settings, *SOURCES.get())
 
     data_dir: Path = Field(default=Path("data"), validate_default=True)
@@ -195,7 +195,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def default(cls, data_dir: Path | None = None) -> Settings:
-        """What runs without any configuration: the terminal and the demo model, data below the working directory."""
+        """The settings without any configuration: the terminal and the demo model, data below the working directory."""
         return cls.model_validate({**BUILT_IN, **({"data_dir": data_dir} if data_dir else {})})
 
     @field_validator("data_dir", "agents_dir")
@@ -220,7 +220,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _own_accounts(self) -> Self:
-        """The accounts of the page and the API are there while the HTTP service is."""
+        """Add the accounts of the page and the API if the HTTP service is enabled."""
         if self.http.listen is not None:
             folder = HttpConfig(uploads=self.data_dir / "users")
             self.channels.update({name: ChannelSettings(type=name, adapter=folder) for name in sorted(OWN)})
@@ -228,7 +228,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _workers_meet_in_a_server(self) -> Self:
-        """Gateways and workers share nothing but PostgreSQL."""
+        """Check the requirements of workers, which share only PostgreSQL with the gateways."""
         if self.workers.enabled and self.database.url is None:
             fault = _fault(("workers", "enabled"), "needs PostgreSQL; set database.url")
             raise ValidationError.from_exception_data("Settings", [fault], hide_input=True)
@@ -239,7 +239,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _hooks_speak_in_accounts(self) -> Self:
-        """Where a webhook speaks there is an account."""
+        """Check that the account of each webhook's chat exists."""
         faults = [
             _fault(("http", "hooks", name, "chat"), f"names no account; channels has {', '.join(self.channels)}")
             for name, hook in self.http.hooks.items()
@@ -251,7 +251,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _no_inherited_opening(self) -> Self:
-        """A channel that says `i_accept_public: false` is not opened by the general section."""
+        """Check that the general section does not open a channel with `i_accept_public: false`."""
         faults = [
             _fault(
                 ("channels", account, "access", "i_accept_public"),
@@ -266,19 +266,19 @@ class Settings(BaseSettings):
 
     @property
     def zone(self) -> ZoneInfo:
-        """Whose midnight a day begins at."""
+        """The time zone in which days begin at midnight."""
         return ZoneInfo(self.timezone)
 
     @property
     def database_url(self) -> str:
-        """The URL as SQLAlchemy takes it, with the password: `sqlite:///...` or `postgresql+psycopg://...`."""
+        """The URL for SQLAlchemy, with the password: `sqlite:///...` or `postgresql+psycopg://...`."""
         if self.database.url is None:
             return f"sqlite:///{self.data_dir / 'antler.db'}"
         return "postgresql+psycopg://" + self.database.url.get_secret_value().partition("://")[2]
 
     @property
     def checkpoints(self) -> str:
-        """Where the agent's checkpoints are: in a file of their own on SQLite, on PostgreSQL in the same database."""
+        """The location of the agent's checkpoints: a separate file for SQLite, the same database for PostgreSQL."""
         if self.database.url is None:
             return str(self.data_dir / "checkpoints.db")
         return self.database.url.get_secret_value()
@@ -290,28 +290,28 @@ class Settings(BaseSettings):
 
     @property
     def custom_skills(self) -> Path:
-        """The folder of this installation's own skills, which need not be there."""
+        """The folder of this installation's own skills, which need not exist."""
         return self.skills.custom or self.data_dir / "skills" / "custom"
 
     @property
     def memories_in_database(self) -> bool:
-        """Where memories are kept: in the database, else in files below data_dir."""
+        """Whether memories are stored in the database, rather than in files below data_dir."""
         return self.memory.storage == "database" or (self.memory.storage == "auto" and self.database.url is not None)
 
     def access_for(self, account: str) -> AccessSettings:
-        """The access rules of an account: its own where it has any, else the general ones, key by key."""
+        """The access rules of an account: for each key its own if set, else the general one."""
         return _overlay(self.access, self.channels[account].access)
 
     def conversations_for(self, account: str) -> ConversationSettings:
-        """The conversation settings of an account, as access_for finds the access rules."""
+        """The conversation settings of an account, determined as in access_for."""
         return _overlay(self.conversations, self.channels[account].conversations)
 
     def names_group(self, account: str, native_id: str) -> bool | None:
-        """Whether an id is a group's and not a person's; None where the account's platform cannot tell by the id."""
+        """Whether an id is a group's and not a person's; None if ids of the account's platform do not show it."""
         return names_group(self.channels[account].type, native_id)
 
     def agent_for(self, account: str) -> str:
-        """The agent of the account's conversations that have chosen none."""
+        """The agent of the account's conversations without a chosen one."""
         return self.channels[account].agent or self.conversations_for(account).agent
 
     def locale_for(self, account: str) -> Locale:
@@ -319,11 +319,11 @@ class Settings(BaseSettings):
         return self.channels[account].locale or self.locale
 
     def network_route(self, url: str, override: str | None = None) -> tuple[str | None, Path | None]:
-        """(proxy URL or None for direct, file of extra CAs or None) for a URL; override: a proxy of its own."""
+        """(proxy URL or None for direct, file of extra CAs or None) for a URL; override: a specific proxy."""
         return self.network.proxy_for(url, override), self.network.ca_file
 
     def model_route(self, name: str) -> tuple[str | None, Path | None]:
-        """network_route of a model's provider; one that names no URL is somewhere on the internet."""
+        """network_route of a model's provider; one without a URL is assumed to be on the internet."""
         url = next((model.base_url for model in self.models if model.name == name), None)
         return self.network_route(url or "https://internet.invalid")
 
@@ -335,19 +335,19 @@ class Settings(BaseSettings):
 
     @property
     def prices(self) -> dict[str, PriceSettings]:
-        """The prices of the models that have one, and of the services of pictures, speech and embeddings, by name."""
+        """The prices of models, and of services for pictures, speech and embeddings, by name, as far as given."""
         services = (self.images, self.speech, *self.knowledge.endpoints.values())
         priced = [(model.name, model.price) for model in self.models]
         priced += [(service.name, service.token_price) for service in services if service is not None]
         return {name: price for name, price in priced if price is not None}
 
     def secrets(self) -> frozenset[str]:
-        """Every secret of the tree, adapters included, for redaction: whole values, and passwords within URLs."""
+        """All secrets of the tree, including the adapters', for redaction: whole values, and passwords within URLs."""
         return frozenset(secret_values(self))
 
 
 def _split_channel(account: str, raw: Any) -> Any:
-    """Tell the gateway's keys from the platform's; the account's id names the platform when `type` does not."""
+    """Separate the gateway's keys from the platform's; without `type` the account's id names the platform."""
     if isinstance(raw, ChannelSettings):
         return raw
     if account in OWN or (isinstance(raw, Mapping) and raw.get("type") in tuple(OWN)):
@@ -380,7 +380,7 @@ def _own_ids(account: str, access: Any) -> Any:
 
 
 def _overlay(general: _Section, own: _Section | None) -> _Section:
-    """The general section with what an account set itself laid over it."""
+    """The general section, overridden by an account's own values."""
     if own is None:
         return general
     values: dict[str, Any] = {}
@@ -395,7 +395,7 @@ def _fault(path: tuple[str | int, ...], message: str) -> InitErrorDetails:
 
 
 def secret_values(value: Any) -> Iterator[str]:
-    """Every SecretStr of the tree, and the passwords in all its URLs as written and decoded."""
+    """All SecretStr values of the tree, and the passwords in all its URLs, as written and decoded."""
     if isinstance(value, SecretStr):
         text = value.get_secret_value()
         if text and not _is_plain_server(text):
@@ -416,7 +416,7 @@ def secret_values(value: Any) -> Iterator[str]:
 
 
 def _credentials(text: str) -> Iterator[str]:
-    """What stands behind the scheme of an Authorization header, which its recipient may repeat alone."""
+    """The part after the scheme of an Authorization header, which its recipient may repeat alone."""
     scheme, _, rest = text.partition(" ")
     if rest and scheme.lower() in ("bearer", "basic", "token"):
         yield rest.strip()
@@ -429,7 +429,7 @@ def _url_passwords(text: str) -> Iterator[str]:
 
 
 def _is_plain_server(text: str) -> bool:
-    """A URL of a server and nothing more (a proxy without a password): its name in a log is no leak."""
+    """Whether it is only the URL of a server (a proxy without a password): its name in a log is no leak."""
     netloc = _netloc(text)
     return bool(netloc) and "@" not in netloc and text.rstrip("/").endswith(f"://{netloc}")
 

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: findings, where they are, and the error that carries all of them at once."""
+"""Problems of a configuration: findings, their paths, and the error that carries all of them at once."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Path = tuple[str | int, ...]
-"""Where a value is in the tree: keys and list positions from the root."""
+"""The location of a value in the tree: keys and list indices from the root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A fault at a place in the tree, before it is known which file or variable put it there. Never holds a value."""
+    """A fault at a path in the tree, before its file or variable is known. Never contains a value."""
 
     path: Path
     message: str
@@ -24,10 +24,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigProblem:
-    """One fault for a person to mend.
+    """One fault for a person to fix.
 
-    file: as it was named, or "environment" or "command line". line: from 1, None where unknown. key: dotted path, or
-    the environment variable. message and suggestion never contain a configured value.
+    file: as it was given, or "environment" or "command line". line: from 1, None if unknown. key: dotted path, or the
+    environment variable. message and suggestion never contain a configured value.
     """
 
     file: str
@@ -62,7 +62,7 @@ def dotted(path: Path) -> str:
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """The nearest right word as a suggestion, or else all of them."""
+    """The nearest valid word as a suggestion, or else all of them."""
     names = sorted(known)
     near = get_close_matches(wrong.lower(), names, n=1, cutoff=0.6)
     if near:

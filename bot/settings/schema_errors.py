@@ -1,4 +1,4 @@
-"""Turns pydantic's complaints into findings in plain words, with the nearest right key."""
+"""Turns pydantic's errors into findings in plain words, with the nearest valid key."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _WORDS = {
 
 
 def findings_of(error: ValidationError, values: Mapping[str, Any]) -> Iterator[Finding]:
-    """values: the tree that was validated. No finding repeats a value of it."""
+    """The findings of a validation. values: the validated tree; no finding repeats a value of it."""
     errors = error.errors(include_url=False)
     for details in errors:
         if details["type"] != "platform_unknown" and not _is_consequence(details, errors):
@@ -50,7 +50,7 @@ def findings_of(error: ValidationError, values: Mapping[str, Any]) -> Iterator[F
 
 
 def _is_consequence(details: ErrorDetails, errors: list[ErrorDetails]) -> bool:
-    """A list whose entries are all faulty counts as empty for pydantic."""
+    """Whether an error follows from others: pydantic treats a list as empty if all its entries are faulty."""
     place = details["loc"]
     return details["type"] == "too_short" and any(
         other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in errors
@@ -72,13 +72,13 @@ def _finding(details: ErrorDetails, values: Mapping[str, Any]) -> Finding:
 
 
 def _simple_id(account: str) -> str:
-    """The same name as an account may be called, where it is a matter of letters only."""
+    """A suggestion of a similar valid account id, if only characters need replacing; else ""."""
     simple = re.sub(r"[ .]", "-", account.lower())
     return f"write it as {simple}" if re.match(ACCOUNT_ID, simple) else ""
 
 
 def _path_of(loc: Path) -> Path:
-    """pydantic's place as a place in the file, where the platform's keys stand right below the account."""
+    """pydantic's location as a path in the file, where the platform's keys are directly below the account."""
     path = tuple(step for step in loc if step != "[key]")
     return (*path[:2], *path[3:]) if path[:1] == ("channels",) and path[2:3] == ("adapter",) else path
 
@@ -91,7 +91,7 @@ def _message(details: ErrorDetails) -> str:
     else:
         message = _WORDS.get(kind) or details["msg"].replace("Input should be", "should be")
     given = details["input"]
-    # A platform's own validator might repeat what it was given.
+    # A platform's own validator might repeat its input.
     return message.replace(given, "...") if isinstance(given, str) and len(given) > 3 else message
 
 
@@ -104,7 +104,7 @@ def _nearest_word(details: ErrorDetails) -> str:
 
 
 def known_keys(path: Path, values: Mapping[str, Any]) -> list[str]:
-    """The keys that may stand below a place of the tree; [] where that is not a section."""
+    """The valid keys below a path of the tree; [] if it is not a section."""
     if len(path) == 2 and path[0] == "channels":
         return [*COMMON_KEYS, *_adapter_keys(path, values)]
     kind: Any = Settings
@@ -114,7 +114,7 @@ def known_keys(path: Path, values: Mapping[str, Any]) -> list[str]:
 
 
 def _step(kind: Any, step: str | int, path: Path, values: Mapping[str, Any]) -> Any:
-    """The type found one step below `kind`."""
+    """The type one step below `kind`."""
     if kind is ChannelSettings and step not in ChannelSettings.model_fields:
         adapter = _platform_config(path, values)
         return _plain(adapter.model_fields[step].annotation) if adapter and step in adapter.model_fields else None

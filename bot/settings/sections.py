@@ -1,7 +1,7 @@
-"""The sections of the settings tree that bot/ owns, each checked by itself; model.py puts them together.
+"""The sections of the settings tree owned by bot/, each checked by itself; model.py combines them.
 
-Persons and groups are exact strings `account:native id`, and nothing that is a name. The network is what is said here,
-never HTTP_PROXY.
+Persons and groups are exact strings `account:native id`, never names. The network is configured only here, never by
+HTTP_PROXY.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ODD_NUMBER = re.compile(r"[+-]?0\d+|\+\d+|-0")
 
 
 def check_identity(value: Any) -> str:
-    """The value, if it is an exact `account:native id`. Raises ValueError with a text that does not repeat it."""
+    """Return the value if it is an exact `account:native id`. Raises ValueError, whose text does not repeat it."""
     if isinstance(value, Mapping):
         raise ValueError(f"is a mapping: take out the space after the colon, or put it in quotes; it {_FORM}")
     if not isinstance(value, str):
@@ -73,13 +73,13 @@ def _nobody(value: Any) -> Any:
 Identity = Annotated[str, BeforeValidator(check_identity)]
 NamedIdentity = Annotated[str, BeforeValidator(_check_named)]
 Identities = Annotated[tuple[Identity, ...], BeforeValidator(_nobody)]
-"""Persons or groups, or "*" for everybody."""
+"""Persons or groups, or "*" for everyone."""
 NamedIdentities = Annotated[tuple[NamedIdentity, ...], BeforeValidator(_nobody)]
 """Persons, never "*"."""
 
 
 def with_account(account: str, value: Any) -> Any:
-    """An entry of one channel's own list: there a bare id means that channel's account, be it written 12 or "12"."""
+    """An entry of a channel's own list: a bare id there belongs to that channel's account, written 12 or "12"."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{account}:{value}"
     if isinstance(value, str) and value and value != ANYBODY and ":" not in value:
@@ -107,7 +107,7 @@ def _check_proxy(value: SecretStr) -> SecretStr:
 
 
 ProxyUrl = Annotated[SecretStr, AfterValidator(_check_proxy)]
-"""A proxy, possibly with user:password in it; "direct" for none."""
+"""A proxy, possibly with user:password; "direct" for none."""
 
 
 def _comma_list(value: Any) -> Any:
@@ -115,7 +115,7 @@ def _comma_list(value: Any) -> Any:
 
 
 class NetworkSettings(Section):
-    """Used by every channel and model that has no proxy of its own."""
+    """The network settings of all channels and models without their own proxy."""
 
     proxy: ProxyUrl | None = None
     no_proxy: Annotated[tuple[str, ...], BeforeValidator(_comma_list)] = Field(
@@ -127,7 +127,7 @@ class NetworkSettings(Section):
     def proxy_for(self, url: str, override: str | None = None) -> str | None:
         """The proxy for a URL, None for a direct connection.
 
-        override: the channel's own setting; given for one purpose, it wins over no_proxy too.
+        override: the channel's own setting; since it is specific, it takes precedence over no_proxy, too.
         """
         if override is not None:
             return None if override == DIRECT else override
@@ -169,7 +169,7 @@ def _network(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | No
 
 
 class DatabaseSettings(Section):
-    """url: PostgreSQL's; without one the database is an SQLite file in data_dir."""
+    """The database. url: PostgreSQL's; without one the database is an SQLite file in data_dir."""
 
     url: OptionalSecret = None
 
@@ -183,7 +183,7 @@ class DatabaseSettings(Section):
 
 
 LOG_FILE = "antler.log"
-"""In the data folder; what was set aside of it has a number behind its name."""
+"""The log file in the data folder; rotated ones have a number appended."""
 
 
 class LogSettings(Section):
@@ -198,7 +198,7 @@ class LogSettings(Section):
 
 
 class GroupSettings(Section):
-    """allow: groups as `account:chat id`. members: whom the bot hears there. answer: when it speaks."""
+    """Groups. allow: groups as `account:chat id`. members: to whom the bot listens there. answer: when it answers."""
 
     allow: Identities = ()
     members: Literal["any", "listed"] = "any"
@@ -206,10 +206,10 @@ class GroupSettings(Section):
 
 
 class AccessSettings(Section):
-    """Who may use the bot; nobody by default. What is granted in chats or by `antler access` comes on top of it.
+    """Who may use the bot; nobody by default. Grants made in chats or by `antler access` are added to this.
 
-    dm: what a stranger gets who writes in private: "pairing" a code that an admin can let in, "allowlist" their id,
-    "open" an answer.
+    dm: what a stranger receives for a private message: "pairing" a code that an admin can approve, "allowlist" their
+    id, "open" an answer.
     """
 
     dm: Literal["pairing", "allowlist", "open"] = "pairing"
@@ -220,7 +220,7 @@ class AccessSettings(Section):
 
     @property
     def is_public(self) -> bool:
-        """Strangers get in: a person's or a group's list is open to everybody."""
+        """Whether strangers have access: the list of persons or of groups is open to everyone."""
         return self.dm == "open" or ANYBODY in self.allow or ANYBODY in self.groups.allow
 
     @model_validator(mode="after")
@@ -231,11 +231,11 @@ class AccessSettings(Section):
 
 
 class ConversationSettings(Section):
-    """busy: what a message does that arrives during a run. debounce_seconds: in which a person's further messages join
-    the first one before it is answered. join_seconds: in which they join an answer that has begun and shown nothing;
-    nobody waits for that. group_*: how groups are held. agent: that answers where none was chosen. intermediate:
-    whether what the agent says before it uses its tools stays above its last message. progress: what is shown of its
-    work."""
+    """Conversations. busy: the effect of a message that arrives during a run. debounce_seconds: in which a person's
+    further messages join the first one before it is answered. join_seconds: in which they join an answer that has
+    begun and shown nothing; this delays nothing. group_*: how groups are handled. agent: the default agent.
+    intermediate: whether the agent's messages before tool calls stay above its last one. progress: how much of its
+    work is shown."""
 
     busy: Literal["queue", "collect", "steer", "interrupt", "rollback", "reject"] = "steer"
     debounce_seconds: float = Field(default=0, ge=0, le=60)
@@ -249,9 +249,9 @@ class ConversationSettings(Section):
 
 
 class LimitSettings(Section):
-    """concurrent_runs: of the process. queued_total: messages that may wait in all conversations together.
-    messages_per_minute: of one person for long, message_burst of them at once. model_calls and run_seconds: of one run;
-    waiting for a person is not counted."""
+    """Limits. concurrent_runs: per process. queued_total: waiting messages in all conversations together.
+    messages_per_minute: one person's sustained rate, with message_burst of them at once. model_calls and run_seconds:
+    per run; waiting for a person is not counted."""
 
     concurrent_runs: int = Field(default=200, gt=0)
     queued_per_conversation: int = Field(default=20, gt=0)
@@ -263,8 +263,8 @@ class LimitSettings(Section):
 
 
 class UploadSettings(Section):
-    """Caps on the files that people send, in megabytes: of one file, of all files of one message or album, of one
-    thread, and of one person within 24 hours. convert: documents also become text, in the sandbox."""
+    """Limits on files that people send, in megabytes: per file, per message or album, per thread, and per person within
+    24 hours. convert: documents are also converted to text, in the sandbox."""
 
     max_file_mb: float = Field(default=20, gt=0)
     max_message_mb: float = Field(default=50, gt=0)
@@ -274,15 +274,15 @@ class UploadSettings(Section):
 
 
 class BudgetSettings(Section):
-    """What may be spent: tokens, read and written; money, in the currency of the models' prices. None: anything."""
+    """A spending limit: tokens, input and output; money, in the currency of the models' prices. None: unlimited."""
 
     tokens: int | None = Field(default=None, gt=0)
     money: float | None = Field(default=None, ge=0.000001, allow_inf_nan=False)
 
 
 class BudgetsSettings(Section):
-    """run: by one answer, its subagents' part included. *_day: from midnight to midnight of `timezone`, by one
-    conversation, by one person everywhere, by all together."""
+    """Budgets. run: of one answer, including its subagents. *_day: from midnight to midnight in `timezone`, of one
+    conversation, of one person everywhere, and of all together."""
 
     run: BudgetSettings = BudgetSettings()
     conversation_day: BudgetSettings = BudgetSettings()
@@ -293,7 +293,7 @@ class BudgetsSettings(Section):
 class TitleSettings(Section):
     """Titles of threads.
 
-    model: makes a title of the first exchange; "same": the model that answered; "": the message's first words are it.
+    model: makes a title from the first exchange; "same": the model that answered; "": use the message's first words.
     """
 
     enabled: bool = True
@@ -301,8 +301,8 @@ class TitleSettings(Section):
 
 
 class ScheduleSettings(Section):
-    """Reminders and tasks for later. enabled: the agent can make them; those that there are fire all the same.
-    min_interval_minutes: between two times of one that repeats."""
+    """Reminders and scheduled tasks. enabled: the agent can create them; existing ones fire in any case.
+    min_interval_minutes: between two occurrences of a repeating one."""
 
     enabled: bool = True
     max_per_person: int = Field(default=20, gt=0)
@@ -311,8 +311,8 @@ class ScheduleSettings(Section):
 
 
 class DataSettings(Section):
-    """keep_days: how long the events of finished runs are kept. keep_threads_days: after which a thread that nobody
-    used is deleted with its files; None: never."""
+    """Retention. keep_days: how long the events of finished runs are kept. keep_threads_days: after which an unused
+    thread is deleted with its files; None: never."""
 
     keep_days: int = Field(default=30, gt=0)
     keep_threads_days: int | None = Field(default=None, gt=0)
@@ -322,7 +322,7 @@ OPENAI = "https://api.openai.com/v1"
 
 
 class TranscriptionSettings(Section):
-    """A server that speaks OpenAI's /audio/transcriptions. Voice messages are transcribed where this section is."""
+    """A server with OpenAI's /audio/transcriptions API. Voice messages are transcribed if this section exists."""
 
     model: str = Field(min_length=1, max_length=200, description="The provider's name of the model")
     base_url: str = OPENAI
@@ -344,7 +344,7 @@ class TranscriptionSettings(Section):
 
 
 class OtlpSettings(Section):
-    """A collector of OpenTelemetry's. url: the whole address that spans are posted to."""
+    """An OpenTelemetry collector. url: the full address to which spans are posted."""
 
     url: str = Field(pattern=r"^https?://\S+$")
     headers: dict[str, SecretStr] = Field(default={})
@@ -363,7 +363,7 @@ class LangsmithSettings(Section):
 
 
 class TracingSettings(Section):
-    """Where traces of runs are sent to; nowhere by default. content: with what people, models and tools said."""
+    """Receivers of traces of runs; none by default. content: include the text of people, models and tools."""
 
     content: bool = False
     otlp: OtlpSettings | None = None

@@ -1,4 +1,4 @@
-"""What `antler check-config` prints when all is well: the settings in a few lines, no secret among them."""
+"""The output of `antler check-config` for a valid config: the settings in a few lines, without secrets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TERMINAL = "everybody who may use this machine as the user that Antler runs as"
 
 
 def describe(settings: Settings) -> str:
-    """Accounts, models, access, what the agent reaches, and where the data lives."""
+    """Accounts, models, access, what the agent can reach, and where the data is stored."""
     database = "SQLite" if settings.database.url is None else "PostgreSQL"
     lines = [
         f"data      {settings.data_dir} ({database})",
@@ -39,14 +39,14 @@ def describe(settings: Settings) -> str:
         if account in OWN:
             continue
         lines.append(f"account   {account} ({channel.type})")
-        # The terminal's lists are empty for a reason: it is asked by nobody but the operator.
+        # The terminal's lists are empty for a reason: only the operator uses it.
         at_terminal = channel.type == "console"
         lines.append(f"  access  {_TERMINAL if at_terminal else _access(settings.access_for(account), account)}")
     return "\n".join(lines)
 
 
 def _agents(settings: Settings) -> list[str]:
-    """Those of the operator's own; Antler's goes without saying."""
+    """The operator's own agents; Antler's is not listed."""
     found = agents_of(settings).definitions.values()
     return [f"agent     {each.name} ({settings.agents_dir / each.name})" for each in found if each.name != DEFAULT]
 
@@ -69,7 +69,7 @@ def _voice(settings: Settings) -> str:
 
 
 def _made(settings: Settings) -> str:
-    """Who speaks and who makes pictures."""
+    """The services for speech and pictures."""
     told = [
         f"{maker.model} at {urlsplit(maker.base_url).hostname} {does}"
         for maker, does in ((settings.speech, "speaks"), (settings.images, "makes pictures"))
@@ -89,7 +89,7 @@ def _web(settings: Settings) -> str:
 
 
 def _knowledge(settings: Settings) -> list[str]:
-    """Nothing where it is switched off."""
+    """The knowledge settings; nothing if it is disabled."""
     knowledge = settings.knowledge
     if not knowledge.enabled:
         return []

@@ -1,6 +1,6 @@
-"""Reads a YAML file into plain values and remembers the line of every key; its errors never quote the file.
+"""Reads a YAML file into plain values and records the line of every key; its errors never quote the file.
 
-Narrower than YAML 1.1 on purpose: only true and false are booleans (`off` stays a word), only plain decimals are
+Intentionally narrower than YAML 1.1: only true and false are booleans (`off` stays a word), only plain decimals are
 numbers (0123 and 12:34 stay text), no anchors and no tags.
 """
 
@@ -45,7 +45,7 @@ _PLAIN_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "
 
 
 class _NotSupported(Exception):
-    """An anchor or an alias. line: from 1, None where unknown."""
+    """An anchor or an alias. line: from 1, None if unknown."""
 
     def __init__(self, kind: str, line: int | None) -> None:
         super().__init__(kind)
@@ -78,7 +78,7 @@ _Loader.add_implicit_resolver(
 
 @dataclass(slots=True)
 class YamlTree:
-    """values: plain Python. lines: path -> line, from 1. findings: what is wrong; lines tells where."""
+    """A parsed file. values: plain Python. lines: path -> line, from 1. findings: faults; see lines for their place."""
 
     values: dict[str, Any] = field(default_factory=dict)
     lines: dict[Path, int] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class YamlTree:
 
 
 class YamlSyntaxError(Exception):
-    """The text is not YAML. line: from 1, None where unknown."""
+    """The text is not YAML. line: from 1, None if unknown."""
 
     def __init__(self, message: str, line: int | None) -> None:
         super().__init__(message)
@@ -94,14 +94,14 @@ class YamlSyntaxError(Exception):
 
 
 def read_yaml(text: str) -> YamlTree:
-    """Parse. Raises YamlSyntaxError; faults that leave the rest readable (a key given twice) become findings."""
+    """Parse YAML. Raises YamlSyntaxError; faults that leave the rest readable (a duplicate key) become findings."""
     try:
         return _Reader().read(text)
     except _NotSupported as error:
         raise YamlSyntaxError(_explain(error.kind), error.line) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        # Cut off here: the error and its mark hold the file's text.
+        # Not chained: the error and its mark contain the file's text.
         raise YamlSyntaxError(
             _explain(f"{error.problem or ''} {error.context or ''}"), mark.line + 1 if mark else None
         ) from None
@@ -118,8 +118,8 @@ def _explain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """path: of the value, or of what the key names. start, end: where it is written, quotes and a block's sign
-    included, blanks and line ends after it not."""
+    """A key or a scalar value. path: of the value, or of what the key names. start, end: its position in the text, with
+    quotes and block indicators, without trailing blanks and line ends."""
 
     path: Path
     value: str
@@ -129,7 +129,7 @@ class Scalar:
 
 
 def scalars(text: str) -> list[Scalar] | None:
-    """Every key and every value that is no collection, in the order of the text; None where it is not YAML."""
+    """All keys, and all values that are not collections, in the order of the text; None if it is not YAML."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
