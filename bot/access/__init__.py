@@ -1,1 +1,1 @@
-"""Who may use the bot: the rules and grants, the editor that changes them, the service for strangers, their codes."""
+"""Access to the bot: the rules and grants, the editor that changes them, the service for strangers, and their codes."""

@@ -1,4 +1,4 @@
-"""Admins: tells an account's administrators what they need to know, each in private."""
+"""Admins: notifies an account's administrators, each in private."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 REQUEST = "request"
-"""The kind of prompt behind the buttons of a request to be let in: the first lets in, the second refuses."""
+"""The prompt kind of the buttons of an access request: the first one approves, the second one refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class Admins:
         self._addresses: dict[str, Address] = {}
 
     async def tell(self, account: str, key: str, text: Callable[[Texts], str]) -> int:
-        """Tell each admin of the account whom the bot may write to: who claimed it, or ever talked to it in private.
+        """Notify each admin of the account to whom the bot may write: those who claimed it or ever wrote in private.
 
-        key: of this piece of news; the same one again is no second message. Returns how many there are.
+        key: identifies the notice; repeating it sends no second message. Returns the number of notified admins.
         """
         told = 0
         for admin in self._book.admins(account):
@@ -77,7 +77,7 @@ class Admins:
         return told
 
     async def questions(self, request: AccessRow, text: Callable[[Texts], str]) -> list[Asking]:
-        """What to ask each admin of the account whom the bot may write to about somebody who wants to be let in."""
+        """The questions about an access request, one for each admin of the account to whom the bot may write."""
         assert request.code_hash is not None
         assert request.expires_at is not None
         life, found = request.expires_at - request.created_at, []
@@ -95,7 +95,7 @@ class Admins:
         return found
 
     async def tell_unrecorded(self, account: str, key: str, text: Callable[[Texts], str]) -> int:
-        """Tell the administrators while the store takes nothing: one try for each whose chat is known already."""
+        """Notify the administrators while the store is unavailable: one attempt for each whose chat is known."""
         told = 0
         for admin in self._book.admins(account):
             if (address := self._addresses.get(admin)) is not None:
@@ -104,13 +104,13 @@ class Admins:
         return told
 
     async def learn(self, account: str) -> None:
-        """Look up where those of the account's admins are told of whom that is not known yet, for `tell_unrecorded`."""
+        """Look up unknown addresses of the account's admins, for `tell_unrecorded`."""
         for admin in self._book.admins(account):
             if admin not in self._addresses:
                 await self._address(admin)
 
     async def addresses(self, account: str) -> dict[str, Address]:
-        """Where each admin of the account is told, of whom that is known."""
+        """The known addresses for notices, by admin of the account."""
         found = {admin: await self._address(admin) for admin in self._book.admins(account)}
         return {admin: address for admin, address in found.items() if address is not None}
 
@@ -137,7 +137,7 @@ class Admins:
 
 
 class AdminMenus:
-    """The command menu of each administrator's private chat, in which their own commands stand as well."""
+    """The command menus of the administrators' private chats, which include their own commands."""
 
     def __init__(
         self, admins: Admins, channels: Mapping[str, Channel], tasks: Tasks, has_page: Callable[[], bool]
@@ -151,12 +151,12 @@ class AdminMenus:
         self._shown: dict[str, dict[str, Address]] = {}
 
     def publish_soon(self, account: str) -> None:
-        """Show them to who administers the account now, and take them from who did so before."""
+        """Show the menus to the account's current administrators, and remove them from former ones."""
         if account in self._channels:
             self._tasks.spawn(f"admin menus {account}", self._publish(account, self._channels[account]))
 
     def adopt(self) -> None:
-        """The settings have changed: show them again where a page came or went."""
+        """Show the menus again if changed settings added or removed the page."""
         if self._had_page != self._has_page():
             for account in self._shown:
                 self.publish_soon(account)
@@ -175,10 +175,10 @@ class AdminMenus:
 
 
 def admin_commands(texts: Texts, *, has_page: bool) -> dict[str, str]:
-    """What administrators are offered beside what everybody is: the page only where there is one."""
+    """The additional commands of administrators: /web only if there is a page."""
     return {name: told for name, told in texts.admin_menu.items() if has_page or name != "web"}
 
 
 def menu(commands: Mapping[str, str]) -> list[Command]:
-    """Commands with what they do, as a platform's menu takes them."""
+    """Commands with their descriptions, in the form for a platform's menu."""
     return [Command(name=name, description=unmarked(text)) for name, text in commands.items()]

@@ -1,6 +1,6 @@
-"""Who may talk, and what counts as said to the bot: decided in memory, before anything is stored or fetched.
+"""Who may talk, and which messages address the bot: decided in memory, before anything is stored or fetched.
 
-Closed by default, for persons and groups. Only immutable ids decide; names never do.
+Closed by default, for persons and groups. Only immutable ids count; names never do.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 ANYONE = "*"
 PROGRAMS = "api"
-"""The account of programs: administrators command nothing in its chats."""
+"""The account of programs: nobody is an administrator in its chats."""
 OPERATOR = "web:local"
-"""Who signed in with a link that only this machine's user could print: an administrator."""
+"""The person who signed in with a link that only this machine's user could print: an administrator."""
 LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """One account's rules, ready to ask. allow, admins and blocked hold persons, groups holds chats, blocked both.
+    """One account's rules. allow and admins hold persons, groups holds chats, blocked holds both.
 
-    open_dm: everybody may write. pairing: a stranger gets a code. operator: everybody who can write here controls this
-    machine anyway, as at its terminal. admins_only: nobody else is heard, even if they were let in.
+    open_dm: everyone may write. pairing: a stranger gets a code. operator: everyone who can write here controls this
+    machine anyway, as at its terminal. admins_only: all others are ignored, even if they were granted access.
     """
 
     allow: frozenset[str] = frozenset()
@@ -57,7 +57,7 @@ class AccessRules:
         return self.operator or (person in self.admins and person not in self.blocked)
 
     def may_control(self, address: Address, person: str) -> bool:
-        """Whether /new and /models are theirs to use there."""
+        """Whether the person may use /new and /models there."""
         return address.kind == "dm" or self.group_control == "members" or self.is_admin(person)
 
     def is_listed(self, person: str) -> bool:
@@ -69,9 +69,9 @@ class AccessRules:
         return (group in self.groups or ANYONE in self.groups) and group not in self.blocked
 
     def listens(self, address: Address, sender: Sender) -> bool:
-        """Whether what is said in that chat is for the bot at all: a DM of somebody who may write, an open group.
+        """Whether messages of that chat are for the bot at all: a DM of a person who may write, or an open group.
 
-        sender: of any message in it.
+        sender: of any message in the chat.
         """
         if address.kind == "dm" or self.operator:
             return self.may_speak(address, sender)
@@ -91,7 +91,7 @@ class AccessRules:
         if not self.is_open(chat_id(address)):
             return False
         if sender.id.startswith(HOOK):
-            return True  # the config names its chat, so nobody has to be listed for it
+            return True  # the config names its chat, so it need not be listed
         if sender.kind == "channel" or address.kind == "channel":
             return person in self.allow or person in self.admins
         return self.members == "any" or self.is_listed(person)
@@ -103,10 +103,10 @@ def _nobody(account: str) -> AccessRules | None:
 
 @dataclass(frozen=True, slots=True)
 class SharedRules(AccessRules):
-    """Rules of one of the gateway's own accounts, `web` or `api`: who may write on another account may write here.
-
-    own: the account. A person of its own (`web:local`, a program's) has no other account that could tell: the HTTP
-    service has let them in. elsewhere: another account's rules as they are now; None where there is no such account.
+    """Rules of one of the gateway's own accounts, `web` or `api`: people who may write on another account may write
+    here.
+    own: the account. Its own persons (`web:local`, those of programs) have no other account: the HTTP service has
+    admitted them. elsewhere: returns another account's current rules; None if there is no such account.
     """
 
     own: str = ""
@@ -114,7 +114,7 @@ class SharedRules(AccessRules):
 
     def is_admin(self, person: str) -> bool:
         if self.own == PROGRAMS:
-            return False  # what a token is good for its scopes say, and a chat knows none
+            return False  # a token's rights are its scopes, which do not apply in chats
         rules = self.elsewhere(person.partition(":")[0])
         return person == OPERATOR or (rules is not None and rules.is_admin(person))
 
@@ -128,7 +128,7 @@ class SharedRules(AccessRules):
         return address.kind == "dm" and self.admits(person)
 
     def admits(self, person: str) -> bool:
-        """Whether the person may write in private on the account that they are of."""
+        """Whether the person may write in private on their own account."""
         account, _, native = person.partition(":")
         if person == OPERATOR:
             return True
@@ -142,7 +142,7 @@ class SharedRules(AccessRules):
 
 @dataclass(frozen=True, slots=True)
 class ConfigKeys:
-    """Which keys of the config hold an account's lists, to tell a person where to edit."""
+    """The config's keys of an account's lists, to show people where to edit."""
 
     allow: str = "access.allow"
     admins: str = "access.admins"
@@ -162,8 +162,8 @@ class AccountPolicy:
 
 
 class Verdict(StrEnum):
-    """ADMIT: answer it. GREET: an unknown person in a DM. INTRODUCE: an unknown group that spoke to the bot.
-    CONTEXT: said to others in an allowed group. DROP: no reply."""
+    """The verdict on a message. ADMIT: answer it. GREET: an unknown person in a DM. INTRODUCE: an unknown group that
+    addressed the bot. CONTEXT: addressed to others in an allowed group. DROP: no reply."""
 
     ADMIT = "admit"
     GREET = "greet"
@@ -174,8 +174,8 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a message. reason: one word or two for the decisions table. command: the one that it gives the
-    bot. rules: those by which the gate decided."""
+    """The decision on a message. reason: one or two words for the decisions table. command: the message's command to
+    the bot. rules: those on which the decision is based."""
 
     verdict: Verdict
     reason: str
@@ -184,9 +184,9 @@ class Decision:
 
 
 def decide(message: Message, rules: AccessRules, is_command: bool, goes_on: bool = False) -> Decision:
-    """What becomes of a message. is_command: it names one of our commands, which in a group needs no mention.
+    """Decide on a message. is_command: it is one of our commands, which needs no mention in a group.
 
-    goes_on: it is in a thread in which a conversation with the bot has begun.
+    goes_on: it is in a thread in which a conversation with the bot has already begun.
     """
     address = message.address
     if not rules.may_speak(address, message.sender):
@@ -232,7 +232,7 @@ def _line(message: Message, longest: int) -> _Line:
 
 
 class Background:
-    """What others said in allowed groups since the last answer: in memory only, bounded, oldest forgotten first."""
+    """Messages between others in allowed groups since the last answer: in memory, bounded, oldest dropped first."""
 
     MESSAGES = 50
     CHARACTERS = 8_000
@@ -248,7 +248,7 @@ class Background:
         self._shorten(ring)
 
     def edit(self, conversation: str, message: Message) -> bool:
-        """Put a message's new words in the place of its old ones; whether it is known here."""
+        """Replace a message's text; returns whether it is known here."""
         ring = self._rings.get(conversation, deque())
         place = next((at for at, line in enumerate(ring) if line.message_id == message.platform_message_id), None)
         if place is None:
@@ -261,7 +261,7 @@ class Background:
         return True
 
     def take(self, conversation: str) -> tuple[str, ...]:
-        """The lines, oldest first; afterwards they are forgotten."""
+        """Return and forget the lines, oldest first."""
         return tuple(line.text for line in self._rings.pop(conversation, ()))
 
     def _shorten(self, ring: deque[_Line]) -> None:
@@ -269,11 +269,11 @@ class Background:
             ring.popleft()
 
     def forget(self, person: str) -> None:
-        """What that person said is no background any more."""
+        """Drop everything said by that person."""
         self.drop(lambda address, speaker: speaker == person)
 
     def drop(self, whose: Callable[[Address, str], bool]) -> None:
-        """What these persons said there is no background any more."""
+        """Drop everything said by matching persons at matching addresses."""
         for ring in self._rings.values():
             kept = [line for line in ring if not whose(line.address, line.person)]
             ring.clear()
@@ -281,7 +281,7 @@ class Background:
 
 
 class FloodGate:
-    """A token bucket per person: `burst` messages at once, then `per_minute`. Forgets the longest silent person."""
+    """A token bucket per person: `burst` messages at once, then `per_minute`. Drops the person silent the longest."""
 
     BURST = 30
     PER_MINUTE = 60.0
@@ -293,7 +293,7 @@ class FloodGate:
         self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(self.PERSONS)
 
     def allow(self, per_minute: float, burst: int) -> None:
-        """Replace the limits; what was used so far counts."""
+        """Replace the limits; previous use still counts."""
         self.per_minute = per_minute
         self._burst = float(burst)
 
@@ -307,7 +307,7 @@ class FloodGate:
 
 
 class OncePer:
-    """Lets each key through once in `seconds`; remembers a bounded number of keys."""
+    """Lets each key pass once in `seconds`; remembers a bounded number of keys."""
 
     def __init__(self, clock: Clock, seconds: float, keys: int = 10_000) -> None:
         self._clock = clock
@@ -315,7 +315,7 @@ class OncePer:
         self._seen: LRUCache[str, float] = LRUCache(keys)
 
     def waits(self, key: str) -> bool:
-        """Whether the key was let through and its time is not over."""
+        """Whether the key has passed and its time is not over."""
         last = self._seen.get(key)
         return last is not None and self._clock.monotonic() - last < self._seconds
 
@@ -328,7 +328,7 @@ class OncePer:
 
 
 class Budget:
-    """A token bucket for what strangers as a whole may cost: `burst` at once, then one each `seconds`."""
+    """A token bucket for the cost of all strangers together: `burst` at once, then one every `seconds`."""
 
     def __init__(self, clock: Clock, burst: int, seconds: float) -> None:
         self._clock = clock
@@ -338,7 +338,7 @@ class Budget:
         self._since = clock.monotonic()
 
     def take(self) -> bool:
-        """Whether there was something left; it is spent."""
+        """Take one token; returns whether one was left."""
         now = self._clock.monotonic()
         self._left = min(self._burst, self._left + (now - self._since) / self._seconds)
         self._since = now

@@ -1,7 +1,7 @@
-"""AccessEditor: lets people and groups in and shuts them out. Used by the commands in a chat, the control socket and,
-while antler is stopped, `antler pair` and `antler access` themselves.
+"""AccessEditor: grants and revokes access of persons and groups, for chat commands, the control socket and, while
+antler is stopped, `antler pair` and `antler access` themselves.
 
-What it decides is a Change: SQL for the caller's own unit, and what follows once that is committed.
+Its decisions are Changes: SQL for the caller's own unit, and the actions after its commit.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 NAME_LENGTH = 60
 GROUP_LIFE = timedelta(days=1)
-"""How long a group's request can be answered by its buttons."""
+"""How long a group's request can be answered with its buttons."""
 REFUSED_LIFE = timedelta(days=30)
-"""How long after a refusal nobody is asked about the same person or group again."""
+"""How long after a refusal no administrator is asked about the same person or group again."""
 ASKING = frozenset({AccessState.PENDING, AccessState.REFUSED})
 Outcome = Literal["in", "out", "over"]
-"""What became of a request: keys of Texts.request_over."""
+"""The outcome of a request: keys of Texts.request_over."""
 RefusalKind = Literal[
     "no_id", "no_account", "operator", "no_person", "in_already", "in_config_already", "in_config", "out_already",
     "yourself", "program", "local",
@@ -52,7 +52,7 @@ RefusalKind = Literal[
 
 
 class AccessRefused(Exception):
-    """kind: a key of Texts.access_problem. subject: what it is about. detail: the config's key, or what is wrong."""
+    """A refused change. kind: a key of Texts.access_problem. subject: an id. detail: the config's key, or the fault."""
 
     def __init__(self, kind: RefusalKind, subject: str, detail: str = "") -> None:
         super().__init__(f"{subject}: {kind} {detail}".rstrip())
@@ -62,7 +62,7 @@ class AccessRefused(Exception):
 
 
 def problem(refused: AccessRefused, texts: Texts) -> str:
-    """What a person is told about a refused change."""
+    """The text for people about a refused change."""
     subject = f"`{inline(refused.subject)}`"
     return texts.access_problem[refused.kind].format(subject=subject, detail=refused.detail)
 
@@ -82,7 +82,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """write: run in a unit, as often as it takes. committed: to be called after it. row: as it is from then on."""
+    """A change of access to `row`. write: run in a unit, possibly repeatedly. committed: called after the commit."""
 
     row: AccessRow
     write: Callable[[Connection], None]
@@ -90,17 +90,17 @@ class Change:
 
 
 def code_reply(row: AccessRow) -> str:
-    """The reply that shows a waiting person's code."""
+    """The reply key of the message with a waiting person's code."""
     return f"pair:{row.code_hash}"
 
 
 def request_key(request: str, admin: str) -> str:
-    """The reply that asks an administrator about a request, named by its `code_hash`."""
+    """The reply key of the question to an administrator about a request, which is named by its `code_hash`."""
     return f"request:{request}:{admin}"
 
 
 def clean_name(name: str) -> str:
-    """A stranger's name for others to read: one line, short, nothing invisible, no way out of backquotes."""
+    """A stranger's name, safe to show: one short line without invisible characters and backquotes."""
     visible = "".join(c if c.isprintable() else " " for c in name.replace("`", "'"))
     return " ".join(visible.split())[:NAME_LENGTH]
 
@@ -118,8 +118,8 @@ def together(first: Change, others: Sequence[Change]) -> Change:
 
 
 class AccessEditor:
-    """can_edit: whether an account's platform changes sent messages. names_group: whether an id (account, native id) is
-    a group's, None where that cannot be told. on_shut_out: told the kind and the id of whom access was taken from."""
+    """Edits access. can_edit: whether an account's platform can edit messages. names_group: whether an id (account,
+    native id) is a group's, None if unknown. on_shut_out: called with the kind and id of a revoked subject."""
 
     def __init__(
         self,
@@ -137,10 +137,10 @@ class AccessEditor:
         self._names_group = names_group
         self.on_shut_out: Callable[[SubjectKind, str], None] = lambda kind, subject: None
 
-    # Persons who come with a code.
+    # Persons with a code.
 
     def issue(self, message: Message, language: str) -> tuple[str, Change]:
-        """A code for a stranger, and the change that makes it good; the oldest of too many waiting ones ends."""
+        """A code for a stranger, and the change that makes it valid; if too many wait, the oldest requests end."""
         code, person = pairing.new_code(), person_id(message.account, message.sender.id)
         now = self._clock.now()
         row = AccessRow(
@@ -163,7 +163,7 @@ class AccessEditor:
         return code, together(self._putting(row), [self.ending(old) for old in ended])
 
     def group_asks(self, address: Address, title: str) -> Change:
-        """Somebody wants the bot in a group that nobody has let in."""
+        """Request access for an unknown group."""
         now = self._clock.now()
         row = AccessRow(
             account=address.account,
@@ -178,8 +178,8 @@ class AccessEditor:
         return self._putting(row)
 
     def answer(self, kind: SubjectKind, subject: str, request: str, by: str, *, let_in: bool) -> Change | None:
-        """What an administrator decides on a request; None when it is not open any more. Like a code, it is taken with
-        this."""
+        """An administrator's decision on a request; None if it is no longer open. Like a code, it can be used only
+        once."""
         asked = self.book.row(kind, subject)
         is_open = asked is not None and asked.state is AccessState.PENDING and not is_over(asked, self._clock.now())
         if asked is None or not is_open or asked.code_hash != request:
@@ -194,9 +194,9 @@ class AccessEditor:
         return self._putting(refused, self._code_message(asked, texts_for(asked.language).pairing_refused), asked)
 
     def applicant(self, code: str, account: str | None = None) -> AccessRow | None:
-        """Who was given that code, of one account or of any; the code is taken with it and good for nobody else.
+        """The request with that code, of one account or of any. The code is used up.
 
-        Every waiting code is compared, so that the time it takes tells nothing.
+        Every waiting code is compared, so that the timing reveals nothing.
         """
         found = None
         for row in self.book.pending(self._clock.now(), account):
@@ -207,14 +207,14 @@ class AccessEditor:
         return found
 
     def approval(self, applicant: AccessRow, by: str) -> Change:
-        """Let an applicant in, and tell them."""
+        """Grant an applicant access, and notify them."""
         row = self._decided(applicant, AccessState.PAIRED, by)
         texts = texts_for(applicant.language)
         posts = self._welcome(row) + self._code_message(applicant, texts.pairing_used)
         return self._putting(row, posts, applicant)
 
     def ending(self, applicant: AccessRow) -> Change:
-        """A request ends without anybody being let in: it ran out, its code was displaced or shown in public."""
+        """End a request without access: it expired, or its code was displaced or shown in public."""
         posts = self._code_message(applicant, texts_for(applicant.language).pairing_over)
         told: list[Post] = []
 
@@ -230,13 +230,13 @@ class AccessEditor:
         return Change(applicant, write, committed)
 
     def over(self) -> list[Change]:
-        """The endings of requests that ran out, and of refusals."""
+        """The endings of expired requests and refusals."""
         now = self._clock.now()
         rows = [row for row in self.book.rows() if row.state in ASKING and is_over(row, now)]
         return [self.ending(row) for row in rows]
 
     def claim(self, message: Message, language: str) -> Change:
-        """The sender is the account's administrator from now on."""
+        """Make the sender the account's administrator."""
         now = self._clock.now()
         row = AccessRow(
             account=message.account,
@@ -263,7 +263,7 @@ class AccessEditor:
         admin: bool = False,
         name: str = "",
     ) -> Change:
-        """Let a person or a group in. kind: where the id does not tell it. Raises AccessRefused."""
+        """Grant a person or a group access. kind: if the id does not show it. Raises AccessRefused."""
         account, kind = self._checked(subject, kind)
         if kind == "group" and admin:
             raise AccessRefused("no_person", subject)
@@ -283,8 +283,8 @@ class AccessEditor:
         return self._putting(row, posts + welcome, known)
 
     def revoke(self, subject: str, by: str, *, kind: SubjectKind | None = None) -> Change:
-        """Shut a person or a group out, also where everybody else is let in. Raises AccessRefused, for what the config
-        lists among others: only an edit of the config takes that away."""
+        """Revoke the access of a person or a group, even where everyone else has access. Raises AccessRefused, among
+        others for subjects listed in the config, which can only be removed there."""
         account, kind = self._checked(subject, kind)
         key, known = self.book.config_key(kind, subject), self.book.row(kind, subject)
         if key is not None:
@@ -305,7 +305,7 @@ class AccessEditor:
         return replace(change, committed=committed)
 
     def moved(self, account: str, old_chat: str, new_chat: str) -> Change | None:
-        """A group's chat got a new id: its right to be answered, or the loss of it, goes with it."""
+        """Transfer a group's access, or its revocation, to the chat's new id."""
         old, new = f"{account}:{old_chat}", f"{account}:{new_chat}"
         rules, known = self.book.policy(account).access, self.book.row("group", old)
         known = None if known is not None and known.state in ASKING else known
@@ -345,10 +345,10 @@ class AccessEditor:
         now = self._clock.now()
         return replace(row, state=state, code_hash=None, expires_at=None, decided_at=now, decided_by=by)
 
-    # What belongs to a change.
+    # Parts of a change.
 
     def _putting(self, row: AccessRow, posts: Sequence[Post] = (), asked: AccessRow | None = None) -> Change:
-        """asked: what was known of the subject, perhaps a request that is decided by this."""
+        """The change that stores a row. asked: the former row, perhaps a request that this decides."""
         told: list[Post] = []
         outcome: Outcome = "in" if row.state in LET_IN else "out"
 
@@ -366,7 +366,7 @@ class AccessEditor:
         return Change(row, write, committed)
 
     def _told(self, tx: Connection, request: AccessRow, outcome: Outcome, by: str) -> list[Post]:
-        """The administrators' questions about a request, as they stand once it is decided."""
+        """The administrators' questions about a request, edited after its decision."""
         if request.code_hash is None or not self._can_edit(request.account):
             return []
         posts = []
@@ -379,14 +379,14 @@ class AccessEditor:
         return posts
 
     def _welcome(self, row: AccessRow) -> list[Post]:
-        """Told that they are in, where we know their chat."""
+        """The welcome message, if the person's chat is known."""
         if row.chat is None:
             return []
         address = Address(account=row.account, chat=row.chat)
         return [Post(f"access:{secrets.token_hex(8)}", address, texts_for(row.language).welcome)]
 
     def _code_message(self, row: AccessRow, text: str) -> list[Post]:
-        """The message that showed a code says so no more, neither in the chat nor in our outbox."""
+        """Replace the message with the code, in the chat and in our outbox."""
         if row.code_hash is None or row.chat is None or not self._can_edit(row.account):
             return []
         return [Post(code_reply(row), Address(account=row.account, chat=row.chat), text)]
@@ -401,7 +401,7 @@ class AccessEditor:
 
 
 def _log(row: AccessRow) -> None:
-    """What was decided on somebody's access; a new administrator is to be seen at every level."""
+    """Log a decision on access; a new administrator is logged as a warning."""
     log.log(
         logging.WARNING if row.state is AccessState.ADMIN else logging.INFO,
         "access: %s is %s now, by %s",

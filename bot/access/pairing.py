@@ -1,4 +1,4 @@
-"""Codes that a person types to be let in: made, read, hashed, compared and limited. No store, no chat."""
+"""Codes that people type to get access: created, read, hashed, compared and limited. Without store and chat."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 """32 characters without 0, 1, I and O: five bits each."""
 LENGTH = 12
-"""60 bits: within the limits of Tries it would take some hundred thousand million years to guess one."""
+"""60 bits: within the limits of Tries, guessing one would take some hundred billion years."""
 PAIRING_LIFE = timedelta(hours=1)
 WAITING = 3
-"""Pairing codes of one account that are good at a time; one more ends the oldest."""
+"""Maximum number of valid pairing codes of one account; one more ends the oldest."""
 CLAIM_LIFE = timedelta(minutes=30)
 _SEPARATORS = re.compile(r"[\s\-\u2010-\u2015]+")
 _GROUPED = re.compile(r"(?<!\w)(?:[2-9A-HJ-NP-Z]{4}[\s\-\u2010-\u2015]?){2}[2-9A-HJ-NP-Z]{4}(?!\w)", re.IGNORECASE)
@@ -40,13 +40,13 @@ MINUTES = round(CLAIM_LIFE.total_seconds() / 60)
 
 
 Link = Callable[[str, str], "ChatLink | None"]
-"""The link into the private chat with an account's bot that is made for a code: (account, code)."""
+"""Makes the link to the private chat with an account's bot for a code: (account, code)."""
 
 
 def show(book: AccessStore, claims: Claims, account: str, log_format: Literal["text", "json"], link: Link) -> None:
-    """Make a code for an account without an administrator and print it to stderr, past the log; once in a process.
+    """Make a code for an account without an administrator and print it to stderr, bypassing the log; once per process.
 
-    Where the log is JSON, a machine reads and keeps stderr: there only the command that prints a code is named.
+    With a JSON log, a machine reads and keeps stderr: then only the command that prints a code is logged.
     """
     if account not in unclaimed(book) or not claims.first(account):
         return
@@ -57,12 +57,12 @@ def show(book: AccessStore, claims: Claims, account: str, log_format: Literal["t
 
 
 def unclaimed(book: AccessStore) -> list[str]:
-    """The accounts that nobody administers."""
+    """The accounts without an administrator."""
     return [account for account in book.accounts if not book.has_admin(account)]
 
 
 def frame(codes: list[tuple[str, str]], link: Link, *, drawn: bool) -> str:
-    """The codes as a person reads them, each of (account, code). drawn: with links as QR codes for a phone, too."""
+    """Text that shows codes, each (account, code). drawn: also show links as QR codes for a phone."""
     lines = ["Antler has no administrator yet. To be the one, open the bot in a private chat"]
     lines += ["and send it the code of its account:", ""]
     pictures = []
@@ -81,7 +81,7 @@ def frame(codes: list[tuple[str, str]], link: Link, *, drawn: bool) -> str:
 
 def qr_code(text: str) -> str:
     """A text as a QR code of half blocks, for terminals with a dark background."""
-    import segno  # used for a moment, once
+    import segno  # used only once, briefly
 
     drawing = io.StringIO()
     segno.make(text, error="l").terminal(drawing, border=2, compact=True)
@@ -89,7 +89,7 @@ def qr_code(text: str) -> str:
 
 
 def draws(stream: TextIO) -> bool:
-    """Whether somebody sees what is drawn on a stream: it is a terminal that has block characters."""
+    """Whether drawings on a stream are visible: it is a terminal that supports block characters."""
     return stream.isatty() and "utf" in (stream.encoding or "").lower()
 
 
@@ -98,28 +98,28 @@ def new_code() -> str:
 
 
 def shown(code: str) -> str:
-    """A code as people see it: ABCD-EFGH-JKLM."""
+    """A code as it is shown: ABCD-EFGH-JKLM."""
     return "-".join(code[start : start + 4] for start in range(0, LENGTH, 4))
 
 
 def read(text: str) -> str | None:
-    """The code that somebody typed, however they set the dashes; None when it cannot be one."""
+    """The typed code, wherever its dashes are; None if it cannot be a code."""
     code = _SEPARATORS.sub("", text[:_LONGEST]).upper()
     return code if len(code) == LENGTH and set(code) <= set(ALPHABET) else None
 
 
 def looks_shown(text: str) -> bool:
-    """Whether a text is a code as we show it and nothing else, so that no ordinary word is taken for one."""
+    """Whether a text is just a code in the form that we show, so that no ordinary word is mistaken for one."""
     return _AS_SHOWN.fullmatch(text[:_LONGEST].strip()) is not None
 
 
 def shows_one(text: str) -> bool:
-    """Whether something in a text is set as we show a code."""
+    """Whether a text contains something in the form of a shown code."""
     return _AS_SHOWN.search(text[:_LONGEST]) is not None
 
 
 def all_in(text: str) -> Iterator[str]:
-    """Everything in a text that could be a code."""
+    """All parts of a text that could be codes."""
     for found in _GROUPED.finditer(text[:_LONGEST]):
         code = read(found[0])
         if code is not None:
@@ -127,24 +127,24 @@ def all_in(text: str) -> Iterator[str]:
 
 
 def offered(text: str) -> list[str]:
-    """All that a line to the bot may mean as a code: all of it, what follows its first word, or what is in it."""
+    """All possible codes in a line to the bot: the whole line, the part after its first word, or parts of it."""
     _, *rest = text[:_LONGEST].split(maxsplit=1) or [""]
     whole = [code for code in map(read, (text, *rest)) if code is not None]
     return [*whole, *all_in(text)]
 
 
 def digest(account: str, code: str) -> str:
-    """What is kept of a code. It is good for that account only."""
+    """The stored hash of a code, which is valid only for that account."""
     return hashlib.sha256(f"{account}|{code}".encode()).hexdigest()
 
 
 def same(one: str, other: str) -> bool:
-    """Compares two digests in a time that tells nothing about them."""
+    """Compare two digests in constant time."""
     return hmac.compare_digest(one, other)
 
 
 class Tries:
-    """Wrong codes of the last ten minutes: five a person, fifty in all; then none is even looked at."""
+    """Wrong codes of the last ten minutes: five per person, fifty in total; beyond that they are ignored."""
 
     PER_PERSON = 5
     IN_ALL = 50
@@ -172,7 +172,7 @@ class _Claim:
 
 
 class Claims:
-    """Codes that make who types them the administrator of an account: printed on this machine, kept in memory only."""
+    """Codes that make their sender the administrator of an account: printed on this machine, kept in memory only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -180,14 +180,14 @@ class Claims:
         self._told: set[str] = set()
 
     def first(self, account: str) -> bool:
-        """Whether an account is asked about for the first time."""
+        """Whether this is the first call for an account."""
         if account in self._told:
             return False
         self._told.add(account)
         return True
 
     def make(self, account: str) -> str:
-        """A new code; an earlier one of the account is void."""
+        """Make a new code; an earlier one of the account becomes void."""
         code = new_code()
         until = self._clock.monotonic() + CLAIM_LIFE.total_seconds()
         self._open[account] = _Claim(digest(account, code), until)
@@ -206,5 +206,5 @@ class Claims:
         return any(found)
 
     def close(self, account: str) -> None:
-        """Its code is used, or void."""
+        """Drop the account's code, which is used or void."""
         self._open.pop(account, None)

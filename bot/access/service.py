@@ -1,6 +1,6 @@
-"""AccessService: what happens to people and groups that are not let in (yet), and to the codes that they type.
+"""AccessService: handles people and groups without access (yet), and the codes that they type.
 
-Called by the manager. Everything here is bounded, however many strangers come: what is stored, answered and remembered.
+Everything is bounded, however many strangers write: what is stored, answered and remembered.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ ONCE_A_MINUTE = 60.0
 TIDY_SECONDS = 15.0
 CLAIM = "claim"
 SHORT_LINE = 60
-"""Characters of a line that says a code and hardly anything else: "my code is ABCD-EFGH-JKLM"."""
+"""Maximum length of a line with a code and hardly anything else: "my code is ABCD-EFGH-JKLM"."""
 TAKES_CODES = frozenset({CLAIM, "pair", "start"})
-"""Commands with which people send a code that makes them the administrator."""
+"""Commands with which people may send a code that makes them the administrator."""
 Kind = Literal["direct messages", "groups", "buttons", "invitations"]
-"""What strangers send. What one kind costs leaves the others theirs: no group uses up what a code takes."""
+"""Kinds of events from strangers. Each has its own budget, so that groups cannot use up the budget for codes."""
 
 
 class _Budgets:
-    """What the strangers of one account may cost: (at once, then one each so many seconds)."""
+    """Budgets for the strangers of one account: (at once, seconds for each further one)."""
 
     def __init__(self, clock: Clock) -> None:
         self.stored: dict[Kind, Budget] = {
@@ -96,7 +96,7 @@ class AccessService:
         self._unclaimed = FloodGate(clock, per_minute=6, burst=10)
 
     def turns_away(self, account: str, kind: Kind) -> bool:
-        """Whether one more event of strangers is too many even to be stored."""
+        """Whether one more event of strangers exceeds the budget and is not even stored."""
         if self._budgets[account].stored[kind].take():
             return False
         if self._complained.first(f"{account}|{kind}"):
@@ -104,19 +104,19 @@ class AccessService:
         return True
 
     def would_meet(self, address: Address) -> bool:
-        """Whether a group that nobody has let in may still be told how that is done."""
+        """Whether an unknown group may still be told how to get access."""
         return not self._met.waits(chat_id(address))
 
     # Codes.
 
     def has_code(self, message: Message) -> bool:
-        """Whether a message holds a code that is good right now: it must be handled, no matter who wrote it."""
+        """Whether a message contains a currently valid code: it must be handled, whoever wrote it."""
         if message.address.kind != "dm":
             return bool(self._claims_shown_in(message) or self._shown_in(message))
         return self._claims.matches(message.account, pairing.offered(message.text))
 
     async def takes_code(self, event_id: int, message: Message, line: CommandLine | None, decision: Decision) -> bool:
-        """Handle a message that is about a code outside the commands: a claim, or a code that everybody can read."""
+        """Handle a message with a code outside the commands: a claim, or a code visible to others."""
         if message.address.kind != "dm":
             return await self._burn(event_id, message, decision)
         if message.sender.kind != "user":
@@ -132,7 +132,7 @@ class AccessService:
         return True
 
     async def _lets_in(self, event_id: int, message: Message) -> bool:
-        """An administrator wrote the code of somebody who waits, in a short line and without a command."""
+        """Handle a short line of an administrator with the code of a waiting person, without a command."""
         account, person = message.account, person_id(message.account, message.sender.id)
         if len(message.text) > SHORT_LINE or not self._book.policy(account).access.is_admin(person):
             return False
@@ -154,7 +154,7 @@ class AccessService:
         change.committed()
 
     async def _wrong_code(self, event_id: int, message: Message) -> None:
-        """Told only so often. A code is compared before this: wrong ones of strangers lock nobody out."""
+        """Answer a wrong code, with a limit. Codes are compared before this: strangers' wrong ones lock nobody out."""
         person, tries = person_id(message.account, message.sender.id), self._budgets[message.account].claims
         if tries.exhausted(person):
             self._responder.settle_soon(event_id, "too many wrong codes")
@@ -163,7 +163,7 @@ class AccessService:
             await self._responder.say(event_id, message, self._texts(message).code_refused, "wrong claim code")
 
     async def _burn(self, event_id: int, message: Message, decision: Decision) -> bool:
-        """A code that was written where others read it is good for nobody."""
+        """Revoke a code that was posted where others can read it."""
         ended, claims = self._shown_in(message), self._claims_shown_in(message)
         if not ended and not claims:
             return False
@@ -191,7 +191,7 @@ class AccessService:
         return [account for account in self._book.accounts if self._claims.matches(account, codes)]
 
     def _shown_in(self, message: Message) -> list[Change]:
-        """The endings of the waiting codes that a message shows."""
+        """The endings of the waiting codes that a message contains."""
         waiting = self._book.pending(self._clock.now())
         if not waiting:
             return []
@@ -205,7 +205,7 @@ class AccessService:
     # Strangers in a DM.
 
     async def greet(self, event_id: int, message: Message, decision: Decision) -> None:
-        """An unknown person, or one whose access was revoked, wrote in private."""
+        """Handle a private message of an unknown person, or of one whose access was revoked."""
         account, person, texts = message.account, person_id(message.account, message.sender.id), self._texts(message)
         rules = self._book.policy(account).access
         if person in rules.blocked:
@@ -218,7 +218,7 @@ class AccessService:
             await self._once(event_id, message, texts.unknown_sender.format(person=person), decision.reason)
 
     async def _unclaimed_hint(self, event_id: int, message: Message, texts: Texts) -> None:
-        """Told at each line, for the owner is at work on it; within what a flood of strangers may cost."""
+        """Answer every line, since it may be the owner's; within the budget for floods of strangers."""
         person, reason = person_id(message.account, message.sender.id), "no administrator yet"
         if self._unclaimed.passes(person) and self._budgets[message.account].unclaimed.take():
             await self._responder.say(event_id, message, texts.unclaimed, reason)
@@ -247,7 +247,7 @@ class AccessService:
                 await self._too_many(change.row)
 
     async def _too_many(self, request: AccessRow) -> None:
-        """An administrator is asked about a few, and told now and then that there are more."""
+        """Notify administrators now and then that there are more requests than they are asked about."""
         about = {"event": "pairing", "account": request.account, "person": request.subject}
         log.info(
             "%s asks to be let in; of so many the administrators are not told one by one", request.subject, extra=about
@@ -257,7 +257,7 @@ class AccessService:
             await self.admins.tell(request.account, key, lambda texts: texts.requests_many)
 
     async def _asked(self, change: Change, text: Callable[[Texts], str]) -> Change:
-        """The change that is somebody's request, together with the question to each administrator."""
+        """The change that stores a request, combined with the questions to the administrators."""
         questions = await self.admins.questions(change.row, text)
         about = {"event": "pairing", "account": change.row.account, "person": change.row.subject}
         log.info("%s asks to be let in; administrators told of it: %d", change.row.subject, len(questions), extra=about)
@@ -275,17 +275,17 @@ class AccessService:
         return replace(change, write=write, committed=committed)
 
     async def _once(self, event_id: int, message: Message, text: str, reason: str) -> None:
-        """Told once a day for each reason, as long as strangers leave anything of the account's budget."""
+        """Answer once a day for each reason, as long as the account's budget for strangers lasts."""
         person = person_id(message.account, message.sender.id)
         if self._told.first(f"{reason}|{person}") and self._budgets[message.account].told.take():
             await self._responder.say(event_id, message, text, reason)
         else:
             self._responder.settle_soon(event_id, reason)
 
-    # Groups that nobody has let in.
+    # Unknown groups.
 
     async def introduce(self, event_id: int, message: Message, reason: str) -> None:
-        """Somebody spoke to the bot in an unknown group: one line a day, and the admins hear of it."""
+        """Handle a message to the bot in an unknown group: one answer a day, and a notice to the admins."""
         if self._meets(message.address):
             asked = await self._group_asks(message.address, message.sender, message.chat_title, joined=False)
             await self._responder.say(event_id, message, self._texts(message).group_unknown, reason, also=asked.write)
@@ -294,7 +294,7 @@ class AccessService:
             self._responder.settle_soon(event_id, reason)
 
     async def joined(self, event_id: int, change: MembershipChanged) -> None:
-        """The bot was added to a group or removed from one."""
+        """Handle that the bot was added to a group or removed from one."""
         rules, group = self._book.policy(change.account).access, chat_id(change.address)
         log.info("%s %s", "joined" if change.present else "left", group)
         asking = self._book.row("group", group)
@@ -332,7 +332,7 @@ class AccessService:
     # While the gateway serves.
 
     async def tidy(self) -> None:
-        """Forget requests that ran out, and say so in their messages; runs until cancelled."""
+        """End expired requests, and update their messages; runs until cancelled."""
         await self._clock.sleep(TIDY_SECONDS)
         await every(TIDY_SECONDS, self._clock, "ending pairings that are over", self._end_over)
 
@@ -354,7 +354,7 @@ def _pairing_asked(request: AccessRow, texts: Texts) -> str:
 
 
 def _means_a_code(message: Message, line: CommandLine | None, *, known: bool) -> bool:
-    """Whether a line that holds no good code was meant to. known: its sender talks to the agent already."""
+    """Whether a line without a valid code was meant as one. known: its sender already talks to the agent."""
     if line is not None and line.name == CLAIM:
         return True
     if known:

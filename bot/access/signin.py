@@ -1,7 +1,7 @@
-"""Signing in to the page and the API: one-time links, sessions of browsers, tokens of programs.
+"""Signing in to the page and the API: one-time links, browser sessions, and tokens of programs.
 
-Whoever has a session or a token may do what its person may do at that moment: who is shut out is so here too. Only
-digests are stored; all of them are held in memory, for they are asked for at each request.
+A session or token has the current rights of its person; revoked access is revoked here, too. Only digests are stored;
+all of them are kept in memory, since each request needs them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from bot.store.retrying import RetryingStore
 
 SCOPES = ("read", "threads", "runs", "operate", "admin")
-"""read: what is one's own. threads: to make, change and delete one's own conversations. runs: to have them answered.
-operate: to see and steer what the gateway does. admin: to change its configuration and who may use it."""
+"""Scopes. read: one's own data. threads: create, change and delete one's own conversations. runs: have them answered.
+operate: see and control what the gateway does. admin: change its configuration and who may use it."""
 OWN_SCOPES = frozenset({"read", "threads", "runs"})
-"""What everybody has who signs in; an administrator has all SCOPES."""
+"""Scopes of everyone who signs in; an administrator has all SCOPES."""
 LINK_LIFE = timedelta(minutes=10)
 LINKS = 1000
-"""Unused at once; the oldest are forgotten first."""
+"""Maximum number of unused links; the oldest are dropped first."""
 PREFIX = "ant"
 USED_EVERY = timedelta(hours=1)
 TIDY_SECONDS = 3600.0
@@ -56,7 +56,7 @@ class _Link:
 
 
 class SignIns:
-    """http: the settings of the service as they are now. book: who may use the bot."""
+    """Links, sessions and tokens. http: returns the current settings of the service. book: who may use the bot."""
 
     def __init__(self, store: RetryingStore, book: AccessStore, http: Callable[[], HttpSettings]) -> None:
         self._store = store
@@ -68,12 +68,12 @@ class SignIns:
         self._tokens: dict[str, TokenRow] = {}
 
     async def load(self) -> None:
-        """Read what is stored; nobody is signed in before."""
+        """Load what is stored; before that nobody is signed in."""
         self._sessions = {row.id: row for row in await self._store.read(sessions.all_sessions)}
         self._tokens = {row.digest: row for row in await self._store.read(sessions.all_tokens)}
 
     async def tidy(self) -> None:
-        """Forget what has expired; runs until cancelled."""
+        """Remove what has expired; runs until cancelled."""
 
         async def forget() -> None:
             now = self._clock.now()
@@ -83,7 +83,7 @@ class SignIns:
 
         await every(TIDY_SECONDS, self._clock, "ending sessions that are over", forget)
 
-    # Who may.
+    # Rights.
 
     def admits(self, person: str) -> bool:
         """Whether the person may use the bot now."""
@@ -95,7 +95,7 @@ class SignIns:
         return isinstance(rules, SharedRules) and rules.admits(person)
 
     def name_of(self, person: str) -> str:
-        """What a person is called, by what their platform said last; else the last part of their id."""
+        """A person's name as last reported by their platform; else the last part of their id."""
         row = self._book.row("person", person)
         return (row.name if row is not None else "") or person.rpartition(":")[2]
 
@@ -111,7 +111,7 @@ class SignIns:
         return self._http().listen is not None
 
     def link(self, person: str = OPERATOR) -> str | None:
-        """A link that signs this person in, once and within LINK_LIFE; None while there is no page."""
+        """A link that signs this person in, once and within LINK_LIFE; None if there is no page."""
         http = self._http()
         if http.listen is None:
             return None
@@ -120,12 +120,12 @@ class SignIns:
         return f"{http.root}/signin/{code}"
 
     def is_open(self, code: str) -> bool:
-        """Whether a link's code would still sign somebody in."""
+        """Whether a link's code is still valid."""
         link = self._links.get(_digest(code))
         return link is not None and link.until > self._clock.now()
 
     async def redeem(self, code: str, agent: str) -> str | None:
-        """Sign in by a link's code; returns the cookie's value, None where the code is good for nothing."""
+        """Sign in with a link's code; returns the cookie's value, None if the code is invalid."""
         link, now = self._links.pop(_digest(code), None), self._clock.now()
         if link is None or link.until <= now or not self.admits(link.person):
             return None
@@ -147,7 +147,7 @@ class SignIns:
         return cookie
 
     def session(self, cookie: str) -> SessionRow | None:
-        """The session that a cookie's value opens, while its person may use the bot."""
+        """The session of a cookie's value, if its person may use the bot."""
         row = self._sessions.get(_digest(cookie))
         if row is None or row.expires_at <= self._clock.now() or not self.admits(row.person):
             return None
@@ -158,7 +158,7 @@ class SignIns:
         await self._store.write(lambda tx: sessions.end_session(tx, session_id))
 
     async def sign_out_everywhere(self, person: str) -> int:
-        """End all sessions and tokens of a person, and their unused links; returns how many sessions and tokens."""
+        """End all sessions, tokens and unused links of a person; returns the number of sessions and tokens."""
         for key in [key for key, link in self._links.items() if link.person == person]:
             del self._links[key]
         self._sessions = {key: row for key, row in self._sessions.items() if row.person != person}
@@ -170,7 +170,7 @@ class SignIns:
     async def make_token(
         self, name: str, scopes: Sequence[str], person: str = "", days: int | None = None
     ) -> tuple[TokenRow, str]:
-        """A token and what it is told as, once. person: as whom it acts; "": one of its own. Raises NoToken."""
+        """Make a token; returns it with its secret, which is not stored. person: "": a new one. Raises NoToken."""
         name = name.strip()
         if not re.fullmatch(r"[\w][\w .-]*", name) or len(name) > LONGEST_NAME:
             raise NoToken(f"a name has letters, digits, spaces, dots and dashes, at most {LONGEST_NAME}")
@@ -197,14 +197,14 @@ class SignIns:
         return row, secret
 
     def token(self, secret: str) -> TokenRow | None:
-        """What is known of a token that is good now."""
+        """The row of a valid token."""
         row = self._tokens.get(_digest(secret))
         if row is None or _is_over(row, self._clock.now()) or not self.admits(row.person):
             return None
         return row
 
     async def note_use(self, row: TokenRow) -> None:
-        """Remember that a token was used, to the hour."""
+        """Record that a token was used, to the hour."""
         now = self._clock.now()
         if row.used_at is None or now - row.used_at >= USED_EVERY:
             self._tokens[row.digest] = replace(row, used_at=now)
@@ -212,11 +212,11 @@ class SignIns:
 
     @property
     def tokens(self) -> list[TokenRow]:
-        """Oldest first."""
+        """All tokens, oldest first."""
         return list(self._tokens.values())
 
     def holds(self, key: str) -> bool:
-        """Whether the session or token with this id is good now; for what goes on after a request was let in."""
+        """Whether the session or token with this id is still valid; for work that outlasts the check of its request."""
         now = self._clock.now()
         session = self._sessions.get(key)
         if session is not None:
@@ -224,7 +224,7 @@ class SignIns:
         return any(row.id == key and not _is_over(row, now) and self.admits(row.person) for row in self.tokens)
 
     async def revoke(self, name: str) -> bool:
-        """Revoke a token by its name or id; False where there is none."""
+        """Revoke a token by its name or id; False if there is none."""
         row = next((each for each in self._tokens.values() if name in (each.id, each.name)), None)
         if row is None:
             return False
@@ -233,17 +233,17 @@ class SignIns:
         return True
 
     def scopes(self, row: TokenRow | SessionRow) -> frozenset[str]:
-        """What the session or token is good for now."""
+        """The current scopes of the session or token."""
         admin = self.is_admin(row.person)
         if isinstance(row, SessionRow):
             return frozenset(SCOPES) if admin else OWN_SCOPES
-        # A program's own person is no administrator anywhere: whoever made the token is.
+        # A program's own person is no administrator anywhere, but the person who made the token is.
         trusted = admin or row.person.startswith("api:")
         return frozenset(row.scopes) if trusted else frozenset(row.scopes) & OWN_SCOPES
 
 
 def csrf_of(cookie: str) -> str:
-    """What a page of that session sends along to show that it is ours: other sites can neither read nor guess it."""
+    """The token with which a page of that session proves to be ours: other sites can neither read nor guess it."""
     return hmac.new(cookie.encode(), b"antler csrf", hashlib.sha256).hexdigest()
 
 

@@ -24,8 +24,8 @@ NO_PAGE = "there is no page: set http.listen in the config, such as 127.0.0.1:86
 
 
 class SignInTool:
-    """The operation of the control socket: {"do": "link" | "list" | "create" | "revoke", ...} to {"text", "done"}, of a
-    list "data" too."""
+    """The operation of the control socket: {"do": "link" | "list" | "create" | "revoke", ...} to {"text", "done"}, and
+    "data" for a list."""
 
     def __init__(self, signins: SignIns) -> None:
         self._signins = signins
@@ -87,7 +87,7 @@ def _table(known: list[TokenRow]) -> str:
 
 
 def run(data_dir: Path, do: str, *, as_json: bool = False, **more: Any) -> int:
-    """Ask the running gateway and print what it says; returns the exit code. The secret alone goes to stdout."""
+    """Ask the running gateway and print its answer; returns the exit code. Only the secret is printed to stdout."""
     try:
         answer = asyncio.run(_asked(data_dir, do, more))
     except NotRunning as error:

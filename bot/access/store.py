@@ -1,8 +1,8 @@
-"""AccessStore: who may use the bot, per account: what the config lists and what was granted since, in one place.
+"""AccessStore: who may use the bot, per account: the config's lists merged with later grants.
 
-Asked for each event, so that a grant or a revocation counts from the next message on. Changed only by what is
-committed (editor.py). Until it was read from the store nobody is let in, and if it cannot be read antler does not
-start: without the revocations even the config's lists for everybody would let in too many.
+It is queried for each event, so that a grant or a revocation counts from the next message on. Only committed changes
+(editor.py) modify it. Until it has been read from the store nobody has access, and if it cannot be read antler does
+not start: without the revocations, lists for everyone in the config would admit too many.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LET_IN = frozenset({AccessState.PAIRED, AccessState.ALLOWED, AccessState.ADMIN})
 
 
 class AccessStore:
-    """configured: each account's policy by the config alone; read again at each question."""
+    """Access per account. configured: each account's policy according to the config alone; read at each query."""
 
     def __init__(self, configured: Mapping[str, AccountPolicy]) -> None:
         self._configured = configured
@@ -38,14 +38,14 @@ class AccessStore:
         self._waiting: dict[Subject, AccessRow] = {}
         self._merged: dict[str, tuple[AccountPolicy, AccountPolicy]] = {}
         self.on_admins: Callable[[str], None] = lambda account: None
-        """Called with an account whose administrators have changed."""
+        """Called with an account when its administrators have changed."""
 
     @property
     def accounts(self) -> tuple[str, ...]:
         return tuple(self._configured)
 
     def policy(self, account: str) -> AccountPolicy:
-        """The account's rules as they are now."""
+        """The account's current rules."""
         base = self._configured[account]
         if self._rows is None:
             return replace(base, access=AccessRules(operator=base.access.operator))
@@ -57,7 +57,7 @@ class AccessStore:
         return known[1]
 
     def _shared(self, base: AccountPolicy, rules: SharedRules) -> AccountPolicy:
-        """The policy of one of the gateway's own accounts: it asks those of the others at each question."""
+        """The policy of one of the gateway's own accounts, which consults the other accounts' at each query."""
         known = self._merged.get(rules.own)
         if known is None or known[0] is not base:
             made = replace(base, access=replace(rules, elsewhere=self._rules_of))
@@ -69,7 +69,7 @@ class AccessStore:
         return self.policy(account).access if known else None
 
     def rows(self, account: str | None = None) -> list[AccessRow]:
-        """What was granted, asked for and revoked, oldest first; of one account or of all."""
+        """Grants, requests and revocations, oldest first; of one account or of all."""
         rows = (self._rows or {}).values()
         return [row for row in rows if account is None or row.account == account]
 
@@ -77,22 +77,22 @@ class AccessStore:
         return (self._rows or {}).get((kind, subject))
 
     def pending(self, now: datetime, account: str | None = None) -> list[AccessRow]:
-        """Who waits with a code that is still good, oldest first."""
+        """Requests of persons with a code that is still valid, oldest first."""
         persons = [row for row in self._waiting.values() if row.kind == "person" and not is_over(row, now)]
         return [row for row in persons if account is None or row.account == account]
 
     def is_refused(self, kind: SubjectKind, subject: str, now: datetime) -> bool:
-        """Whether it asked to be let in, and is not to be asked about again yet."""
+        """Whether a request of the subject was refused recently, so that it is not asked about again yet."""
         row = self.row(kind, subject)
         return row is not None and row.state is AccessState.REFUSED and not is_over(row, now)
 
     def language(self, person: str) -> str:
-        """The language in which a person is written to without having said anything."""
+        """The language for messages to a person that answer none of theirs."""
         row, account = self.row("person", person), person.partition(":")[0]
         return language_of(self.policy(account).locale, row.language if row is not None else None, "")
 
     def config_key(self, kind: SubjectKind, subject: str) -> str | None:
-        """The key of the config that lists a subject by its id, None when none does."""
+        """The config's key that lists a subject by its id, None if none does."""
         base = self._configured.get(subject.partition(":")[0])
         if base is None:
             return None
@@ -104,8 +104,8 @@ class AccessStore:
         return keys.allow if subject in rules.allow else None
 
     def rule(self, message: Message) -> str:
-        """The rule that lets a message in: a key of the config or a state of access, of its sender, in a group of the
-        group too; there also how the bot was addressed."""
+        """The rule that admits a message: a key of the config or a state of access, of its sender and, in a group, of
+        the group, with how the bot was addressed."""
         address, person = message.address, person_id(message.account, message.sender.id)
         rules, keys = self.policy(message.account).access, self._configured[message.account].keys
         if rules.operator:
@@ -125,7 +125,7 @@ class AccessStore:
         return self.config_key(kind, subject) or (str(row.state) if row and row.state in LET_IN else otherwise)
 
     def listed(self, account: str) -> list[tuple[SubjectKind, str, AccessState, str]]:
-        """What the config lists for an account: kind, subject, state and key."""
+        """The config's entries of an account: kind, subject, state and key."""
         base = self._configured[account]
         rules, keys = base.access, base.keys
         found: list[tuple[SubjectKind, str, AccessState, str]] = []
@@ -138,22 +138,22 @@ class AccessStore:
         return account in OWN_ACCOUNTS or self.policy(account).access.operator or bool(self.admins(account))
 
     def admins(self, account: str) -> list[str]:
-        """The account's administrators; those of other accounts are persons elsewhere."""
+        """The account's administrators, without persons of other accounts."""
         return sorted(person for person in self.policy(account).access.admins if person.startswith(f"{account}:"))
 
-    # Changed by what was committed.
+    # Committed changes.
 
     def load(self, rows: Iterable[AccessRow]) -> None:
-        """Everything that the store knows; from now on the book answers."""
+        """Load all rows of the store; before that nobody has access."""
         self._rows = {}
         for row in rows:
             self.adopt(row)
         self._merged.clear()
 
     def adopt(self, row: AccessRow) -> None:
-        """A row was written."""
+        """Apply a row that was written."""
         if self._rows is not None:
-            # Put at the end: what is known of a subject is as old as its newest row.
+            # Moved to the end: a subject is as old as its newest row.
             subject = row.kind, row.subject
             known = self._rows.pop(subject, None)
             self._waiting.pop(subject, None)
@@ -165,7 +165,7 @@ class AccessStore:
                 self.on_admins(row.account)
 
     def drop(self, row: AccessRow) -> None:
-        """A row was removed, unless another has taken its place."""
+        """Apply the removal of a row, unless another has replaced it."""
         if self._rows is not None and self._rows.get((row.kind, row.subject)) == row:
             del self._rows[row.kind, row.subject]
             self._waiting.pop((row.kind, row.subject), None)
@@ -178,7 +178,7 @@ class AccessStore:
         persons = {row.subject for row in rows if row.kind == "person" and row.state in LET_IN}
         admins = {row.subject for row in rows if row.kind == "person" and row.state is AccessState.ADMIN}
         groups = {row.subject for row in rows if row.kind == "group" and row.state is AccessState.ALLOWED}
-        # What the config names stays: only an edit of the config takes it away.
+        # Subjects listed in the config keep their access: only an edit of the config removes it.
         blocked = {
             row.subject
             for row in rows
@@ -199,7 +199,7 @@ def is_over(row: AccessRow, now: datetime) -> bool:
 
 
 def policy_of(settings: Settings, account: str) -> AccountPolicy:
-    """One account's policy by the config alone."""
+    """One account's policy according to the config alone."""
     access, talk = settings.access_for(account), settings.conversations_for(account)
     shared = SharedRules(own=account, admins_only=settings.sandbox.trusts_senders)
     return AccountPolicy(

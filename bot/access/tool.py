@@ -1,6 +1,6 @@
-"""`antler pair` and `antler access`: asked over the control socket while antler runs, else done on the store itself.
+"""`antler pair` and `antler access`: over the control socket while antler runs, else on the store itself.
 
-The list of everything that is known about who may use the bot is that of /access in a chat, too.
+The list of entries is also that of /access in a chat.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ STOPPED = (
     "antler is not running, and only a running one accepts a claim code: start it, or `antler access allow ID --admin`"
 )
 Answer = tuple[str, bool]
-"""What to print, and whether it is what was asked for."""
+"""The output, and whether the request succeeded."""
 
 COLUMNS = ("KIND", "ID", "NAME", "STATE", "SINCE", "BY")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """key: of the config, for what is listed there. left: seconds that a pairing code is still good."""
+    """One line of the list. key: the config's, for entries listed there. left: seconds until a pairing code expires."""
 
     kind: SubjectKind
     subject: str
@@ -58,7 +58,7 @@ class Entry:
 
 
 def entries(book: AccessStore, now: datetime, account: str | None = None) -> list[Entry]:
-    """Entries of one account or all: the config first, then what was granted, requested and revoked, oldest first."""
+    """Entries of one account or all: the config's first, then grants, requests and revocations, oldest first."""
     found: list[Entry] = []
     for name in (account,) if account is not None else book.accounts:
         listed = [
@@ -70,7 +70,7 @@ def entries(book: AccessStore, now: datetime, account: str | None = None) -> lis
 
 
 def table(known: list[Entry]) -> str:
-    """The entries in columns, as a terminal shows them."""
+    """The entries in columns, for a terminal."""
     if not known:
         return "nobody has access yet, and nobody is waiting"
     rows = [COLUMNS, *(_cells(entry) for entry in known)]
@@ -80,7 +80,7 @@ def table(known: list[Entry]) -> str:
 
 
 def _width(text: str) -> int:
-    """Width in columns of a terminal, where Chinese characters take two."""
+    """Width in terminal columns; Chinese characters take two."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
@@ -98,13 +98,13 @@ def _entry(row: AccessRow, now: datetime) -> Entry:
 
 
 def _is_nothing(book: AccessStore, row: AccessRow, now: datetime) -> bool:
-    """A request that ran out, or what the config decides anyway."""
+    """Whether a row has no effect: an expired request, or a revocation overridden by the config."""
     over = (row.state is AccessState.PENDING and row.code_hash is None) or is_over(row, now)
     return over or (row.state is AccessState.BLOCKED and book.config_key(row.kind, row.subject) is not None)
 
 
 def _facts(entry: Entry) -> dict[str, Any]:
-    """The entry as JSON types; times in ISO 8601, left in seconds."""
+    """The entry as JSON types: times in ISO 8601, `left` in seconds."""
     since = entry.since.isoformat(timespec="seconds") if entry.since is not None else None
     return asdict(entry) | {"state": str(entry.state), "since": since}
 
@@ -120,7 +120,7 @@ def _cells(entry: Entry) -> tuple[str, ...]:
 
 
 class AccessTool:
-    """claims, link: of the running gateway, None while it is stopped."""
+    """The operations. claims, link: of the running gateway; without it claims is None and link returns None."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class AccessTool:
         self._link = link
 
     async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """An operation of the control socket: {"do": ..., ...} to {"text", "done"}, of a list "data" too."""
+        """An operation of the control socket: {"do": ..., ...} to {"text", "done"}, and "data" for a list."""
         if request.get("do") == "list":
             known = entries(self._editor.book, self._clock.now())
             return {"text": table(known), "data": [_facts(entry) for entry in known], "done": True}
@@ -190,12 +190,12 @@ class AccessTool:
 def run(
     settings: Settings, do: Literal["pair", "claim", "list", "allow", "revoke"], *, as_json: bool = False, **more: Any
 ) -> int:
-    """The command line: do it wherever the data is held now, print the answer; returns the exit code."""
+    """The command line: run it where the data is currently held and print the answer; returns the exit code."""
     return do_there_or_here(settings, "access", {"do": do, **more}, _do_it_here, as_json=as_json)
 
 
 async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What is to be said in a chat is stored like any reply, and delivered at the next start."""
+    """Run it on the store. Messages to chats are stored like any reply, and delivered at the next start."""
     clock = SystemClock()
     store = await Store.open(settings.database_url, clock=clock)
     try:

@@ -1,1 +1,1 @@
-"""What is remembered of people and groups: the book that changes it, the queue that fills it, the commands' view."""
+"""Memories of people and groups: the keeper that changes them, the queue that feeds them, the commands' view."""

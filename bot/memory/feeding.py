@@ -1,4 +1,4 @@
-"""Feeding: what was said in a turn is queued for the memory in the transaction that ends its run. For RunManager."""
+"""Feeding: queues the text of a turn for the memory in the transaction that ends its run."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 OUTCOMES = {RunState.SUCCESS: Outcome.SUCCESS, RunState.LIMITED: Outcome.LIMITED}
 TAKEN_BACK = frozenset({reason for reason in StopReason if reason.rewinds} | {StopReason.REVOKED})
-"""Endings of turns that nothing is to be learnt from: the agent forgot them too, or the person was shut out."""
+"""Endings of turns from which nothing is learned: the agent forgot them too, or the person lost access."""
 CUT = "\n[…]\n"
 LONGEST_ANSWER = 1200
-"""Characters of an answer that are looked at: what people agree to stands at its ends, and looking costs time."""
+"""Characters of an answer that are used: what people agree to is at its ends, and processing costs time."""
 _WORDS_END = re.compile(r"[\s\u3000-\u9fff\uff00-\uffef]")
 
 
 class Feeding:
-    """queued: told, after the commit, that there may be something to learn. memory_of: see AgentChoices."""
+    """Queues turns. queued: called after the commit if there may be something to learn. memory_of: see AgentChoices."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class Feeding:
         self._queued = queued
 
     def after(self, row: RunRow, ending: Ending, text: str) -> Aftermath:
-        """What comes of a run's end for the memory. text: what the agent said; an answer only where the ending says
-        so."""
+        """The memory's part at the end of a run. text: the agent's text; it counts as an answer only if the ending
+        says so."""
         context = row.context
         run_input, now = row.input.whole, self._clock.now()
         words = spoken(own_words(run_input.words))
@@ -86,7 +86,7 @@ class Feeding:
         return Aftermath(unit, self._queued)
 
     def _is_of_interest(self, row: RunRow, context: RunContext, ending: Ending) -> bool:
-        """What a schedule says was written by the agent, and nobody answers for what is said in a chat's name."""
+        """Whether to learn from it. The text of a schedule is the agent's, and that in a chat's name is no person's."""
         worked = row.attempt > 0 and ending.detail not in TAKEN_BACK
         person = context.speaker.is_person and not context.schedule
         covered = self.settings.groups or not context.is_group
@@ -111,13 +111,13 @@ class Feeding:
 
 
 def is_unwanted(tx: Connection, context: RunContext, said_at: datetime) -> bool:
-    """Whether a person turned the memory off, or had forgotten what was said by then."""
+    """Whether a person turned the memory off, or had everything up to then forgotten."""
     state, speaker = memories.owner_states(tx, context.owner, context.speaker.id)
     return state.off or state.had_forgotten(said_at) or speaker.had_forgotten(said_at)
 
 
 def spoken(text: str) -> str:
-    """The text as it is queued: without secrets, and only the two ends of a long one."""
+    """The text for the queue: without secrets, and only the two ends of a long one."""
     kept = without_secrets(text).strip()
     if len(kept) <= LONGEST_SAID:
         return kept
@@ -126,7 +126,7 @@ def spoken(text: str) -> str:
 
 
 def ends(text: str) -> str:
-    """The beginning and the end of a long answer, cut between words, so that no half of a secret is left."""
+    """The beginning and the end of a long answer, cut between words, so that no part of a secret is left."""
     if len(text) <= LONGEST_ANSWER:
         return text
     head, tail = text[: LONGEST_ANSWER * 2 // 3], text[-LONGEST_ANSWER // 3 :]

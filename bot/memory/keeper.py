@@ -1,6 +1,6 @@
-"""MemoryKeeper: everything that reads or changes a memory goes through it, one owner at a time; a person's word wins.
+"""MemoryKeeper: the only access to memories, serialized per owner; changes made by a person take precedence.
 
-It is the harness's port `Memories`. For commands, the updater (service.py), `antler memory` and /forget.
+It implements the harness's port `Memories`, and serves commands, the updater (service.py), `antler memory` and /forget.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 BY_HAND = 1.0
-"""The confidence of what a person wrote into the memory themselves."""
+"""The confidence of facts that a person wrote into the memory themselves."""
 REMEMBERED = 4096
-"""Owners of whom it is known without asking the store."""
+"""Maximum number of owners whose state is cached."""
 MOST_OVERTAKEN = 20
-"""Times in a row that other processes change a memory before one change of it is given up."""
+"""Consecutive changes of a memory by other processes after which a change is abandoned."""
 
 _WORD = re.compile(r"[\u3400-\u9fff]{2}|(?:(?![\u3400-\u9fff])[^\W_]){4,}")
 _COMMON = """
@@ -57,12 +57,12 @@ some than that their them then there they this user uses using very wants were w
 用户 喜欢 使用 这个 一个
 """
 _EVERYWHERE = frozenset(_COMMON.split())
-"""Words that say nothing of which fact a text is about."""
+"""Words too common to identify the fact that a text is about."""
 
 
 def without_items(memory: Memory, items: Collection[str]) -> Memory:
-    """The memory without these facts (ids) and summaries (names of model.SUMMARIES), and without summaries that seem
-    to tell the same: those are rewritten from what is said later."""
+    """The memory without these facts (ids) and summaries (names of model.SUMMARIES), and without summaries that seem to
+    repeat the facts: those are rewritten from later turns."""
     gone = [fact for fact in memory.facts if fact.id in items]
     left = tuple(fact for fact in memory.facts if fact.id not in items)
     telling = _words(fact.content for fact in gone) - _words(fact.content for fact in left)
@@ -72,14 +72,14 @@ def without_items(memory: Memory, items: Collection[str]) -> Memory:
 
 
 def without_person(memory: Memory, person: str) -> Memory:
-    """The memory without the facts that rest on one person's words, and without summaries: nobody can tell whose words
-    those rest on."""
+    """The memory without the facts based on one person's words, and without summaries, whose origin cannot be
+    determined."""
     left = tuple(fact for fact in memory.facts if fact.said_by != person)
     return _without_summaries(memory.model_copy(update={"facts": left}), SUMMARIES)
 
 
 def edited(memory: Memory, fact_id: str, text: str, person: str, now: datetime) -> tuple[Memory, Fact | None]:
-    """The fact with another text, as a correction of what it said; None where it is not there. Raises NotKept."""
+    """The memory with another text of a fact, as a correction, and that fact; None if it is missing. Raises NotKept."""
     content = " ".join(text.split())
     if not content or len(content) > LONGEST_FACT:
         raise NotKept("It is too long, or empty.")
@@ -102,8 +102,8 @@ def edited(memory: Memory, fact_id: str, text: str, person: str, now: datetime) 
 
 
 def after_person(changes: Changes, base: Memory, memory: Memory) -> Changes:
-    """What is left of an update that had read `base`, now that a person changed it into `memory`: what they changed or
-    forgot themselves stays as they left it."""
+    """The remaining part of an update that was based on `base`, after a person changed that into `memory`: facts and
+    summaries that they changed or forgot are not touched."""
     before, now = {fact.id: fact for fact in base.facts}, {fact.id: fact for fact in memory.facts}
     theirs = {known for known in before.keys() | now.keys() if before.get(known) != now.get(known)}
     if not theirs and summaries(base) == summaries(memory):
@@ -127,8 +127,8 @@ def _words(texts: Iterable[str]) -> set[str]:
 
 
 class OwnerStates:
-    """Changed within the lock of the owner. alone: no other process decides anything, so that what was read once
-    holds."""
+    """The owners' states; change them within the owner's lock. alone: no other process changes them, so they are
+    cached."""
 
     def __init__(self, store: RetryingStore | Store, *, alone: bool) -> None:
         self._store = store
@@ -150,8 +150,8 @@ class OwnerStates:
         off: bool | None = None,
         forgets: bool = False,
     ) -> int:
-        """Record that a person changed something, `also` in the same transaction; returns what that returned.
-        forgets: nothing that was said before is learnt any more. off: the switch, None: as it is."""
+        """Record that a person changed something, with `also` in the same transaction; returns the result of `also`.
+        forgets: nothing said before is learned any more. off: the switch; None: unchanged."""
         forgotten_at = self._store.clock.now() if forgets else None
 
         def unit(tx: Connection) -> tuple[OwnerState, int]:
@@ -163,7 +163,7 @@ class OwnerStates:
         return count
 
     def clear(self) -> None:
-        """Ask the store again: owners have other ids."""
+        """Clear the cache, after ids of owners have changed."""
         self._known.clear()
 
     def _note(self, owner: str, state: OwnerState) -> None:
@@ -173,7 +173,7 @@ class OwnerStates:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """facts: that were remembered. turns: that were said and not learnt yet. summaries: whether there were any."""
+    """What was forgotten. facts: remembered ones. turns: not yet learned. summaries: whether there were any."""
 
     facts: int = 0
     turns: int = 0
@@ -181,10 +181,10 @@ class Forgotten:
 
 
 class MemoryKeeper:
-    """kept: where the memories are. memory_of: whose own memory the agent of that name has, see AgentChoices; "" in
-    `agent` names the one that agents share. What an owner decides (on or off, what was forgotten) holds for all of
-    theirs. alone: no other process has a keeper of these memories; gateways and workers are not. All methods raise
-    MemoryUnavailable when that cannot be read or written."""
+    """Keeps memories. kept: stores them. memory_of: the name of an agent's own memory, see AgentChoices; "" as `agent`
+    is the one that agents share. An owner's decisions (on or off, what was forgotten) apply to all their memories.
+    alone: no other process has a keeper of these memories; not so for gateways and workers. All methods raise
+    MemoryUnavailable if the memory cannot be read or written."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class MemoryKeeper:
         async with self._lock(ctx.owner):
             run = await self._store.read(lambda tx: runs.load(tx, ctx.run_id))
             await self._refuse_unwanted(ctx.owner, run)
-            at = self._clock.now() if run is None else run.created_at  # the same when the call is made again
+            at = self._clock.now() if run is None else run.created_at  # the same if the call is repeated
             proposed = Proposed(
                 content=content,
                 category=category,
@@ -232,14 +232,14 @@ class MemoryKeeper:
             fact = await self._keep(ctx.owner, agent, proposed)
             try:
                 await self._refuse_unwanted(ctx.owner, run)
-            except NotKept:  # another process was told so meanwhile, and may have looked before the fact was there
+            except NotKept:  # decided in another process, which may have read the memory before the fact was written
                 if fact.source == ctx.run_id:
                     await self._change(ctx.owner, agent, lambda memory: without_items(memory, [fact.id]), forgets=True)
                 raise
         return fact
 
     async def _refuse_unwanted(self, owner: str, run: RunRow | None) -> None:
-        """Raise NotKept where the person wants nothing of that run remembered."""
+        """Raise NotKept if the person wants nothing of that run remembered."""
         state = await self.state(owner)
         if state.off:
             raise NotKept("The memory is turned off here. The person can turn it on with /memory on.")
@@ -247,32 +247,32 @@ class MemoryKeeper:
             raise NotKept("The person has just had something forgotten, so nothing from before that is kept.")
 
     def covers(self, *, is_group: bool) -> bool:
-        """Whether there is a memory in such a chat at all."""
+        """Whether persons, or groups, have a memory at all."""
         return self.settings.enabled and (self.settings.groups or not is_group)
 
     # For people.
 
     async def show(self, owner: str, agent: str = "") -> Memory:
-        """What is remembered, whether it is on or off."""
+        """The memory, whether it is on or off."""
         return await self._kept.load(owner, agent)
 
     async def agents_with(self, owner: str) -> list[str]:
-        """Which agents have something in a memory of their own of that owner."""
+        """The agents whose own memory of that owner is not empty."""
         return [stored.agent for stored in await self._kept.owners(owner) if stored.agent]
 
     async def state(self, owner: str) -> OwnerState:
-        """Whether it is off, and what else persons decided of it."""
+        """The owner's state: whether the memory is off, and other decisions of persons."""
         return await self._states.of(owner)
 
     async def forget(self, owner: str, items: Sequence[str], agent: str = "") -> None:
-        """Forget these facts (ids) and summaries (names). What was said before and is not learnt yet is not learnt any
-        more either: it could bring them back."""
+        """Forget these facts (ids) and summaries (names). Earlier turns that are not learned yet are dropped, too:
+        they could bring them back."""
         async with self._lock(owner):
             await self._states.decide(owner, partial(memories.drop_turns_for, owner=owner), forgets=True)
             await self._change(owner, agent, lambda memory: without_items(memory, items), forgets=True)
 
     async def forget_all(self, owner: str, agent: str = "") -> Forgotten:
-        """Forget everything in one memory of an owner, and what was said and is not learnt yet."""
+        """Forget everything in one memory of an owner, and the turns that are not learned yet."""
         async with self._lock(owner):
             turns = await self._states.decide(owner, partial(memories.drop_turns_for, owner=owner), forgets=True)
             known = await self._change(owner, agent, lambda _: Memory(), forgets=True)
@@ -281,9 +281,9 @@ class MemoryKeeper:
         return Forgotten(facts, turns, summaries=summaries(known) != summaries(Memory()))
 
     async def forget_person(self, group_owner: str, person: str, agent: str = "") -> Forgotten:
-        """Forget what a memory of a group has of one person (`account:native id`): facts that rest on their words,
-        turns of theirs that are not learnt yet, and the summaries, in which nobody can tell whose words they are; these
-        are written again from what the others say."""
+        """Forget a person (`account:native id`) in a group's memory: facts based on their words, their turns that are
+        not learned yet, and the summaries, whose origin cannot be determined; these are rewritten from the words of
+        the others."""
         async with self._lock(person):
             await self._states.decide(person, forgets=True)
         async with self._lock(group_owner):
@@ -295,8 +295,8 @@ class MemoryKeeper:
         return Forgotten(facts, turns, summaries=summaries(known) != summaries(left))
 
     async def forget_everywhere(self, person: str) -> int:
-        """Forget all memories of the person, those of agents too, and what groups of the account have of them; returns
-        how many facts that were."""
+        """Forget all memories of the person, including those of agents, and the person in the memories of the account's
+        groups; returns the number of facts."""
         account = person.partition(":")[0]
         facts = (await self.forget_all(person)).facts
         groups = {(owner, "") for owner in await self._store.read(lambda tx: memories.groups_of(tx, person))}
@@ -314,7 +314,7 @@ class MemoryKeeper:
         return facts
 
     async def add(self, owner: str, key: str, text: str, person: str, agent: str = "") -> Fact:
-        """Remember what a person wrote for it. key: names the event that asks for it, which is heard once. Raises
+        """Remember a text written by a person. key: identifies the event that requests it, which counts once. Raises
         NotKept."""
         proposed = Proposed(
             content=text,
@@ -332,8 +332,8 @@ class MemoryKeeper:
         return fact
 
     async def edit(self, owner: str, fact_id: str, text: str, person: str, agent: str = "") -> Fact | None:
-        """Let a fact say something else; None when it is not there any more. Raises NotKept. What is being learnt of
-        earlier turns does not change it back."""
+        """Change a fact's text; returns None if it no longer exists. Raises NotKept. Concurrent learning from earlier
+        turns does not change it back."""
         facts: list[Fact | None] = []
 
         def change(memory: Memory) -> Memory:
@@ -348,7 +348,7 @@ class MemoryKeeper:
         return facts[-1]
 
     async def set_enabled(self, owner: str, enabled: bool) -> None:
-        """Turn it on or off: off, nothing is written and nothing is told to the agent; what is remembered stays."""
+        """Turn the memory on or off: while off, it is neither written nor given to the agent; its content stays."""
         async with self._lock(owner):
             if enabled:
                 await self._states.decide(owner, off=False)
@@ -359,8 +359,8 @@ class MemoryKeeper:
     # For the updater.
 
     async def learn(self, owner: str, turns: Sequence[int], base: Memory, changes: Changes, agent: str = "") -> bool:
-        """Put what was learnt of these queued turns into the memory, and take them off the queue. base: what the
-        updater had read. False when a person had them dropped meanwhile: then nothing of it is kept."""
+        """Merge what was learned from these queued turns into the memory, and remove them from the queue. base: the
+        memory read by the updater. False if a person's change has dropped turns since: then nothing is kept."""
         async with self._lock(owner):
             left = await self._store.read(lambda tx: memories.count_turns(tx, owner, turns))
             if left < len(turns):
@@ -375,11 +375,11 @@ class MemoryKeeper:
     # For operators, and for the gateway.
 
     async def owners(self) -> list[StoredMemory]:
-        """Owners who have a memory; not what is in it."""
+        """Owners who have a memory, without its content."""
         return await self._kept.owners()
 
     async def move(self, old: str, new: str, agent: str = "") -> None:
-        """An owner has another id. A memory that exists under the new one already gives way."""
+        """Move a memory to the owner's new id, where it replaces an existing one."""
         async with self._lock(old), self._lock(new):
             memory = await self._kept.load(old, agent)
             if not memory.is_empty:
@@ -388,15 +388,15 @@ class MemoryKeeper:
         self._states.clear()
 
     async def chat_moved(self, account: str, old_chat: str, new_chat: str) -> None:
-        """A group has another id, and with it the owners of its memories."""
+        """Move the memories of a group whose id has changed."""
         for stored in await self._kept.owners():
             key = moved_key(stored.owner, account, old_chat, new_chat)
             if key is not None and key != stored.owner:
                 await self.move(stored.owner, key, stored.agent)
 
     async def prune(self) -> int:
-        """Forget memories that nothing was written into for `keep_days`; returns how many. Nobody decided that: what
-        waits is still learnt, and the owner's other memories stay as they are."""
+        """Forget memories not written to for `keep_days`; returns their number. This is no person's decision: waiting
+        turns are still learned, and the owner's other memories stay."""
         if self.settings.keep_days is None:
             return 0
         before = self._clock.now() - timedelta(days=self.settings.keep_days)
@@ -407,7 +407,7 @@ class MemoryKeeper:
         return gone
 
     async def _prune(self, owner: str, agent: str, before: datetime) -> bool:
-        """Forget one memory unless somebody has just written into it; whether it is gone."""
+        """Forget one memory unless it has just been written to; returns whether it is gone."""
         async with self._lock(owner):
             known = await self._kept.load(owner, agent)
             if known.last_updated is not None and known.last_updated >= before:
@@ -436,9 +436,9 @@ class MemoryKeeper:
     async def _change(
         self, owner: str, agent: str, change: Callable[[Memory], Memory], *, forgets: bool = False
     ) -> Memory:
-        """Write what `change` makes of the memory, if it is another; returns what it was made of. Where another process
-        was quicker `change` is asked again, of what that one wrote. forgets: the last good copy is not to hold what is
-        gone either."""
+        """Write the memory as changed by `change`, if it differs; returns the former one. If another process was
+        faster, `change` is called again on its result. forgets: what is gone must not stay in the last good copy
+        either."""
         for _ in range(MOST_OVERTAKEN):
             known = await self._kept.load(owner, agent)
             changed = change(known)
@@ -448,14 +448,14 @@ class MemoryKeeper:
             if await self._kept.replace(owner, known, changed, agent):
                 if (
                     forgets and not changed.is_empty
-                ):  # where this comes too late the last good copy is `changed` already
+                ):  # if this fails because of another change, the last good copy is already `changed`
                     await self._kept.replace(owner, changed, changed, agent)
                 return known
         raise MemoryUnavailable("the memory cannot be changed: other processes change it all the time")
 
 
 def hashed(owner: str, agent: str = "") -> str:
-    """The name of a memory in logs, which says of nobody who they are."""
+    """The name of a memory in logs, which does not reveal its owner."""
     return f"{folder_name(owner)}/{agent}" if agent else folder_name(owner)
 
 
@@ -464,20 +464,20 @@ def _rests_on(memory: Memory, person: str) -> bool:
 
 
 def make_keeper(settings: Settings, store: RetryingStore | Store) -> MemoryKeeper:
-    """A keeper of the memories where the settings choose to have them."""
+    """A keeper of the memories in the configured storage."""
     return MemoryKeeper(make_kept(settings, store), store, settings.memory)
 
 
 def make_kept(settings: Settings, store: RetryingStore | Store) -> MemoryStore:
-    """Where the memories are."""
+    """The configured storage of memories."""
     if settings.memories_in_database:
         return StoreMemories(store, store.clock)
     return FileMemoryStore(users_folder(settings.data_dir))
 
 
 async def rename_owners(kept: MemoryStore, old: str, new: str) -> None:
-    """An account has another name, and with it the owners of memories and those on whose words their facts rest. Raises
-    MemoryUnavailable."""
+    """Rename the owners of memories, and the persons on whose words facts are based, after an account was renamed.
+    Raises MemoryUnavailable."""
 
     def renamed(identity: str) -> str:
         return f"{new}{identity.removeprefix(old)}" if identity.startswith(f"{old}:") else identity

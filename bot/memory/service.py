@@ -1,7 +1,7 @@
-"""MemoryService: lets the agent's model learn from the queued turns in the background, never in a conversation's way.
+"""MemoryService: lets the agent's model learn from the queued turns in the background, without delaying conversations.
 
-One task looks what is due and begins updates, the longest not served owner first; nothing is drained at a stop, since
-what is queued stays. For the gateway.
+One task finds due turns and starts updates, the owner not served for the longest time first. Nothing is drained at a
+stop, since the queue is persistent.
 """
 
 from __future__ import annotations
@@ -52,27 +52,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 AT_ONCE = 4
-"""Updates that are under way together."""
+"""Maximum number of concurrent updates."""
 LOOKED_AT = 100
-"""Owners among whom the next one is chosen."""
+"""Number of waiting owners from whom the next one is chosen."""
 REMEMBERED = 1000
-"""Owners whose last update is remembered."""
+"""Number of owners whose last update is remembered."""
 TRIES = 12
-"""After which turns are given up; with the delays, some six hours."""
+"""Attempts after which turns are dropped; with the delays, some six hours."""
 TRIES_OF_UNREADABLE = 3
-"""Where the model answers, and costs, but cannot be understood."""
+"""Attempts if the model answers, at a cost, but its answer is unusable."""
 FIRST_DELAY, LONGEST_DELAY = timedelta(minutes=1), timedelta(hours=1)
 WITHOUT_BUDGET = timedelta(hours=1)
 AGAIN_SECONDS = 10.0
-"""After an error that nobody foresaw."""
+"""Delay after an unexpected error."""
 
 TIDY_SECONDS = 3600.0
 KEPT = timedelta(days=7)
-"""Of what waits to be learnt, and of the numbers of lists."""
+"""How long waiting turns, and the numbers of lists, are kept."""
 
 
 class MemoryParts:
-    """What remembers, put together. kept: where the memories are. harness: as soon as it is built; it learns."""
+    """The parts of the memory, assembled. kept: stores memories. harness: learns; available once it is built."""
 
     def __init__(
         self,
@@ -104,12 +104,12 @@ class MemoryParts:
         self._feeding = Feeding(settings.memory, clock, self.service.queued, agents.memory_of)
 
     def adopt(self, settings: MemorySettings) -> None:
-        """Remember by other settings from now on; where memories are kept stays as it is."""
+        """Apply new settings from now on, except for the storage of memories."""
         self._settings = self.book.settings = self._feeding.settings = settings
         self.service.quiet = settings.debounce_seconds
 
     def remembering(self, settings: MemorySettings) -> Remembering | None:
-        """What an agent by these settings needs; None where nothing is remembered."""
+        """What an agent with these settings needs; None if nothing is remembered."""
         return Remembering(memories=self.book, settings=settings) if settings.enabled else None
 
     def after(self, row: RunRow, ending: Ending, text: str) -> Aftermath:
@@ -117,7 +117,7 @@ class MemoryParts:
         return self._feeding.after(row, ending, text) if self._settings.enabled else NO_AFTERMATH
 
     async def tidy(self) -> None:
-        """Once an hour until cancelled: forget what nothing needs any more."""
+        """Remove what is no longer needed, once an hour until cancelled."""
         await every(TIDY_SECONDS, self._clock, "removing old memories", self._prune)
 
     async def _prune(self) -> None:
@@ -129,7 +129,7 @@ class MemoryParts:
 
 
 class MemoryService:
-    """harness: as soon as it is built. quiet: seconds before anything new is due."""
+    """Updates memories. harness: available once it is built. quiet: seconds until a new turn is due."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class MemoryService:
         self._served: OrderedDict[str, None] = OrderedDict()
 
     def queued(self) -> None:
-        """A turn was queued. Returns at once; nobody is woken who would wake before it is due."""
+        """Note that a turn was queued. Returns at once; wakes the service unless it wakes before the turn is due."""
         until = self._asleep_until
         if until is None or until > self._clock.now() + timedelta(seconds=self.quiet):
             self._alarm.ring()
@@ -172,7 +172,7 @@ class MemoryService:
             await self._sleep_until(await self._begin_due())
 
     async def _begin_due(self) -> datetime | None:
-        """Begin as many updates as may be under way; returns when the next one is due, None: something will tell."""
+        """Start updates up to the limit; returns when the next one is due, None: wait to be woken."""
         while len(self._working) < AT_ONCE:
             waiting = await self._store.read(lambda tx: memories.waiting_owners(tx, LOOKED_AT))
             now = self._clock.now()
@@ -186,7 +186,7 @@ class MemoryService:
         return None
 
     def _next_of(self, due: Sequence[str]) -> str:
-        """Who was never served, else whose last update is the longest ago."""
+        """The owner never served, else the one whose last update is the oldest."""
         fresh = next((owner for owner in due if owner not in self._served), None)
         owner = fresh or next(owner for owner in self._served if owner in due)
         self._served[owner] = None
@@ -212,7 +212,7 @@ class MemoryService:
         except MemoryUnavailable as error:
             await self._failed(turns, str(error))
         except Exception as error:
-            # Any error: one owner's turns must neither end the others' updates nor be tried without a pause.
+            # Any error: one owner's turns must neither stop the others' updates nor be retried without a pause.
             log.exception("the memory %s could not be updated", folder_name(owner))
             await self._failed(turns, type(error).__name__)
         self._working.discard(owner)
@@ -248,7 +248,7 @@ class MemoryService:
             await self._meter.charge(call, payer)
 
     async def _failed(self, turns: Sequence[QueuedTurn], why: str, most: int = TRIES) -> None:
-        """Try again later, each time after twice as long; after `most` tries give up."""
+        """Try again later, with doubled delays; drop the turns after `most` attempts."""
         tries = max(turn.tries for turn in turns) + 1
         name = hashed(turns[0].owner, turns[0].agent or "")
         if tries >= most:
@@ -270,8 +270,8 @@ class MemoryService:
 
 
 def _learnt_together(turns: Sequence[QueuedTurn]) -> Sequence[QueuedTurn]:
-    """The first of them that may be learnt from together: turns of another model, or for another memory, wait for a
-    call of their own."""
+    """The first turns that can share one call: turns of another model, or for another memory, wait for a separate
+    one."""
     kinds = [(_model_of(turn), turn.agent) for turn in turns]
     return turns[: next((place for place, kind in enumerate(kinds) if kind != kinds[0]), len(turns))]
 
@@ -279,12 +279,12 @@ def _learnt_together(turns: Sequence[QueuedTurn]) -> Sequence[QueuedTurn]:
 def _model_of(turn: QueuedTurn) -> str:
     try:
         return EXCHANGE.validate_json(turn.exchange).model
-    except ValidationError:  # told when its turn comes
+    except ValidationError:  # reported when the turn is processed
         return ""
 
 
 def _exchanges(turns: Sequence[QueuedTurn]) -> list[Exchange]:
-    """The turns as the harness reads them; the row says whose they are, since it moves with its chat."""
+    """The turns for the harness; owner and speaker are the row's, which moves with its chat."""
     exchanges = []
     for turn in turns:
         try:

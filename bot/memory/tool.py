@@ -1,6 +1,6 @@
-"""`antler memory`: asked over the control socket while antler runs, else done on the store itself.
+"""`antler memory`: over the control socket while antler runs, else on the store itself.
 
-What is in a memory is shown only by `show` and `export`, which name one; the list has hashed keys, sizes and dates.
+Only `show` and `export` of one memory show its content; the list has hashed keys, sizes and dates.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from harness.memory.store import StoredMemory
 
     Answer = tuple[str, bool]
-    """What to print, and whether it is what was asked for."""
+    """The output, and whether the request succeeded."""
 
 KEY = 12
-"""Signs of a hashed key that the list shows, and from which on one is understood."""
+"""Characters of a hashed key that the list shows, and the minimum to identify one."""
 
 
 class MemoryTool:
@@ -37,7 +37,7 @@ class MemoryTool:
         self._book = book
 
     async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """An operation of the control socket: {"do", "key"} to {"text", "done"}, of the list "data" too."""
+        """An operation of the control socket: {"do", "key"} to {"text", "done"}, and "data" for the list."""
         try:
             if request.get("do") == "list":
                 known = sorted(await self._book.owners(), key=_key)
@@ -68,7 +68,7 @@ class MemoryTool:
 def run(
     settings: Settings, do: Literal["list", "show", "export", "forget"], key: str = "", *, as_json: bool = False
 ) -> int:
-    """The command line: do it wherever the data is held now, print the answer; returns the exit code."""
+    """The command line: run it where the data is currently held and print the answer; returns the exit code."""
     return do_there_or_here(settings, "memory", {"do": do, "key": key}, _do_it_here, as_json=as_json)
 
 
@@ -81,18 +81,18 @@ async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[st
 
 
 def _named(stored: StoredMemory) -> str:
-    """`telegram:12345`, and of one that an agent keeps for itself `telegram:12345/support`."""
+    """`telegram:12345`, or `telegram:12345/support` for an agent's own memory."""
     return f"{stored.owner}/{stored.agent}" if stored.agent else stored.owner
 
 
 def _key(stored: StoredMemory) -> str:
-    """What lists call it, which says nothing of its owner: `HASH`, `HASH/support`."""
+    """Its name in lists, which does not reveal its owner: `HASH`, `HASH/support`."""
     hashed = folder_name(stored.owner)[:KEY]
     return f"{hashed}/{stored.agent}" if stored.agent else hashed
 
 
 def _is_key(key: str, stored: StoredMemory) -> bool:
-    """A hashed key, or the beginning of one, or the owner's id itself; behind it the agent that keeps the memory."""
+    """Whether a key names it: a hashed key, its beginning, or the owner's id, followed by the agent of the memory."""
     if key == _named(stored):
         return True
     hashed, _, agent = key.lower().partition("/")
@@ -100,7 +100,7 @@ def _is_key(key: str, stored: StoredMemory) -> bool:
 
 
 def _facts(stored: StoredMemory) -> dict[str, Any]:
-    """agent: whose own it is, "" for a shared one. size: bytes. updated_at: ISO 8601, None when not known."""
+    """JSON data. agent: of an agent's own memory, "" for a shared one. size: bytes. updated_at: ISO 8601 or None."""
     at = stored.updated_at.isoformat(timespec="seconds") if stored.updated_at is not None else None
     return {"key": _key(stored), "agent": stored.agent, "size": stored.size, "updated_at": at}
 
