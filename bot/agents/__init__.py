@@ -1,1 +1,1 @@
-"""What an agent of the config is to the gateway: its profile, its titles."""
+"""Agents of the config as seen by the gateway."""

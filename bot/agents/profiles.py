@@ -1,4 +1,4 @@
-"""Which agent answers in a conversation, and with which model; agents are read from their folder."""
+"""The agent of a conversation, and its model; agents are read from their folder."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A configured model, as /models shows it. detail: what it is called elsewhere, or empty. thinks: before it
-    answers."""
+    """A configured model, as /models shows it. detail: its name at the provider, or empty. thinks: whether it thinks
+    before it answers."""
 
     name: str
     detail: str = ""
@@ -30,8 +30,8 @@ class ModelChoice:
 
 
 class AgentChoices:
-    """definitions: by name. by_account: of conversations that have chosen none; those not named have the default.
-    models: the first one is the default."""
+    """The available agents and models. definitions: agents by name. by_account: the agent of conversations without a
+    chosen one; accounts not listed use the default. models: the first one is the default."""
 
     def __init__(
         self,
@@ -45,13 +45,13 @@ class AgentChoices:
 
     @classmethod
     def of(cls, settings: Settings) -> AgentChoices:
-        """Choices that the settings and the folder of agents offer; both were checked when they were loaded."""
+        """The choices of the settings and the folder of agents; both were checked when they were loaded."""
         choices = cls()
         choices.adopt(settings, agents_of(settings).definitions)
         return choices
 
     def adopt(self, settings: Settings, definitions: Mapping[str, AgentDefinition]) -> None:
-        """Replace the agents to choose among."""
+        """Replace the available agents."""
         self.definitions = definitions
         named = {account: settings.agent_for(account) for account in settings.channels}
         self._by_account = {account: name for account, name in named.items() if name in definitions}
@@ -61,31 +61,30 @@ class AgentChoices:
 
     @property
     def descriptions(self) -> Mapping[str, str]:
-        """What each is for, by name, in one line."""
+        """One-line descriptions of the agents, by name."""
         return {name: " ".join(each.settings.description.split()) for name, each in self.definitions.items()}
 
     def agent_of(self, row: ConversationRow) -> str:
-        """The one that was chosen in the conversation, as long as there is one of that name."""
+        """The agent chosen in the conversation if it exists, else the account's."""
         chosen = row.agent or ""
         if chosen in self.definitions:
             return chosen
         return self._by_account.get(row.account, DEFAULT)
 
     def memory_of(self, agent: str) -> str | None:
-        """The agent's own memory by its name, "" for the one that agents share, None: it has none. An agent that is
-        gone is the plain one."""
+        """The name of the agent's own memory, "" for the one that agents share, None for no memory. A removed agent
+        counts as the default one."""
         known = self.definitions.get(agent) or self.definitions.get(DEFAULT) or AgentDefinition()
         if known.settings.features.memory == OWN:
             return known.name
         return "" if known.settings.features.memory else None
 
     def answering(self, row: ConversationRow | None) -> tuple[str, str]:
-        """(model, agent). row: None for a conversation that is not stored yet."""
+        """(model, agent) of a conversation. row: None if it is not stored yet."""
         return (self.models[0].name, DEFAULT) if row is None else (self.model_of(row), self.agent_of(row))
 
     def model_of(self, row: ConversationRow) -> str:
-        """The model that was chosen in the conversation, as long as there is one of that name, else its agent's own,
-        else the default."""
+        """The model chosen in the conversation if it exists, else its agent's own, else the default."""
         if row.model and any(model.name == row.model for model in self.models):
             return row.model
         return self.definitions[self.agent_of(row)].settings.model or self.models[0].name

@@ -1,8 +1,8 @@
-"""Deletes one thread, or all that was kept of one person.
+"""Deletes one thread, or all data about one person.
 
-A person is deleted in this order, because what comes later tells what the earlier steps look for: what others' turns
-hold of the person, the events, memory and skills, reminders, the chats with the bot, the threads, and at last the
-person's own turns.
+A person is deleted in this order, because earlier steps need the data that later ones delete: the person's words in
+others' turns, the events, memory and skills, reminders, the chats with the bot, the threads, and finally the person's
+own turns.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 FILES_SECONDS = 60.0
-"""How long a sandbox may take to give up a thread."""
+"""How long a sandbox may take to delete a thread."""
 
 
 class ThreadEraser:
-    """files: deletes a thread's, wherever they are. users: folder in which persons have theirs. Every step may be done
-    again; the thread's row goes last, for its runs tell what belongs to it."""
+    """Deletes threads. files: deletes a thread's files, wherever they are. users: the folder of persons' files. Every
+    step may be repeated; the thread's row is deleted last, since its runs identify what belongs to it."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class ThreadEraser:
         self._users = users
 
     async def remove_uploads(self, row: DeletionRow) -> None:
-        """Delete what its owner brought into a chat that goes as a whole, and into no other one. Comes before its words
-        go, which tell what that is."""
+        """Delete its owner's uploads to a chat that is deleted as a whole, unless they were used elsewhere. Call it
+        before its words are deleted, which identify the uploads."""
         if row.address is None or not row.id.startswith(WHOLE_CHAT):
             return
         chat, owner = row.address, row.asked_by
@@ -68,8 +68,8 @@ class ThreadEraser:
             await asyncio.to_thread((folder / f"{upload_id}.name").unlink, missing_ok=True)
 
     async def erase(self, deletion_id: str, thread_id: str) -> None:
-        """Delete a thread that was let go and in which nothing runs. Raises what the sandbox and the history's
-        database raise: then what is left of it is deleted another time."""
+        """Delete a thread that was detached and in which nothing runs. Raises the errors of the sandbox and of the
+        history's database: then the rest of it is deleted later."""
         run_ids = await self._store.read(lambda tx: forgetting.runs_of_thread(tx, thread_id))
         await (await self._harness()).forget(thread_id)
         async with asyncio.timeout(FILES_SECONDS):
@@ -89,12 +89,12 @@ class ThreadEraser:
         await self._spool.clear_left(self._store)
 
     async def scrub(self) -> None:
-        """The history that was deleted, and the words of documents, are in no file any more."""
+        """Remove deleted history, and the words of deleted documents, from the database files."""
         await self._store.write(knowledge.tidy)
         await (await self._harness()).scrub()
 
     async def blank(self, deletion_id: str, run_ids: Sequence[str]) -> None:
-        """Take the words out of ended runs."""
+        """Remove the words from ended runs."""
 
         def unit(tx: Connection, portion: Sequence[str]) -> None:
             count = forgetting.blank_runs(tx, portion)
@@ -106,7 +106,7 @@ class ThreadEraser:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What tells where a person's words are. met: the groups in which they spoke; direct: their chats with the bot."""
+    """Where a person's words are. met: the groups in which they spoke; direct: their chats with the bot."""
 
     whose: Whose
     met: frozenset[str]
@@ -120,13 +120,13 @@ def whose(row: DeletionRow) -> Whose:
 
 
 def everywhere(row: DeletionRow) -> list[Whose]:
-    """The person of a deletion, and as they are called on the page and the API."""
+    """The person of a deletion, and their identities on the page and the API."""
     person = whose(row)
     return [person, *(Whose(own, row.subject) for own in sorted(OWN_ACCOUNTS) if own != person.account)]
 
 
 class PersonEraser:
-    """Deletes what was kept of a person. users: the folder of what belongs to persons themselves, by `folder_name`."""
+    """Deletes all data about a person. users: the folder of persons' own data, by `folder_name`."""
 
     def __init__(self, store: RetryingStore, threads: ThreadEraser, memories: MemoryKeeper, users: Path) -> None:
         self._store = store
@@ -135,8 +135,8 @@ class PersonEraser:
         self._users = users
 
     async def erase(self, row: DeletionRow, thread_ids: Sequence[str]) -> bool:
-        """Delete everything of the person; nothing runs for them, and these threads are let go. False: others' answers
-        are under way that were told what the person said, so that it is to be done again. Raises as
+        """Delete everything about the person; nothing may run for them, and these threads must be detached. False:
+        others' active runs have received the person's words, so it has to be repeated. Raises the same errors as
         ThreadEraser.erase."""
         until, persons = row.asked_at, everywhere(row)
         known = await self._store.read(lambda tx: [_known(tx, person) for person in persons])
@@ -157,7 +157,7 @@ class PersonEraser:
         )
 
     async def _own(self, deletion_id: str, person: str) -> None:
-        """Memory and skills, once: what comes to them after the confirmation is not taken by a second try."""
+        """Delete memory and skills once: a second attempt must not delete what was added after the confirmation."""
         if "facts" in await self._store.read(lambda tx: forgetting.deleted_so_far(tx, deletion_id)):
             return
         facts = await self._memories.forget_everywhere(person)
@@ -165,7 +165,7 @@ class PersonEraser:
         await self._store.write(lambda tx: forgetting.count_deleted(tx, deletion_id, facts=facts))
 
     async def unsaid(self, row: DeletionRow) -> int:
-        """How many answers to the person are not delivered yet, so that their words are still kept."""
+        """The number of answers to the person that are not delivered yet, so that their words are still stored."""
         persons, until = everywhere(row), row.asked_at
 
         def query(tx: Connection) -> int:
@@ -203,6 +203,6 @@ def _drop(tx: Connection, row: DeletionRow, known: Known) -> None:
 
 
 async def removed(folder: Path) -> None:
-    """Delete a folder that only this process writes, if it is there."""
+    """Delete a folder that only this process writes to, if it exists."""
     with suppress(FileNotFoundError):
         await asyncio.to_thread(shutil.rmtree, folder)

@@ -1,6 +1,6 @@
-"""Forgetting: carries out deletions, one after the other. Each is a row before anything is deleted, so that it goes on
-after a crash; what cannot be deleted now (a sandbox server that is away) is tried again. What
-is told of it is numbers, never a word of what was deleted.
+"""Forgetting: carries out deletions, one after the other. Each is recorded before anything is deleted, so that it
+continues after a crash; what cannot be deleted now (a sandbox server is unreachable) is retried.
+Reports contain numbers, never a word of what was deleted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 QUIET_SECONDS = 120.0
-"""For which a deletion waits for the end of what it stopped, and for the delivery of that."""
+"""Seconds for which a deletion waits for the runs that it stopped to end and their messages to be delivered."""
 LOOK_SECONDS = 0.2
 AGAIN_SECONDS = 600.0
 SCRUBS = 20
@@ -63,7 +63,7 @@ def make_forgetting(
     background: Callable[[str], None],
     erased: Callable[[DeletionRow], Awaitable[None]],
 ) -> tuple[Forgetting, Retention]:
-    """Make what deletes at a person's request, and what deletes by age. files: deletes those of a thread. erased: see
+    """Make the services that delete at a person's request and by age. files: deletes those of a thread. erased: see
     Forgetting."""
     users = users_folder(settings.data_dir)
     threads = ThreadEraser(store, harness, files, presented, users)
@@ -81,12 +81,12 @@ def make_forgetting(
 
 
 class NotYet(Exception):
-    """Something is in the way of a deletion, and may be gone later."""
+    """A deletion is blocked, perhaps only temporarily."""
 
 
 class Forgetting:
-    """in_order: lets something happen in the order of the conversation with that key. background: told of persons whose
-    words are not to be handed on any more. erased: called when words are gone from the store, before that is told."""
+    """Carries out deletions. in_order: runs a function in the order of the conversation with a key. background: called
+    with persons whose words must not be passed on any more. erased: called after the erasure, before it is reported."""
 
     def __init__(
         self,
@@ -114,38 +114,38 @@ class Forgetting:
         self._held_up: set[str] = set()
 
     async def resume(self) -> None:
-        """Take up what an earlier process left; called at the start."""
+        """Resume the deletions of an earlier process; called at the start."""
         for row in await self._store.read(forgetting.unfinished_deletions):
             await self.begin(row)
 
     async def begin(self, row: DeletionRow) -> None:
-        """Take up a deletion that is recorded. What is said from now on is not concerned; what runs is stopped."""
+        """Begin a recorded deletion. Active runs are stopped; messages after its confirmation are not affected."""
         keys = await self._store.read(lambda tx: _concerned(tx, row))
         self._done.setdefault(row.id, asyncio.Event())
         self._waiting.put_nowait((row, [self._let_go(row, key) for key in sorted(keys)]))
 
     async def finished(self, deletion_id: str) -> dict[str, int]:
-        """Waits for the end of a deletion that was begun; returns what was deleted, by its kind."""
+        """Wait for the end of a deletion that was begun; returns the numbers of deleted items by kind."""
         if (done := self._done.get(deletion_id)) is not None:
             await done.wait()
         return await self._store.read(lambda tx: forgetting.deleted_so_far(tx, deletion_id))
 
     async def serve(self) -> None:
-        """Carry them out until cancelled."""
+        """Carry out deletions until cancelled."""
         while True:
             row, letting_go = await self._waiting.get()
             try:
                 await asyncio.gather(*letting_go)
                 await self._carry_out(row)
             except Exception as error:
-                # Any error, in a sandbox of somebody's own too: the others go on, this one is tried again.
+                # Any error, also of an operator's own sandbox: other deletions continue, this one is retried.
                 expected = isinstance(error, NotYet)
                 log.warning("deletion %s is not complete: %s", row.id, error, exc_info=None if expected else error)
                 self._tasks.spawn(f"deletion {row.id}", self._again(row))
                 await self._tell_again(row)
 
     async def _tell_again(self, row: DeletionRow) -> None:
-        """Once: where nothing can be edited each would be a message."""
+        """Report the delay, only once: without editing each report would be a message."""
         if row.id not in self._held_up:
             self._held_up.add(row.id)
             await self._tell(row, "again")
@@ -154,14 +154,14 @@ class Forgetting:
         await self._clock.sleep(AGAIN_SECONDS)
         await self.begin(row)
 
-    # Before: nothing goes on in what is to be deleted.
+    # Preparation: stop all activity in what is to be deleted.
 
     def _let_go(self, row: DeletionRow, key: str) -> asyncio.Future[None]:
-        """Stop what runs, drop what waits and go on in another thread, in the conversation's own order."""
+        """Stop active runs, drop waiting messages and continue in another thread, in the conversation's own order."""
         return self._in_order(key, lambda actor: self._stop(actor, row), Exception)
 
     async def _stop(self, actor: Conversation, row: DeletionRow) -> None:
-        """Also when it is tried again: what was said after the confirmation has another thread by then, and goes on."""
+        """Stop one conversation. Safe to repeat: messages after the confirmation are already in another thread."""
         person, only = (row.subject, None) if row.kind is DeletionKind.PERSON else (None, row.subject)
         until, now, known, gone = row.asked_at, self._clock.now(), await actor.stored(), list[str]()
         if actor.key in await self._store.read(lambda tx: _own(tx, row)):
@@ -173,7 +173,7 @@ class Forgetting:
         def concerns(run: RunRow) -> bool:
             return run.thread_id in to_delete or (run.speaker == person and run.created_at <= until)
 
-        def arrives(turn: Turn) -> bool:  # its files are on their way into the thread that was the current one
+        def arrives(turn: Turn) -> bool:  # its files are being stored in the formerly current thread
             return moved or (turn.person == person and turn.first.received_at <= until)
 
         if actor.active is not None and concerns(actor.active):
@@ -185,7 +185,7 @@ class Forgetting:
         await actor.drop_arriving(_dropped, arrives)
 
     async def _quiet(self, row: DeletionRow, thread_ids: list[str]) -> None:
-        """Until nothing runs any more in these threads, or for the person."""
+        """Wait until nothing runs in these threads, or for the person. Raises NotYet."""
         person = whose(row) if row.kind is DeletionKind.PERSON else None
         began = self._clock.monotonic()
         while await self._store.read(lambda tx: forgetting.working(tx, thread_ids, person, row.asked_at)):
@@ -217,7 +217,7 @@ class Forgetting:
         await self._finish(row)
 
     async def _said(self, row: DeletionRow) -> None:
-        """What was stopped says so first; one that cannot be delivered holds up nothing for long."""
+        """Wait for the delivery of pending answers, such as those of stopped runs, but not for long."""
         began = self._clock.monotonic()
         while await self._unsaid(row) and self._clock.monotonic() - began < QUIET_SECONDS / 4:
             await self._clock.sleep(LOOK_SECONDS)
@@ -260,7 +260,7 @@ def _dropped(texts: Texts) -> str:
 
 
 def _let_go_of(tx: Connection, row: DeletionRow) -> list[str]:
-    """The threads that are to be deleted, as far as they were let go."""
+    """The threads to be deleted that are already detached."""
     return forgetting.let_go_of(tx, whose(row)) if row.kind is DeletionKind.PERSON else [row.subject]
 
 
@@ -273,19 +273,19 @@ def _own(tx: Connection, row: DeletionRow) -> set[str]:
 
 
 def _concerned(tx: Connection, row: DeletionRow) -> set[str]:
-    """These, and those in which something still runs that is to be stopped."""
+    """The conversations of `_own`, and those with active runs that have to be stopped."""
     person = whose(row) if row.kind is DeletionKind.PERSON else None
     thread_ids = [] if person is not None else [row.subject]
     return _own(tx, row) | set(forgetting.working(tx, thread_ids, person, row.asked_at).values())
 
 
 def summary(counts: Mapping[str, int]) -> dict[str, int]:
-    """The counts in the order in which they are told; 0 where nothing was deleted."""
+    """The counts in the order of reports; 0 if nothing was deleted."""
     return {kind: counts.get(kind, 0) for kind in KINDS}
 
 
 def report(kind: DeletionKind, how: str, counts: Mapping[str, int], texts: Texts) -> str:
-    """how: under_way, again or done."""
+    """The text of a report. how: under_way, again or done."""
     say = texts.forgetting
     if how != "done":
         return say[how]
@@ -296,7 +296,7 @@ def report(kind: DeletionKind, how: str, counts: Mapping[str, int], texts: Texts
 
 
 class Retention:
-    """days: None: threads are kept."""
+    """Deletes old threads. days: None: threads are kept."""
 
     def __init__(
         self, store: RetryingStore, service: Forgetting, in_order: InOrder, clock: Clock, days: int | None
@@ -308,8 +308,8 @@ class Retention:
         self.days = days
 
     async def look(self) -> int:
-        """Have the threads deleted that are too old now, a portion of them; returns how many. Who is at work in one, or
-        came back to it, keeps it."""
+        """Have a portion of the threads deleted that are too old now; returns their number. Threads that are in use,
+        or were used again, are kept."""
         if self.days is None:
             return 0
         before = self._clock.now() - timedelta(days=self.days)

@@ -1,4 +1,4 @@
-"""`antler forget PERSON`: done by the running gateway, over the control socket; else recorded for the next start."""
+"""`antler forget PERSON`: done by the running gateway via the control socket, else recorded for the next start."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DONE = "{person}: deleted: {counts}. Access, usage counts and the audit log stay
 
 
 class ForgettingTool:
-    """accounts: of the config. A person of another one has nothing that could be found. names_group: see Settings."""
+    """The operation. accounts: of the config; persons of other accounts have no data. names_group: see Settings."""
 
     def __init__(
         self, store: RetryingStore, service: Forgetting, accounts: Collection[str], names_group: NamesGroup
@@ -68,7 +68,7 @@ class ForgettingTool:
 
 
 def _asked(tx: Connection, row: DeletionRow) -> bool:
-    """Record it; False where that is a group, whose threads are not one person's."""
+    """Record a deletion; False for a group, whose threads belong to no single person."""
     if forgetting.is_group(tx, whose(row)):
         return False
     forgetting.ask_deletion(tx, row)
@@ -76,7 +76,7 @@ def _asked(tx: Connection, row: DeletionRow) -> bool:
 
 
 def refusal(person: str, accounts: Collection[str], names_group: NamesGroup) -> str | None:
-    """Why that is nobody who could be forgotten."""
+    """Why an id is not of a person who can be forgotten; None if it is."""
     try:
         check_identity(person)
     except ValueError as error:
@@ -90,7 +90,7 @@ def refusal(person: str, accounts: Collection[str], names_group: NamesGroup) -> 
 
 
 def deletion(person: str, now: datetime) -> DeletionRow:
-    """Everything of the person, told to nobody."""
+    """The deletion of everything about a person, without a report in a chat."""
     return DeletionRow(
         id=secrets.token_hex(8),
         kind=DeletionKind.PERSON,
@@ -102,7 +102,7 @@ def deletion(person: str, now: datetime) -> DeletionRow:
 
 
 def run(settings: Settings, person: str) -> int:
-    """The command line: have it done wherever the data is held now, print the answer; returns the exit code."""
+    """The command line: run it where the data is currently held and print the answer; returns the exit code."""
     code = do_there_or_here(settings, "forget", {"person": person}, _recorded)
     if code == 0:
         _tell_of_copies(settings)
@@ -110,7 +110,7 @@ def run(settings: Settings, person: str) -> int:
 
 
 async def _recorded(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The agent's history and files can only be deleted by a gateway that has both open."""
+    """Record it: only a gateway, which has the agent's history and files open, can delete them."""
     person = str(request["person"])
     problem = refusal(person, settings.channels, settings.names_group)
     if problem is None and not await _record(settings, person):
@@ -119,7 +119,7 @@ async def _recorded(settings: Settings, request: Mapping[str, Any]) -> dict[str,
 
 
 def _tell_of_copies(settings: Settings) -> None:
-    """Name copies of the database that upgrades left; deleting them is up to the operator."""
+    """List copies of the database left by upgrades; deleting them is up to the operator."""
     copies = sorted(copy.name for copy in settings.data_dir.glob("*.bak"))
     if copies:
         print(COPIES.format(names=", ".join(copies), folder=settings.data_dir))

@@ -1,1 +1,1 @@
-"""Documents of people, groups and the installation: read, kept, searched and taken away again."""
+"""Documents of people, groups and the installation: read, stored, searched and removed."""

@@ -1,8 +1,8 @@
-"""Knowledge: whatever reads, changes or searches the collections goes through it. It is the harness's port
+"""Knowledge: the only access to the collections, for reading, changes and searches. It implements the harness's port
 `KnowledgeBase`.
 
-Documents are read and cut first and written in portions, so that a long one holds up nobody's writes; vectors follow in
-the background, and until they are there the words find a passage.
+Documents are read and split first and written in portions, so that long ones delay no other writes; vectors follow in
+the background, and until then passages are found by their words.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 MEGABYTE = 1_000_000
 PORTION = 100
-"""Passages that are written in one transaction."""
+"""Maximum number of passages written in one transaction."""
 REFRESHED = 500
-"""Addresses that are read again at a time."""
+"""Maximum number of addresses in one refresh."""
 ARRIVING = ".knowledge-"
-"""How folders below data_dir begin into which files are fetched; none is left but after a crash."""
+"""Name prefix of folders below data_dir into which files are fetched; they remain only after a crash."""
 MAIN = "main"
-"""The collection of what is added without naming one."""
+"""The default collection for additions."""
 NEIGHBOURS = 2
-"""Passages that are shown before one, and behind it."""
+"""Number of passages shown before and after one."""
 FILE = "file"
-"""Kind of a document that was sent in a chat; the others: searching.py."""
+"""Kind of a document that was sent in a chat; for the others see searching.py."""
 
 
 class LimitReached(Unreadable):
-    """There are as many documents, passages or additions that wait as there may be. kind: of which; limit: how many."""
+    """The limit on documents, passages or waiting additions is reached. kind: which of them; limit: its value."""
 
     def __init__(self, kind: str, limit: int) -> None:
         super().__init__(kind, str(limit))
@@ -72,7 +72,7 @@ class LimitReached(Unreadable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addition:
-    """What is to be added. place, kind, thread_id: as in DocumentRow."""
+    """A document to be added. place, kind, thread_id: as in DocumentRow."""
 
     owner: str
     collection: str
@@ -84,7 +84,7 @@ class Addition:
 
 @dataclass(slots=True)
 class Progress:
-    """What is being read of folders and addresses now, and how many of them there are this time."""
+    """The file or address being read, and the numbers of this pass."""
 
     what: str = ""
     done: int = 0
@@ -92,7 +92,7 @@ class Progress:
 
 
 class Knowledge:
-    """troubles: by the name of a folder, or "embeddings": why it is not up to date, for operators."""
+    """The collections. troubles: folder name, or "embeddings" -> why it is not up to date, for operators."""
 
     def __init__(
         self, settings: Settings, store: RetryingStore | Store, sandboxes: Sandboxes, spending: Spending
@@ -109,7 +109,7 @@ class Knowledge:
         self._anew = False
         self._readers = FairSlots(settings.knowledge.readers)
         self._waiting: Counter[str] = Counter()
-        """Additions that wait or are read, by their owner, and by who asked for them in another's collections."""
+        """Additions that wait or are being read, by owner, and by person for those in another's collections."""
         self.progress = Progress()
         self.troubles: dict[str, str] = {}
 
@@ -118,23 +118,23 @@ class Knowledge:
         return self._settings.knowledge
 
     def covers(self, *, is_group: bool) -> bool:
-        """Whether there are collections of persons, or of groups."""
+        """Whether collections of persons, or of groups, are enabled."""
         return self.settings.enabled and (self.settings.groups or not is_group)
 
     async def adopt(self, settings: Settings) -> None:
-        """Go by other settings from now on."""
+        """Apply new settings from now on."""
         self._settings = self._searcher.settings = settings
         self._readers.resize(settings.knowledge.readers)
         await self._reading.adopt(settings)
         self._changed.set()
         self._added.set()
 
-    # Adding and taking away.
+    # Adding and removing.
 
     @contextmanager
     def admitted(self, owner: str, person: str, count: int) -> Iterator[None]:
-        """Count additions as waiting while the block runs: of a person, also of what they add to groups, and of a
-        group. Raises LimitReached where either has too many."""
+        """Count additions as waiting within the block: for the person, including their additions to groups, and for a
+        group. Raises LimitReached if either has too many."""
         subjects, limit = {owner, person}, self.settings.max_waiting
         if any(self._waiting[subject] + count > limit for subject in subjects):
             raise LimitReached("waiting", limit)
@@ -143,11 +143,11 @@ class Knowledge:
             yield
         finally:
             self._waiting.subtract(dict.fromkeys(subjects, count))
-            self._waiting += Counter()  # without those that have none
+            self._waiting += Counter()  # drops zero counts
 
     async def add_file(self, addition: Addition, content: Callable[[], bytes]) -> DocumentRow:
-        """Add a file, in the place of what was there. content: called in a thread when it is the owner's turn, so that
-        what waits takes no memory. Raises Unreadable; then nothing is changed."""
+        """Add a file, or replace the one at its place. content: called in a thread when it is the owner's turn, so that
+        waiting files take no memory. Raises Unreadable; then nothing is changed."""
         began = self._clock.now()
         async with self._readers.slot(addition.owner):
             addition = await self._named(addition)
@@ -162,7 +162,7 @@ class Knowledge:
             return await self._write(addition, read, len(body), began)
 
     async def add_page(self, addition: Addition) -> DocumentRow:
-        """Add what is at an address. Raises as add_file."""
+        """Add the page at an address. Raises the same errors as add_file."""
         began = self._clock.now()
         async with self._readers.slot(addition.owner):
             addition = await self._named(addition)
@@ -171,23 +171,23 @@ class Knowledge:
             return await self._write(addition, read, _size(read), began)
 
     async def documents(self, owner: str) -> list[DocumentRow]:
-        """Those of an owner, in the order of their numbers."""
+        """An owner's documents, in the order of their numbers."""
         return await self._store.read(lambda tx: knowledge.documents_of(tx, owner))
 
     async def pages(self, owner: str) -> dict[str, int]:
-        """How many pages an owner's documents have, by id, of those that have pages."""
+        """The page counts of an owner's documents, by id, for those with pages."""
         return await self._store.read(lambda tx: knowledge.pages_of(tx, owner))
 
     async def around(self, passage: int, owners: tuple[str, ...]) -> list[FoundPassage]:
-        """A passage with its neighbours in their order; [] where it is in no document of these owners."""
+        """A passage with its neighbours, in order; [] if it is in no document of these owners."""
         return await self._store.read(lambda tx: knowledge.around(tx, passage, NEIGHBOURS, Scope(owners)))
 
     async def owners(self) -> dict[str, int]:
-        """How many documents each owner has."""
+        """The number of documents of each owner."""
         return await self._store.read(knowledge.owners)
 
     async def remove(self, ids: Sequence[str]) -> int:
-        """Take documents away; returns how many there were."""
+        """Remove documents; returns their number."""
         return await self._store.write(lambda tx: _removed(tx, ids))
 
     @property
@@ -195,15 +195,15 @@ class Knowledge:
         return int(self.settings.max_file_mb * MEGABYTE)
 
     async def _check_room(self, addition: Addition) -> None:
-        """Raises LimitReached before anything is read."""
+        """Check the number of documents before anything is read. Raises LimitReached."""
         known = await self._known(addition)
         count, _ = await self._store.read(lambda tx: knowledge.totals(tx, addition.owner))
         if known is None and count >= self.settings.max_documents:
             raise LimitReached("documents", self.settings.max_documents)
 
     async def _named(self, addition: Addition) -> Addition:
-        """The addition, its collection spelt as it is already. Raises Unreadable for a new collection whose name could
-        be taken for that of another one."""
+        """The addition, with its collection in the existing spelling. Raises Unreadable for a new collection whose name
+        could be mistaken for another one's."""
         there = await self._store.read(lambda tx: knowledge.collections(tx, (EVERYBODYS, addition.owner)))
         names = [*self.settings.names, *there]
         for name in names:
@@ -222,8 +222,8 @@ class Knowledge:
     async def _write(
         self, addition: Addition, read: ReadText, size: int, began: datetime, modified: int = 0
     ) -> DocumentRow:
-        """Write what was read, unless it is known already. began: when it was asked for; where it was taken away or
-        forgotten since, nothing is written. Raises LimitReached and Unreadable."""
+        """Write what was read, unless it is unchanged. began: when it was requested; if it was removed or forgotten
+        since, nothing is written. Raises LimitReached and Unreadable."""
         known, now, settings = await self._known(addition), self._clock.now(), self.settings
         row = known or _row(addition, now)
         whole = replace(
@@ -240,8 +240,8 @@ class Knowledge:
         worded = await asyncio.to_thread(
             lambda: [(each, " ".join(words_of(f"{read.title} {each.heading} {each.text}"))) for each in cut]
         )
-        # No hash until all of it is there: what a crash cuts short is read again.
-        # It is now theirs who brought what stands there: it goes with them, and with the thread that it came in.
+        # No hash until it is complete: after a crash in between it is read again.
+        # It now belongs to the person and the thread of the new content, and is deleted with them.
         whole = replace(whole, added_by=addition.added_by, thread_id=addition.thread_id)
         partly = replace(whole, sha256="", passages=len(cut))
 
@@ -263,12 +263,12 @@ class Knowledge:
         self._added.set()
         return whole
 
-    # Folders and addresses, looked at again and again.
+    # Folders and addresses, checked repeatedly.
 
     async def serve(self) -> None:
         """Keep the collections up to date until cancelled."""
         await asyncio.to_thread(_clear, self._settings.data_dir)
-        # Each by itself: vectors of what was just added do not wait for slow addresses.
+        # Separately: vectors of new documents do not wait for slow addresses.
         async with asyncio.TaskGroup() as both:
             both.create_task(self._repeat(self._follow_asked, self._changed), name="knowledge followed")
             both.create_task(self._repeat(self.embed, self._added), name="knowledge embedded")
@@ -280,7 +280,7 @@ class Knowledge:
                 try:
                     await work()
                 except Exception:
-                    # Any error, of a service of somebody's own too: what is there can still be searched.
+                    # Any error, also of an operator's own service: the existing documents can still be searched.
                     log.exception("the knowledge was not brought up to date")
             await until_first(wake.wait(), self._clock.sleep(self.settings.scan_minutes * 60))
 
@@ -289,12 +289,12 @@ class Knowledge:
         await self._follow(anew=anew)
 
     async def look(self, *, anew: bool = False) -> None:
-        """Read what has changed, and make the vectors that are missing. anew: read everything again."""
+        """Read what has changed, and make missing vectors. anew: read everything again."""
         await self._follow(anew=anew)
         await self.embed()
 
     async def _follow(self, *, anew: bool) -> None:
-        """Read the folders' changed files, and addresses whose time has come."""
+        """Read the folders' changed files, and addresses that are due."""
         async with self._looking:
             try:
                 await self._drop_folders()
@@ -305,12 +305,12 @@ class Knowledge:
                 self.progress = Progress()
 
     def look_anew(self) -> None:
-        """Have everything read again, as soon as `serve` is done with what it does now."""
+        """Have everything read again, as soon as `serve` has finished its current pass."""
         self._anew = True
         self._changed.set()
 
     async def _drop_folders(self) -> None:
-        """Folders that the settings do not name any more go with all that was read of them."""
+        """Remove the documents of folders that are no longer in the settings."""
         names = {folder.name for folder in self.settings.folders}
         own = await self._store.read(lambda tx: knowledge.documents_of(tx, EVERYBODYS))
         gone = [row.id for row in own if row.kind == FOLDER and row.collection not in names]
@@ -323,7 +323,7 @@ class Knowledge:
         try:
             most = self.settings.max_documents
             files = await asyncio.to_thread(files_in, folder.path, most + 1)
-        except OSError as error:  # what is known of it stays: it may be back the next time
+        except OSError as error:  # its documents stay: it may be back the next time
             self._trouble(folder.name, f"{error.filename or folder.path}: {error.strerror}")
             return
         if len(files) > most:
@@ -360,8 +360,8 @@ class Knowledge:
             await self._note_problem(addition, problem, file)
 
     async def _note_problem(self, addition: Addition, problem: Unreadable, file: FoundFile | None = None) -> None:
-        """Record why a document cannot be read; what was read of it before stays only where it is a page."""
-        if addition.owner == EVERYBODYS:  # what people collect is named in no log
+        """Record why a document cannot be read; what was read before stays only for a page."""
+        if addition.owner == EVERYBODYS:  # people's documents are never logged
             log.warning("knowledge %s: %s was not read: %s", addition.collection, addition.place, problem)
         known, now = await self._known(addition), self._clock.now()
         row = replace(known or _row(addition, now), problem=str(problem), read_at=now)
@@ -378,7 +378,7 @@ class Knowledge:
         await self._store.write(unit)
 
     async def _refresh(self, *, anew: bool) -> None:
-        """Read addresses again whose time has come."""
+        """Read due addresses again."""
         before = self._clock.now() - (timedelta() if anew else timedelta(hours=self.settings.refresh_hours))
         rows = await self._store.read(lambda tx: knowledge.pages_read_before(tx, before, 10_000 if anew else REFRESHED))
         theirs: defaultdict[str, list[DocumentRow]] = defaultdict(list)
@@ -389,11 +389,11 @@ class Knowledge:
             async with asyncio.TaskGroup() as owners:
                 for pages in theirs.values():
                     owners.create_task(self._refresh_all(pages))
-        except ExceptionGroup as failed:  # of the store, which is what the caller knows
+        except ExceptionGroup as failed:  # an error of the store, which callers expect without a group
             raise failed.exceptions[0] from None
 
     async def _refresh_all(self, rows: Sequence[DocumentRow]) -> None:
-        """Read one owner's addresses again, one after the other, while those of others are read too."""
+        """Read one owner's addresses again, one after the other, concurrently with other owners'."""
         for row in rows:
             async with self._readers.slot(row.owner):
                 self.progress.what = row.place if row.owner == EVERYBODYS else "a page"
@@ -407,7 +407,7 @@ class Knowledge:
         began = self._clock.now()
         try:
             read = await self._reading.page(row.place, row.owner or row.place)
-            if await self._known(addition) is not None:  # not taken away meanwhile
+            if await self._known(addition) is not None:  # not removed since
                 await self._write(addition, read, _size(read), began)
         except Unreadable as problem:
             if problem.problem != "gone" and await self._known(addition) is not None:
@@ -416,7 +416,7 @@ class Knowledge:
     # Vectors.
 
     async def embed(self) -> None:
-        """Make the vectors that are missing, as far as the endpoint and the budgets let it."""
+        """Make missing vectors, as far as the endpoint and the budgets permit."""
         why = await self._vectors.make()
         if why:
             self._trouble("embeddings", why)
@@ -424,7 +424,7 @@ class Knowledge:
             self.troubles.pop("embeddings", None)
 
     async def vectors_wait_for(self, payer: Asker) -> str:
-        """Key of the used-up budget for which vectors of what is added now have to wait, "" where they need not."""
+        """Key of the exhausted budget that delays the vectors of new documents; "" if none does."""
         return await self._bill.overdraft(payer) if self.settings.embeddings is not None else ""
 
     def _trouble(self, name: str, why: str) -> None:
@@ -437,12 +437,12 @@ class Knowledge:
         return await self._searcher.search(query, asker, collections)
 
     async def named(self, names: Sequence[str], asker: Asker) -> tuple[list[str], tuple[str, ...], list[str]]:
-        """Which of these collections there are for who asks, which there are not, and all that there are."""
+        """Which of these collections exist for the asker, which do not, and all existing ones."""
         there = await self._searcher.names(asker)
         return *named(names, there), there
 
     async def close(self) -> None:
-        """Give back connections and processes."""
+        """Release connections and processes."""
         await self._searcher.close()
         await self._reading.close()
 
@@ -472,13 +472,13 @@ def _removed(tx: Connection, ids: Sequence[str]) -> int:
 
 
 def _clear(data_dir: Path) -> None:
-    """Delete what a crash left of files that were being fetched."""
+    """Delete fetched files that a crash left behind."""
     for folder in data_dir.glob(f"{ARRIVING}*"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _put_more(tx: Connection, known: str, first: int, portion: Sequence[tuple[Passage, str]]) -> None:
-    """A further portion, unless the document was taken away meanwhile."""
+    """Write a further portion, unless the document was removed since."""
     if knowledge.is_there(tx, known):
         knowledge.put_passages(tx, known, first, portion)
 

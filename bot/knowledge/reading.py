@@ -1,4 +1,4 @@
-"""The text of files and addresses: documents by the sandbox's converter, pages as web_fetch reads them."""
+"""The text of files and addresses: documents via the sandbox's converter, pages as read by web_fetch."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ TEXTS = frozenset(
         *(".yaml", ".yml", ".toml", ".ini", ".xml", ".log", ".srt", ".vtt", ".tex"),
     }
 )
-"""Endings of files that are text as they are."""
+"""Extensions of plain text files."""
 KINDS = TEXTS | documents.KINDS
-"""Endings of the files of a folder that are read; the others are passed over."""
+"""Extensions of a folder's files that are read; others are skipped."""
 THREAD = "knowledge-"
-"""How the ids of threads begin in whose sandboxes documents are converted: each has its own, which goes with it."""
+"""Prefix of the thread ids for sandboxes that convert documents: each document has its own, which is then deleted."""
 SECONDS = 60.0
-"""For which one document is worked on at most, once its turn has come."""
+"""Maximum number of seconds for one document, once it is its turn."""
 AGAIN = frozenset({"no_sandbox", "sandbox"})
-"""Problems that may be gone by the next time."""
+"""Problems that may be gone at the next attempt."""
 
 
 class Unreadable(Exception):
-    """There is no text. problem: a key of Texts.knowledge_problem. detail: in English, for operators; no secret."""
+    """No text is available. problem: a key of Texts.knowledge_problem. detail: English, for operators; no secret."""
 
     def __init__(self, problem: str, detail: str = "") -> None:
         super().__init__(f"{problem}: {detail}" if detail else problem)
@@ -57,7 +57,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadText:
-    """A document's text, pages parted by form feeds. title: from its content, else "". url: where it was, for pages."""
+    """A document's text, with form feeds between pages. title: from its content, else "". url: of a page."""
 
     text: str
     title: str = ""
@@ -69,7 +69,7 @@ class ReadText:
 
 
 class Reading:
-    """One for the process. What it holds of the web is made when it is needed."""
+    """Reads documents, one object per process. Its web client is created when it is needed."""
 
     def __init__(self, settings: Settings, sandboxes: Sandboxes, clock: Clock) -> None:
         self._settings = settings
@@ -80,14 +80,14 @@ class Reading:
         self._opening = asyncio.Lock()
 
     async def adopt(self, settings: Settings) -> None:
-        """Go by other settings from the next address on."""
+        """Apply new settings from the next address on."""
         if settings.web.fetch != self._settings.web.fetch or settings.network != self._settings.network:
             await self.close()
         self._settings = settings
 
     async def file(self, name: str, body: bytes, whose: str) -> ReadText:
-        """The text of a file's content. whose: who waits for it, so that nobody's many hold up those of others. Raises
-        Unreadable."""
+        """The text of a file's content. whose: the waiting owner; files of many owners take turns. Raises Unreadable.
+        """
         suffix = PurePosixPath(name).suffix.lower()
         if suffix in documents.KINDS:
             text = await self._converted(suffix, body, whose)
@@ -98,8 +98,8 @@ class Reading:
         return _checked(ReadText(text=text, title=first_heading(text)))
 
     async def page(self, url: str, whose: str) -> ReadText:
-        """The text at an address, by the rules of web_fetch. Raises Unreadable."""
-        from harness.web.addresses import WebError  # with an HTTP client, for who adds addresses
+        """The text at an address, according to the rules of web_fetch. Raises Unreadable."""
+        from harness.web.addresses import WebError  # imports an HTTP client, needed only for addresses
 
         if not self._settings.web.fetch.enabled:
             raise Unreadable("no_web")
@@ -152,14 +152,14 @@ class Reading:
             await borrowed.close()
 
     async def close(self) -> None:
-        """Give back connections and processes."""
+        """Release connections and processes."""
         pages, self._pages = self._pages, None
         if pages is not None:
             await pages.close()
 
 
 class _Borrowed:
-    """A sandbox of its own, from its first use until it is closed: then nothing of it is left."""
+    """A separate sandbox, from its first use until it is closed, when it is deleted."""
 
     def __init__(self, lending: Sandboxes) -> None:
         self._lending = lending
@@ -168,7 +168,7 @@ class _Borrowed:
         self._box: Sandbox | None = None
 
     async def get(self) -> Sandbox:
-        """Raises SandboxError."""
+        """Borrow the sandbox, or return the borrowed one. Raises SandboxError."""
         if self._box is None:
             self._box = await self._stack.enter_async_context(self._lending.borrow(self._thread))
         return self._box
@@ -196,7 +196,7 @@ async def _taken(box: Sandbox, path: str) -> str:
 
 
 def _decoded(body: bytes) -> str:
-    """The text that a file is, whatever its name says."""
+    """The decoded text of a file, whatever its name."""
     if b"\0" in body[:8000] and not body.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise Unreadable("kind")
     for encoding in ("utf-16" if body.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig", "gb18030"):
@@ -215,7 +215,7 @@ def _checked(read: ReadText) -> ReadText:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file of a folder. place: its path there, with slashes. modified: nanoseconds since 1970."""
+    """A file of a folder. place: its relative path, with slashes. modified: nanoseconds since 1970."""
 
     place: str
     size: int
@@ -223,8 +223,8 @@ class FoundFile:
 
 
 def files_in(folder: Path, most: int) -> list[FoundFile]:
-    """The files below a folder that can be read as knowledge, links and hidden ones left out, at most `most`. Blocking.
-    Raises OSError where any of its folders cannot be listed."""
+    """The files below a folder that can be read as knowledge, without links and hidden ones, at most `most`. Blocking.
+    Raises OSError if any of its folders cannot be listed."""
 
     def fail(error: OSError) -> None:
         raise error
@@ -244,8 +244,7 @@ def files_in(folder: Path, most: int) -> list[FoundFile]:
 
 
 def content_of(folder: Path, place: str, most: int) -> bytes:
-    """The content of a file of a folder; of one that is larger than `most` one byte more. Blocking. Raises OSError, for
-    a link too."""
+    """The content of a folder's file, at most `most` bytes and one more. Blocking. Raises OSError, also for a link."""
     descriptor = os.open(folder / place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -1,5 +1,5 @@
-"""Searching the knowledge: by words, by meaning where there is an endpoint for embeddings, and in services elsewhere.
-The rankings are merged."""
+"""Searching the knowledge: by words, by meaning if there is an embeddings endpoint, and in external services. The
+rankings are merged."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 FOLDER, PAGE = "folder", "page"
-"""Kinds of documents: a file of a configured folder, and what is at an address."""
+"""Kinds of documents: a file of a configured folder, and the page at an address."""
 
 
 class SpendingBill:
-    """harness.knowledge.port.Bill: embeddings are counted as models are, and stop at the same budgets."""
+    """harness.knowledge.port.Bill: embeddings are counted like models, and limited by the same budgets."""
 
     def __init__(self, spending: Spending) -> None:
         self._spending = spending
@@ -58,8 +58,8 @@ def _payer(asker: Asker) -> Payer:
 
 
 class Searcher:
-    """settings: that hold now; what is outside is made anew where they differ from those of the last time. bill: pays
-    for embeddings."""
+    """Searches collections. settings: the current ones; the clients of endpoints and services are recreated when they
+    have changed. bill: pays for embeddings."""
 
     def __init__(self, settings: Settings, store: RetryingStore | Store, bill: Bill) -> None:
         self.settings = settings
@@ -92,7 +92,7 @@ class Searcher:
         return Looked(hits=hits, collections=tuple(names), unknown=unknown, missing=tuple(missing))
 
     async def names(self, asker: Asker) -> list[str]:
-        """The collections that there are for who asks."""
+        """The collections that exist for the asker."""
         await self._open()
         return await self._names(self._owners(asker))
 
@@ -105,12 +105,12 @@ class Searcher:
         return sorted({*there, *(service.name for service in self._services)})
 
     async def endpoint(self) -> Embeddings | None:
-        """What makes vectors by the settings of now; None where nothing does."""
+        """The currently configured embeddings endpoint, or None."""
         await self._open()
         return self._embeddings
 
     async def _own_rankings(self, query: str, scope: Scope, asker: Asker, missing: list[str]) -> list[list[Hit]]:
-        """What words find, and what vectors find."""
+        """The rankings by words and by vectors."""
         words = asked_words(query)
         rankings = [await self._store.read(lambda tx: knowledge.by_words(tx, words, scope))]
         if (endpoint := self._embeddings) is not None:
@@ -127,7 +127,7 @@ class Searcher:
         return [[hits[known] for known in ranking if known in hits] for ranking in rankings]
 
     async def _nearest(self, vector: array[float], model: str, scope: Scope) -> list[int]:
-        """Compared by the database where it can, else here, a portion at a time in a thread of the store's."""
+        """The nearest passages, compared by the database if it can, else in portions in a thread of the store."""
         known = await self._store.read(lambda tx: knowledge.by_vector(tx, vector, model, scope))
         if known is not None:
             return known
@@ -154,7 +154,7 @@ class Searcher:
         )
 
     def _url(self, row: DocumentRow) -> str:
-        """Where people open a document, as far as that is known."""
+        """The address at which people can open a document, "" if unknown."""
         if row.kind == PAGE:
             return row.place
         folder = next((each for each in self.settings.knowledge.folders if each.name == row.collection), None)
@@ -173,7 +173,7 @@ class Searcher:
             )
             return []
 
-    # What is outside: made for the settings that hold, with the first search.
+    # External clients: created for the current settings at the first search.
 
     async def _open(self) -> None:
         async with self._opening:
@@ -182,7 +182,7 @@ class Searcher:
                 return
             await self.close()
             if settings.embeddings is not None:
-                from harness.knowledge.embeddings import Embeddings  # with an HTTP client
+                from harness.knowledge.embeddings import Embeddings  # imports an HTTP client
 
                 self._embeddings = Embeddings(settings.embeddings, route, "knowledge.embeddings", self._bill)
             if settings.services:
@@ -190,18 +190,18 @@ class Searcher:
 
                 try:
                     self._services = make_services(settings, route, self._bill)
-                except ToolSetupError as error:  # of a class of somebody's own; what else there is works
+                except ToolSetupError as error:  # from an operator's own class; everything else works
                     log.error("the services are not searched: %s", error)
             self._opened_for = settings
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Release connections."""
         endpoint, services = self._embeddings, self._services
         self._embeddings, self._services, self._opened_for = None, (), None
         if endpoint is not None:
             await endpoint.close()
         for service in services:
-            with suppress(Exception):  # of a service of somebody's own: what it holds is its own matter
+            with suppress(Exception):  # an operator's own service may raise anything
                 await service.close()
 
 
@@ -210,7 +210,7 @@ def _used_up(failure: KnowledgeFailed) -> str:
 
 
 def named(asked: Sequence[str], names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Which of the names are meant, whatever their case, and which that were asked for there are not."""
+    """The names that are meant, in any case, and the requested ones that do not exist."""
     known: dict[str, list[str]] = {}
     for name in names:
         known.setdefault(name.casefold(), []).append(name)

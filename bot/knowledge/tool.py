@@ -1,6 +1,6 @@
-"""`antler knowledge`: the installation's collections, asked over the control socket while antler runs, else done here.
+"""`antler knowledge`: the installation's collections, over the control socket while antler runs, else done here.
 
-What persons and groups have collected is theirs: of it only hashed keys and numbers are shown.
+Collections of persons and groups are private: only hashed keys and numbers are shown.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from bot.store.knowledge import DocumentRow
 
 KEY = 12
-"""Signs of a hashed key that the list shows."""
+"""Characters of a hashed key that the list shows."""
 SECONDS = 300.0
-"""What a running antler has for an answer: a document may have to be converted."""
+"""Timeout of an answer from a running antler: it may have to convert a document."""
 SHUTDOWN_SECONDS = 10.0
 SHOWN_TEXT = 400
 Verb = Literal["list", "add", "remove", "reindex", "ask"]
@@ -41,12 +41,12 @@ Verb = Literal["list", "add", "remove", "reindex", "ask"]
 
 class KnowledgeTool:
     def __init__(self, knowledge: Knowledge, *, waits: bool = False) -> None:
-        """waits: reindexing is done when it answers, else it goes on behind that."""
+        """waits: answer after reindexing is complete; otherwise it continues in the background."""
         self._knowledge = knowledge
         self._waits = waits
 
     async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """An operation of the control socket: {"do", "what", "collection"} to {"text", "done"}, "data" too of list and
+        """An operation of the control socket: {"do", "what", "collection"} to {"text", "done"}, and "data" for list and
         ask."""
         if not self._knowledge.settings.enabled:
             return {"text": "knowledge is switched off: set knowledge.enabled to true", "done": False}
@@ -140,13 +140,13 @@ class KnowledgeTool:
 
 
 def run(settings: Settings, do: Verb, what: str = "", collection: str = "", *, as_json: bool = False) -> int:
-    """The command line: do it wherever the data is held now, print the answer; returns the exit code."""
+    """The command line: run it where the data is currently held and print the answer; returns the exit code."""
     request = {"do": do, "what": what, "collection": collection}
     return do_there_or_here(settings, "knowledge", request, _do_it_here, as_json=as_json, within=SECONDS)
 
 
 async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Do it with a sandbox of its own, for what has to be converted."""
+    """Run it here, with a separate sandbox for conversions."""
     clock = SystemClock()
     store = await Store.open(settings.database_url, clock=clock)
     sandboxes = Sandboxes(settings.sandbox, settings.data_dir, settings.network_route)
@@ -178,7 +178,7 @@ def _line(row: DocumentRow) -> str:
 
 
 def _facts(row: DocumentRow) -> dict[str, Any]:
-    """read_at: ISO 8601."""
+    """JSON data. read_at: ISO 8601."""
     return {
         "collection": row.collection,
         "kind": row.kind,

@@ -1,4 +1,4 @@
-"""Vectors of passages, made in the background: each payer's in turn, and within the budgets."""
+"""Vectors of passages, made in the background: payers take turns, within their budgets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Vectors:
-    """endpoint: gives what makes vectors by the settings of now; None where nothing does."""
+    """Makes vectors. endpoint: returns the currently configured embeddings endpoint, or None."""
 
     def __init__(self, store: RetryingStore | Store, endpoint: Callable[[], Awaitable[Embeddings | None]]) -> None:
         self._store = store
@@ -30,7 +30,7 @@ class Vectors:
         self._making = asyncio.Lock()
 
     async def make(self) -> str:
-        """Make those that are missing; returns why some still are, "" where none is."""
+        """Make the missing vectors; returns why some are still missing, "" if none is."""
         held: dict[Asker, str] = {}
         async with self._making:
             while (endpoint := await self._endpoint()) is not None:
@@ -46,7 +46,7 @@ class Vectors:
         return f"passages have no vectors yet, since budgets are used up: {keys}" if held else ""
 
     async def _make_for(self, payers: Sequence[Asker], endpoint: Embeddings) -> dict[Asker, str]:
-        """One request for each in turn, as long as the settings hold; returns whose budget is used up, and its key."""
+        """Request vectors for each in turn, until the settings change; returns payer -> key of an exhausted budget."""
         held: dict[Asker, str] = {}
         last = dict.fromkeys(payers, 0)
         while last and await self._endpoint() is endpoint:
@@ -69,7 +69,7 @@ class Vectors:
         return await self._store.read(lambda tx: knowledge.without_vector(tx, model, payer, after, limit))
 
     async def _embed(self, endpoint: Embeddings, rows: Sequence[tuple[int, str]], payer: Asker) -> None:
-        """Texts that are refused together are tried in halves; one that is refused by itself has no vector. Raises
+        """Make vectors. Texts refused together are retried in halves; a single refused text gets no vector. Raises
         KnowledgeFailed."""
         vectors: Sequence[array[float] | None]
         try:

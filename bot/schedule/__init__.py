@@ -1,1 +1,1 @@
-"""What people put off: kept in the database, put into the inbox when it is due, answered like a message of theirs."""
+"""Reminders and tasks: stored in the database, put into the inbox when due, and answered like the person's message."""

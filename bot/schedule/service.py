@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ScheduleService:
-    """changed: told when something may be due earlier than before."""
+    """Creates and cancels schedules. changed: called when something may be due earlier than before."""
 
     def __init__(self, store: RetryingStore, limits: ScheduleSettings, changed: Callable[[], None]) -> None:
         self._store = store
@@ -33,13 +33,13 @@ class ScheduleService:
         self._changed = changed
 
     async def create(self, ctx: RunContext, call: str, text: str, when: When) -> Schedule:
-        """Put a reminder or a task off for the person of a run; one call makes it once, even if a crash repeats it."""
+        """Schedule a reminder or a task for a run's person; once per call, even if a crash repeats the call."""
         now = self._store.clock.now()
-        first = when.next(now) or now  # it came while this was being made: it is due at once
+        first = when.next(now) or now  # its time has just passed: it is due at once
 
         def unit(tx: Connection) -> ScheduleRow:
             made = schedules.load(tx, _id_of(ctx.run_id, call))
-            if made is not None:  # by this very call, before a crash
+            if made is not None:  # by the same call, before a crash
                 return made
             run = _run(tx, ctx)
             self._check(schedules.counts(tx, ctx.speaker.id, run.address))
@@ -86,21 +86,21 @@ class ScheduleService:
     # For commands.
 
     async def here(self, address: Address, person: str | None) -> list[ScheduleRow]:
-        """The active ones of a chat, the next first. person: only theirs."""
+        """The active schedules of a chat, next first. person: only theirs."""
         return await self._store.read(lambda tx: schedules.in_chat(tx, address, person))
 
     async def active(self, ids: Sequence[str]) -> list[ScheduleRow]:
-        """Those of them that are active still, in that order."""
+        """Those of the given schedules that are still active, in that order."""
         rows = await self._store.read(lambda tx: [schedules.load(tx, schedule_id) for schedule_id in ids])
         return [row for row in rows if row is not None and row.state is ScheduleState.ACTIVE]
 
     def cancelling(self, schedule_id: str) -> Callable[[Connection], object]:
-        """The unit that cancels one."""
+        """The function that cancels a schedule in a transaction."""
         now = self._store.clock.now()
         return lambda tx: schedules.end(tx, schedule_id, ScheduleState.CANCELLED, now)
 
     def _check(self, active: tuple[int, int]) -> None:
-        """Raises TooMany."""
+        """Check the limits. Raises TooMany."""
         own, there = active
         if own >= self.limits.max_per_person:
             raise TooMany(self.limits.max_per_person, "person")
@@ -109,7 +109,7 @@ class ScheduleService:
 
 
 def scheduling(settings: Settings, book: ScheduleService) -> Scheduling | None:
-    """What the agent's tool needs; None where it is switched off."""
+    """What the agent's tool needs; None if it is disabled."""
     if not settings.schedules.enabled:
         return None
     shortest = timedelta(minutes=settings.schedules.min_interval_minutes)
@@ -117,12 +117,12 @@ def scheduling(settings: Settings, book: ScheduleService) -> Scheduling | None:
 
 
 def _id_of(run_id: str, call: str) -> str:
-    """The same for the same call, whenever it is made; short enough for a model to repeat."""
+    """The id of a call's schedule: the same whenever the call is made, and short enough for a model to repeat."""
     return hashlib.sha256(f"{run_id} {call}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _run(tx: Connection, ctx: RunContext) -> RunRow:
-    """The run that asks: where its answer goes, what it makes is said, and nobody can name another place."""
+    """The requesting run: the schedule fires in its chat, and no other chat can be given."""
     row = runs.load(tx, ctx.run_id)
     if row is None:
         raise LookupError(f"run {ctx.run_id} is not known")
@@ -130,7 +130,7 @@ def _run(tx: Connection, ctx: RunContext) -> RunRow:
 
 
 def _is_theirs(row: ScheduleRow, ctx: RunContext, address: Address) -> bool:
-    """Whether it is the person's, and in this chat."""
+    """Whether it belongs to the person and to this chat."""
     return (row.address.account, row.address.chat, row.person) == (address.account, address.chat, ctx.speaker.id)
 
 

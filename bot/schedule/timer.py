@@ -1,4 +1,4 @@
-"""Timer: puts what is due into the inbox, each time once, and sleeps in between. For the gateway."""
+"""Timer: puts due schedules into the inbox, once for each time, and sleeps in between."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 10.0
-"""After an error that nobody foresaw."""
+"""Delay after an unexpected error."""
 
 
 class Timer:
-    """originate: `MessageBus.originate`. accounts: those configured now; what others have waits for their return."""
+    """Fires schedules. originate: `MessageBus.originate`. accounts: the configured ones; others' schedules wait."""
 
     def __init__(
         self, store: RetryingStore, originate: Originate, clock: Clock, accounts: Callable[[], Collection[str]]
@@ -43,11 +43,11 @@ class Timer:
         self._alarm = Alarm(clock)
 
     def wake(self) -> None:
-        """Look again: something may be due earlier than was known."""
+        """Check again: something may be due earlier than expected."""
         self._alarm.ring()
 
     async def serve(self) -> None:
-        """Fire what is due, until cancelled. What was missed while no process ran is made up for once per schedule."""
+        """Fire what is due, until cancelled. A schedule whose times were missed while no process ran fires once."""
         await every(AGAIN_SECONDS, self._clock, "firing what is due", self._serve)
 
     async def _serve(self) -> None:
@@ -56,7 +56,7 @@ class Timer:
             await self._alarm.sleep_until(await self._fire_due())
 
     async def _fire_due(self) -> datetime | None:
-        """Let fire what is due; returns when the next one is."""
+        """Fire what is due; returns when the next one is due."""
         while True:
             row = await self._store.read(partial(schedules.first_due, accounts=tuple(self._accounts())))
             if row is None or row.next_at > self._clock.now():
@@ -64,8 +64,8 @@ class Timer:
             await self._fire(row)
 
     async def _fire(self, row: ScheduleRow) -> None:
-        """The event and the schedule's next time are one transaction, and the event has a key of its own: a crash can
-        neither lose nor double it."""
+        """Fire once. The event and the schedule's next time are written in one transaction, and the event has a unique
+        key: a crash can neither lose nor duplicate it."""
         now = self._clock.now()
         upcoming, event = _upcoming(row, now), due_event(row, now)
         if now > row.next_at:
@@ -78,7 +78,7 @@ class Timer:
 
 
 def due_event(row: ScheduleRow, now: datetime) -> ScheduleDue:
-    """What is put into the inbox for it."""
+    """The event for the inbox."""
     account = row.address.account
     return ScheduleDue(
         account=account,
@@ -96,12 +96,12 @@ def due_event(row: ScheduleRow, now: datetime) -> ScheduleDue:
 
 
 def _upcoming(row: ScheduleRow, now: datetime) -> datetime | None:
-    """The next time that is still to come: what was missed meanwhile is left out."""
+    """The next time in the future: missed times are skipped."""
     if row.kind == "once":
         return None
     try:
         return When(row.kind, row.spec, row.timezone).next(now)
     except (BadTime, LookupError) as error:
-        # Made by another version, or its timezone is gone from this machine: it must not keep the others from firing.
+        # Made by another version, or its timezone is missing on this machine: it must not block the others.
         log.error("schedule %s of %s ends: %s", row.id, row.person, error)
         return None

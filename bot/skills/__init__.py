@@ -1,1 +1,1 @@
-"""The gateway's skills: which folders hold them, who has which, and the `antler skills` command."""
+"""The gateway's skills: their folders, who may use which, and the `antler skills` command."""

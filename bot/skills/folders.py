@@ -1,4 +1,4 @@
-"""Skill folders on this machine: shipped, shared and per owner, and where changes to them are made."""
+"""Skill folders on this machine: shipped, shared and per owner, and where they are changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 SKILLS, HISTORY = "skills", "skill-history"
 OFF = "off.json"
 SHIPPED_PAUSE = 5.0
-"""Seconds between two looks at the shipped skills, two dozen files that change with a new version or a developer."""
+"""Seconds between two checks of the shipped skills, two dozen files that only a new version or a developer changes."""
 
 
 def library_of(settings: Settings, **options: Any) -> SkillLibrary:
@@ -38,7 +38,7 @@ def library_of(settings: Settings, **options: Any) -> SkillLibrary:
 
 
 def home_of(settings: Settings, origin: Origin, owner: str) -> SkillHome:
-    """A folder of skills that can be changed, and the folder of their former versions. owner: whose, for "mine"."""
+    """A folder of skills that can be changed, and the folder of their former versions. owner: used for "mine"."""
     if origin == "mine":
         own = users_folder(settings.data_dir) / folder_name(owner)
         return SkillHome(origin, own / SKILLS, own / HISTORY)
@@ -46,15 +46,15 @@ def home_of(settings: Settings, origin: Origin, owner: str) -> SkillHome:
 
 
 class SwitchedOff:
-    """Names of skills that administrators turned off for everybody, kept in the data folder beside those of the config,
-    for all processes that share it. Blocking."""
+    """Names of skills that administrators turned off for everyone, in addition to those of the config. They are stored
+    in the data folder, for all processes that share it. Blocking."""
 
     def __init__(self, data_dir: Path) -> None:
         self._file = data_dir / SKILLS / OFF
         self._known: tuple[object, frozenset[str]] = (None, frozenset())
 
     def names(self) -> frozenset[str]:
-        """Those of now, read where the file has changed."""
+        """The current names; the file is read only after a change."""
         state, known = self._state(), self._known
         if known[0] != state:
             self._known = known = (state, self._named(known[1]))
@@ -79,7 +79,7 @@ class SwitchedOff:
             return before
 
     def switch(self, name: str, *, on: bool) -> None:
-        """One at a time. Raises OSError, also where the file is unreadable: nobody knows then what is off."""
+        """Turn one skill on or off. Raises OSError, also if the file is unreadable: then nobody knows what is off."""
         names = self._read() - {name} if on else self._read() | {name}
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_atomically(self._file, json.dumps(sorted(names)).encode())
@@ -94,12 +94,12 @@ class SwitchedOff:
 
 
 def disabled(settings: Settings) -> frozenset[str]:
-    """Names of skills that are off for everybody, by the config or by an administrator."""
+    """Names of skills that the config or an administrator turned off for everyone."""
     return frozenset(settings.skills.disabled) | SwitchedOff(settings.data_dir).names()
 
 
 def editing_of(settings: Settings) -> SkillEditing | None:
-    """What lets the agent propose changes; None where the settings forbid it."""
+    """The agent's means to propose changes of skills; None if the settings forbid that."""
     if not (settings.skill_evolution.enabled and settings.skills.enabled):
         return None
     library = library_of(settings)
@@ -108,7 +108,7 @@ def editing_of(settings: Settings) -> SkillEditing | None:
         return home_of(settings, "custom" if shared else "mine", ctx.owner)
 
     def taken(ctx: RunContext, shared: bool) -> frozenset[str]:
-        """Shipped names, turned off or not, and for an own skill the shared ones too, which would come before it."""
+        """Shipped names, turned off or not, and for an own skill also the shared ones, which take precedence."""
         shipped = frozenset(map(name_of, find_places(shipped_folder()).paths))
         return shipped if shared else shipped | frozenset(library.of(None).by_name)
 
@@ -116,7 +116,7 @@ def editing_of(settings: Settings) -> SkillEditing | None:
 
 
 def move_owner(data_dir: Path, old: str, new: str) -> None:
-    """Rename an owner's skill folders after their id changed; folders that the new id already has stay. Blocking."""
+    """Rename an owner's skill folders after their id changed; existing folders of the new id stay. Blocking."""
     source, target = (users_folder(data_dir) / folder_name(owner) for owner in (old, new))
     if not (source / SKILLS).is_dir() or (target / SKILLS).exists():
         return

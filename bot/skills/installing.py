@@ -1,6 +1,6 @@
-"""Skills that administrators install while the gateway serves, from an archive or an address, and how far each is.
+"""Skills that administrators install while the gateway runs, from an archive or an address, and the state of each.
 
-The checks are those of `antler skills install`. What is begun is done to its end, whatever becomes of the request.
+The checks are those of `antler skills install`. An installation that has begun is completed even if its request ends.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ State = Literal["receiving", "checking", "installed", "waiting", "refused"]
 
 @dataclass(slots=True, kw_only=True)
 class Install:
-    """One installation. source: the name of the archive. received: bytes so far. state: waiting: installed, and off
-    until an administrator agrees. name, digest: of the skill, "" while they are not known. findings: what the checks
-    say of it. notes: what was not checked. problems: why it is refused."""
+    """One installation. source: the name of the archive. received: bytes so far. state: waiting: installed, but off
+    until an administrator approves it. name, digest: of the skill, "" while unknown. findings: results of the checks.
+    notes: what was not checked. problems: why it was refused."""
 
     source: str
     by: str
@@ -55,7 +55,7 @@ class Install:
 
 
 class InstallRefused(Exception):
-    """problems: every reason, each a sentence for administrators."""
+    """A refused installation. problems: all reasons, each a sentence for administrators."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("; ".join(problems))
@@ -63,7 +63,7 @@ class InstallRefused(Exception):
 
 
 class Installs:
-    """Installs one skill at a time. settings: those that hold when it is called. recent: the newest first."""
+    """Installs one skill at a time. settings: returns the current ones. recent: the newest first."""
 
     def __init__(self, settings: Callable[[], Settings], clock: Clock, tasks: Tasks) -> None:
         self._settings = settings
@@ -73,7 +73,7 @@ class Installs:
         self.recent: deque[Install] = deque(maxlen=MOST_KEPT)
 
     async def from_archive(self, file_name: str, chunks: AsyncIterable[bytes], *, replace: bool, by: str) -> Install:
-        """Install what is sent. Raises InstallRefused."""
+        """Install an uploaded archive. Raises InstallRefused."""
         install, content = self._begin(harmless_name(file_name, FALLBACK_NAME), by), bytearray()
         with _told(install, "the upload broke off"):
             async for chunk in chunks:
@@ -85,7 +85,7 @@ class Installs:
         return await self._check(install, bytes(content), replace)
 
     async def from_address(self, address: str, *, replace: bool, by: str) -> Install:
-        """Fetch an archive by the rules of web_fetch and install it. Raises InstallRefused."""
+        """Fetch an archive according to the rules of web_fetch and install it. Raises InstallRefused."""
         name = address.partition("?")[0].partition("#")[0].rpartition("/")[2]
         install = self._begin(harmless_name(unquote(name), FALLBACK_NAME), by)
         with _told(install, "the download broke off"):
@@ -99,7 +99,7 @@ class Installs:
         return install
 
     async def _fetched(self, address: str) -> bytes:
-        from harness.web.addresses import Rules, WebError  # with httpcore, for who installs this way
+        from harness.web.addresses import Rules, WebError  # imports httpcore, needed only here
         from harness.web.fetch import Fetcher
         from harness.web.guard import GuardedTransport
 
@@ -149,7 +149,7 @@ class Installs:
 
 @contextmanager
 def _told(install: Install, otherwise: str) -> Iterator[None]:
-    """What is done within leads to another state, or the installation is refused. otherwise: why, where nobody says."""
+    """Refuse the installation unless the block changes its state. otherwise: the reason if no other is given."""
     before = install.state
     problems: tuple[str, ...] = (otherwise,)
     try:

@@ -1,4 +1,4 @@
-"""SkillService: which skills an owner has in a conversation, less those that are turned off."""
+"""SkillService: the skills of an owner in a conversation, without those that are turned off."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def _always() -> bool:
 class SkillService:
     """The skills of this installation; without arguments there are none.
 
-    Its methods may be called in any thread; they look at the disk, mostly for a fraction of a millisecond.
-    owner_of: a thread's owner, None while it is not known.
+    Its methods may be called in any thread; they access the disk, mostly for a fraction of a millisecond.
+    owner_of: a thread's owner, None while it is unknown.
     home_of: the folder where an owner's skills of an origin are changed; None: nothing can be changed.
-    switched_off: what administrators turned off while it served; None: nobody can.
+    switched_off: what administrators turned off at run time; None: not possible.
     works: whether the agent has files at all.
     """
 
@@ -75,28 +75,28 @@ class SkillService:
         return cls(settings.skills, library_of(settings), agents, owner_of, home, works, off)
 
     def adopt(self, settings: Settings) -> None:
-        """Use other settings from now on."""
+        """Apply new settings from now on."""
         self.settings, self.library = settings.skills, library_of(settings)
         self._home_of = partial(home_of, settings)
 
     @property
     def disabled(self) -> frozenset[str]:
-        """Names of skills that are off for everybody."""
+        """Names of skills that are off for everyone."""
         off = frozenset[str]() if self._switched_off is None else self._switched_off.names()
         return off | frozenset(self.settings.disabled)
 
     async def switch(self, name: str, *, on: bool) -> None:
-        """Turn a skill on or off for everybody; what the config turns off stays off. Raises OSError."""
+        """Turn a skill on or off for everyone; what the config turns off stays off. Raises OSError."""
         if self._switched_off is not None:
             async with self._switching:
                 await asyncio.to_thread(self._switched_off.switch, name, on=on)
 
     def source(self) -> SkillSource:
-        """What the harness is given of skills."""
+        """The source of skills for the harness."""
         return SkillSource(self._of_run, lambda: self.settings.prompt_tokens)
 
     def keep_free(self, commands: Collection[str]) -> None:
-        """Reserve the names of commands; a skill of such a name cannot be called by it."""
+        """Reserve the names of commands; a skill with such a name cannot be called by it."""
         self._commands = frozenset(commands)
 
     def folders(self, thread_id: str) -> Mapping[str, Path]:
@@ -105,7 +105,7 @@ class SkillService:
         return self.library.folders(folder_name(owner) if owner is not None else None)
 
     def view(self, owner: str, agent: str) -> SkillView:
-        """All skills of an owner with an agent, turned off or not, and what is wrong with others."""
+        """All skills of an owner with an agent, turned off or not, and the problems of others."""
         definition = self._agents.definitions.get(agent)
         if definition is not None and not definition.settings.features.sandbox:
             return NO_SKILLS
@@ -119,14 +119,14 @@ class SkillService:
         return self.usable(ctx.owner, ctx.agent, ctx.skills_off)
 
     async def turn_on(self, origin: Origin, name: str, digest: str, *, owner: str, admin: str) -> bool:
-        """Approve a waiting skill for an administrator; False when its content is not what the digest says any more.
-        Raises SkillError while another process changes skills."""
+        """Approve a waiting skill for an administrator; False if its content no longer matches the digest. Raises
+        SkillError while another process changes skills."""
         if self._home_of is None:
             return False
         return await asyncio.to_thread(turn_on, self._home_of(origin, owner), name, digest, admin)
 
     def is_shared(self, command: str) -> bool:
-        """Whether a command is the name of a skill that everybody has."""
+        """Whether a command is the name of a shared skill."""
         name = skill_name(command)
         return self._callable(name) and self.library.of(None).get(name) is not None
 

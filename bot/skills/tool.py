@@ -1,4 +1,4 @@
-"""Command `antler skills`: list, check, install and remove skills, and approve those that wait. Returns exit codes."""
+"""Command `antler skills`: list, check, install and remove skills, and approve waiting ones. Returns exit codes."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 FAILURE = 1
 LONGEST_TOLD = 70
 SHOWN = 12
-"""Characters of a digest, and of an owner's key."""
+"""Characters shown of a digest, and of an owner's key."""
 
 
 def list_skills(settings: Settings, *, as_json: bool = False) -> int:
-    """Print the skills that everybody has, and what is wrong with others."""
+    """Print the shared skills, and the problems of others."""
     if not settings.skills.enabled:
         typer.echo("[]" if as_json else "skills are turned off (skills.enabled)")
         return 0
@@ -81,7 +81,7 @@ def summary(settings: Settings) -> str:
 
 
 def standings(settings: Settings) -> list[str]:
-    """How many skills there are, and then a sentence for each thing that is wrong with others."""
+    """The number of skills, and then a sentence for each problem of others."""
     if not settings.skills.enabled:
         return ["off"]
     view = _shared(settings)
@@ -91,7 +91,7 @@ def standings(settings: Settings) -> list[str]:
 
 
 def _unknown_names(settings: Settings, view: SkillView) -> Iterator[str]:
-    """Names in the settings that are no skill here. An owner's own may be meant, so this is no fault."""
+    """Names in the settings that are no shared skills. They may refer to an owner's skills, so this is no fault."""
     types = settings.subagents.types
     named: dict[str, Iterable[str]] = {"skills.disabled": settings.skills.disabled}
     named |= {f"subagents.types.{name}.skills": kind.skills or () for name, kind in types.items()}
@@ -103,7 +103,7 @@ def _unknown_names(settings: Settings, view: SkillView) -> Iterator[str]:
 
 
 def validate(settings: Settings) -> int:
-    """Print what is wrong with the skills that the settings point to."""
+    """Print the problems of the configured skills."""
     view = _shared(settings)
     _tell(view.problems)
     for remark in _unknown_names(settings, view):
@@ -114,7 +114,7 @@ def validate(settings: Settings) -> int:
 
 
 def validate_folder(folder: Path) -> int:
-    """Print what is wrong with one skill, or with each of a folder of them, as strictly as an installation is."""
+    """Print the problems of one skill, or of each in a folder, with the strict checks of an installation."""
     top, found = folder.resolve(), dict(_checked(folder))
     for path, problems in found.items():
         place = path.relative_to(top) if path != top else path.name
@@ -134,7 +134,7 @@ def _shared(settings: Settings) -> SkillView:
 
 
 def _nothing(problem: str) -> None:
-    """Log nothing: problems are printed."""
+    """Do not log problems: they are printed."""
 
 
 def _checked(folder: Path) -> Iterator[tuple[Path, tuple[Problem, ...]]]:
@@ -157,7 +157,7 @@ def _checked(folder: Path) -> Iterator[tuple[Path, tuple[Problem, ...]]]:
 
 
 def install(settings: Settings, archive: Path, *, replace: bool) -> int:
-    """Install the skill of an archive for everybody, if no check refuses it."""
+    """Install the skill of an archive for everyone, if no check refuses it."""
     try:
         done = installed(settings, archive, replace=replace, tell=lambda text: typer.echo(f"antler: {text}", err=True))
     except (SkillError, OSError) as error:
@@ -176,18 +176,18 @@ def install(settings: Settings, archive: Path, *, replace: bool) -> int:
 
 
 def installed(settings: Settings, archive: Path, *, replace: bool, tell: Callable[[str], None]) -> Installed:
-    """Put the skill of an archive among those that everybody has. Takes as long as a model's answer, and belongs into a
-    thread. tell: is told where no model judged it. Raises SkillError, OSError."""
+    """Add the skill of an archive to the shared ones. Takes as long as a model's answer, so run it in a thread. tell:
+    called if no model judged it. Raises SkillError, OSError."""
     built_in = {skill.name for skill in SkillLibrary(shipped_folder(), None, tell=_nothing).of(None).skills}
-    # Private, as the gateway makes it.
+    # Private, as when the gateway creates it.
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     home, judging = home_of(settings, "custom", ""), _judging(settings, tell)
     return put_in(archive, home, built_in=built_in, at=_now(), replace=replace, judging=judging)
 
 
 def _judging(settings: Settings, tell: Callable[[str], None]) -> Callable[[str, Files, Verdict], Verdict]:
-    """A judge of installed skills: the model that judges the agent's own changes. Scripts that it could not judge wait
-    for an administrator instead of being refused."""
+    """A judge of installed skills: the model that judges the agent's own changes. Scripts that it cannot judge wait for
+    an administrator instead of being refused."""
     from harness.models.build import DEMO
     from harness.skills.judge import with_opinion
 
@@ -221,7 +221,7 @@ async def _opinion(settings: Settings, model: str, name: str, files: Files, verd
 
 
 def _untold(model: str, usage: UsageMetadata) -> None:
-    """Count no tokens: the command line works for no chat."""
+    """Do not count tokens: the command line works for no chat."""
 
 
 def remove(settings: Settings, name: str) -> int:
@@ -245,7 +245,7 @@ def remove(settings: Settings, name: str) -> int:
 
 
 def removed(settings: Settings, name: str) -> bool:
-    """Remove one of this installation's own skills; False where there is none. Raises SkillError, OSError."""
+    """Remove one of this installation's own skills; False if there is none. Raises SkillError, OSError."""
     home = home_of(settings, "custom", "")
     known = standing(home, name)
     if known.digest:
@@ -255,7 +255,7 @@ def removed(settings: Settings, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WaitingSkill:
-    """A skill that waits. whose: "shared", or the beginning of the name of the owner's folder."""
+    """A waiting skill. whose: "shared", or the beginning of the name of the owner's folder."""
 
     home: SkillHome
     name: str
@@ -264,12 +264,12 @@ class WaitingSkill:
 
 
 def waiting_names(settings: Settings) -> list[str]:
-    """The skills that are off until an administrator agrees to them."""
+    """The skills that are off until an administrator approves them."""
     return [each.name for each in waiting_skills(settings)]
 
 
 def list_waiting(settings: Settings, *, as_json: bool = False) -> int:
-    """Print the skills that wait for an administrator, with the reasons and what `on` takes."""
+    """Print the skills that wait for an administrator, with the reasons and the arguments for `on`."""
     found = list(waiting_skills(settings))
     if as_json:
         facts = [
@@ -294,7 +294,7 @@ def list_waiting(settings: Settings, *, as_json: bool = False) -> int:
 
 
 def agree(settings: Settings, name: str, digest: str) -> int:
-    """Approve a skill that holds exactly this content."""
+    """Approve a skill with exactly this content."""
     wanted = [
         each
         for each in waiting_skills(settings)
@@ -318,7 +318,7 @@ def agree(settings: Settings, name: str, digest: str) -> int:
 
 
 def waiting_skills(settings: Settings) -> Iterator[WaitingSkill]:
-    """Waiting skills of all homes; an owner is known by the folder alone."""
+    """Waiting skills of all homes; an owner is identified only by the folder."""
     users = users_folder(settings.data_dir)
     library = SkillLibrary(None, settings.custom_skills, users, tell=_nothing)
     shared = home_of(settings, "custom", "")

@@ -1,6 +1,6 @@
-"""Every sentence that a person reads in a chat, one file per language, chosen per message.
+"""All texts that people read in a chat, one file per language, chosen per message.
 
-A language is a `Texts` value: a sentence that one of them lacks is a type error, not a surprise in a chat.
+A language is a `Texts` value, so a missing text is a type error instead of a surprise in a chat.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HAN = range(0x4E00, 0xA000)
 def language_of(fixed: str, platform_locale: str | None, text: str, default: str = DEFAULT) -> str:
     """The language to answer in: the fixed one, else the platform's, else the script of the text, else the default.
 
-    fixed: the `locale` setting ("auto" leaves it open). platform_locale: as the platform says it, such as "zh-hans".
+    fixed: the `locale` setting ("auto" leaves it open). platform_locale: as given by the platform, such as "zh-hans".
     """
     if fixed in LANGUAGES:
         return fixed
@@ -35,7 +35,7 @@ def language_of(fixed: str, platform_locale: str | None, text: str, default: str
 
 
 def texts_for(language: str) -> Texts:
-    """The catalogue of a language; an unknown one gets the default's."""
+    """The catalogue of a language; the default's for an unknown one."""
     return LANGUAGES.get(language, LANGUAGES[DEFAULT])
 
 

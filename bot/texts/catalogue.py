@@ -1,4 +1,4 @@
-"""The shape of a language: what each sentence is for. `{name}` marks are filled with str.format by the caller."""
+"""The schema of a language: the purpose of each text. Callers fill `{name}` placeholders with str.format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Texts:
     """One language. Markdown is allowed everywhere except in status lines, button labels and menu descriptions."""
 
-    # A run as it goes on: status lines, plain text.
+    # A run in progress: status lines, plain text.
     working: str
     plan_marks: Mapping[str, str]  # keys: TodoStatus
     done: Mapping[str, str]  # {count} {what}; keys: head, times, more, ok, failed
@@ -25,7 +25,7 @@ class Texts:
     tasks: Mapping[str, str]
     retrying: str  # {trouble} {seconds}
     retrying_for: str  # {trouble} {age}
-    troubles: Mapping[FailureKind, str]  # that pass by themselves
+    troubles: Mapping[FailureKind, str]  # temporary ones
     thinking: str  # {line}
     thinking_for: str  # {age}
     standing: str  # {status} {age}
@@ -35,7 +35,7 @@ class Texts:
     held: str
     no_slot: str  # {limit}
 
-    # A message that waits: status lines.
+    # A waiting message: status lines.
     queued_next: str
     queued: str  # {place}
     queued_together: str  # {count}
@@ -72,7 +72,7 @@ class Texts:
     # A tool call that needs a person's decision.
     approval_asks: str  # {name} {tool}
     approval_why: str  # {reason}
-    approval_reasons: Mapping[str, str]  # of the built-in rules; keys: as they say it, in English
+    approval_reasons: Mapping[str, str]  # of the built-in rules; keys: their English texts
     approval_terms: str  # {coverage} {name} {duration} {hash}
     approval_exact_terms: Mapping[str, str]  # {name} {duration} {hash}; keys: once, admins
     approval_coverage: Mapping[str, str]  # {tool}; keys: call, tool
@@ -97,7 +97,7 @@ class Texts:
     approvals_taken_back: str  # {count}
     button_take_back: str
 
-    # What was put off: when it is due, and the list.
+    # Reminders and tasks: when they are due, and their list.
     reminder: str  # {text}
     reminder_for: str  # {name}
     reminder_late: str  # {time}
@@ -124,7 +124,7 @@ class Texts:
     pairing_refused: str
     welcome: str
     started: str  # {abilities}
-    abilities: Mapping[str, str]  # lines of `started`; what they say is decided in bot/process/wiring.py
+    abilities: Mapping[str, str]  # lines of `started`; bot/process/agent.py selects them
     about: Mapping[str, str]
     # Plain text; keys: description (500 characters), summary (120), greeting (26), offer (112), button_start, button_help
     claimed: str
@@ -134,7 +134,7 @@ class Texts:
     code_in_group: str
     group_unknown: str
 
-    # What administrators read, of accounts and of access.
+    # Notices to administrators, on accounts and on access.
     outages: Mapping[str, str]  # {name} {detail} {why} {age}; keys: bot.operations.health.Problem
     outages_over: Mapping[str, str]  # {name} {age}; keys: bot.operations.health.Part
     pair_usage: str
@@ -214,7 +214,7 @@ class Texts:
     skills: Mapping[str, str]  # {count} {name} {names} {detail} {place}; see bot/commands/skills.py
     research: Mapping[str, str]  # what harness/research says, and bot/commands/research.py
     offers: Mapping[str, str]  # buttons below a report; keys: harness.research.record.COMPANIONS, "deeper"
-    offer_says: Mapping[str, str]  # what they say for their presser; {report}; keys: as above
+    offer_says: Mapping[str, str]  # the message that they send for the person; {report}; keys: as above
     memory: Mapping[str, str]  # {number} {numbers} {text} {date} {count} {words} {agent}
     memory_category: Mapping[str, str]  # keys: harness.memory.model.CATEGORIES
     memory_summary: Mapping[str, str]  # keys: harness.memory.model.SUMMARIES
@@ -239,8 +239,8 @@ class Texts:
 
     # `antler init`, plain text for a terminal; see bot/setup/.
     setup: Mapping[str, str]
-    setup_guides: Mapping[str, str]  # by platform: how its credentials are got
-    setup_labels: Mapping[str, str]  # by "platform.key": what a credential is called
+    setup_guides: Mapping[str, str]  # by platform: how to get its credentials
+    setup_labels: Mapping[str, str]  # by "platform.key": the name of a credential
 
     # Units.
     second: str  # {n}
@@ -249,19 +249,19 @@ class Texts:
     day: str
 
     def ordinal(self, n: int) -> str:
-        """A place in a line: 2nd, 3rd."""
+        """A position in a queue: 2nd, 3rd."""
         digit = "" if n % 100 in (11, 12, 13) else str(n % 10)
         return self.ordinals.get(digit, self.ordinals[""]).format(n=n)
 
     def duration(self, seconds: float) -> str:
-        """A length of time in the largest unit that says enough: 45 s, 3 min, 2 h, 4 d."""
+        """A duration in the largest suitable unit: 45 s, 3 min, 2 h, 4 d."""
         for limit, size, unit in ((90, 1, self.second), (5400, 60, self.minute), (172_800, 3600, self.hour)):
             if seconds < limit:
                 return unit.format(n=max(0, round(seconds / size)))
         return self.day.format(n=round(seconds / 86_400))
 
     def age(self, seconds: float) -> str:
-        """A length of time that is still growing, told to the second for an hour."""
+        """A duration that is still growing, exact to the second for the first hour."""
         minutes, rest = divmod(round(seconds), 60)
         if not 0 < minutes < 60:
             return self.duration(seconds)

@@ -1,4 +1,4 @@
-"""What a command and a pressed button are: read from a message, handed to the groups of commands."""
+"""Commands and pressed buttons: read from a message, passed to the groups of commands."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 _STOP = re.compile(r"\s*(?:stop|cancel|停|取消)[\W_]*", re.IGNORECASE)
 TAKE_FILES = frozenset({"knowledge"})
-"""Commands that mean something in a file's caption."""
+"""Commands that are accepted in a file's caption."""
 _LINE = re.compile(r"/([^\W\d_][\w-]{0,31})(?:@(\S+))?(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """What was typed: `/name@bot arguments`, the name in lower case; bot is None when it was not named."""
+    """A typed command: `/name@bot arguments`, the name in lower case; bot is None if it was not given."""
 
     name: str
     bot: str | None
@@ -32,7 +32,7 @@ class CommandLine:
 
 
 def parse(text: str) -> CommandLine | None:
-    """The command that a message is, or None: `/usr/bin/x` and text that merely holds a slash are not."""
+    """Parse a message as a command; None if it is none, such as `/usr/bin/x` or text that merely contains a slash."""
     match = _LINE.fullmatch(text.strip())
     if match is None:
         return None
@@ -40,35 +40,35 @@ def parse(text: str) -> CommandLine | None:
 
 
 def asks_to_stop(text: str) -> bool:
-    """Whether a text says nothing but that the running answer is to stop; while none runs it is a text like others."""
+    """Whether a text only asks to stop the running answer; if none runs it is an ordinary text."""
     return _STOP.fullmatch(text) is not None
 
 
 def skill_name(command: str) -> str:
-    """The skill that a command names; some apps make links of commands with underscores only."""
+    """The skill that a command names; some apps only turn commands with underscores into links."""
     return command.replace("_", "-")
 
 
 def meant_for_us(message: Message, username: str | None, knows: Callable[[str], bool]) -> CommandLine | None:
-    """The command that a message gives the bot; another bot's, one that was spoken, and an unknown one that a group
-    says to nobody, is none.
+    """The command that a message gives the bot. None for another bot's command, a spoken one, and an unknown one in a
+    group that does not mention the bot.
 
-    username: the bot's, None while it is not connected. knows: whether we have a command of that name.
+    username: the bot's, None while it is not connected. knows: whether we have a command with that name.
     """
     line = parse(message.text)
     if line is None or message.dictated or (message.attachments and line.name not in TAKE_FILES):
         return None
     if line.bot is None:
         return line if message.mention or knows(line.name) else None
-    if username is None:  # the adapter knew, when the message came
+    if username is None:  # the adapter knew it when the message arrived
         return line if message.mention else None
     return line if line.bot.lower() == username.lower() else None
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One use of a command. person: who typed it; may_control: whether /new and /models are theirs to use here.
-    progress: the account's."""
+    """One use of a command. person: who typed it; may_control: whether they may use /new and /models here. progress:
+    the account's setting."""
 
     event_id: int
     message: Message
@@ -87,11 +87,11 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Press:
     """A press of one of our buttons, or the typed number of an option. option: its index; reply_key: of the message
-    that has the button, message_id: that message, or the one that says the number.
+    with the button; message_id: that message, or the one with the number.
 
-    may_speak: its sender may talk to the agent there, by these rules. at_home: what its sender writes there belongs to
-    the conversation that asked; not so for an administrator in a group where each speaker has one of their own.
-    typed: a number was written, which needs no acknowledgement of its own.
+    may_speak: its sender may talk to the agent there. at_home: messages of its sender there belong to the conversation
+    that asked; not so for an administrator in a group where each speaker has their own.
+    typed: a number was written, which needs no separate acknowledgement.
     """
 
     event_id: int

@@ -1,7 +1,7 @@
-"""Commands inside sentences. The catalogues say `/new`; each channel says how people type that there.
+"""Commands inside texts. The catalogues contain `/new`; each channel converts that to the form that people type there.
 
-`marked` puts an invisible sign into each command of a catalogue, so that no other text (a path, what the model says)
-is ever taken for one; delivery lets the channel write it, and `unmarked` is for whatever else reads a sentence.
+`marked` puts an invisible mark into each command of a catalogue, so that no other text (a path, the model's words) is
+ever mistaken for one; delivery lets the channel convert it, and `unmarked` is for all other uses of a text.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 _SIGN = "\u2063"
 _MARKED = re.compile(f"/{_SIGN}([a-z][a-z0-9_-]*)")
 _SKILL = "name"
-"""Stands for a skill's name, which is a command as well."""
+"""Placeholder of a skill's name, which is a command as well."""
 
 
 def command(name: str) -> str:
-    """A command for use inside a sentence."""
+    """A command for use inside a text."""
     return f"/{_SIGN}{name}"
 
 
 def marked(texts: Texts) -> Texts:
-    """The same catalogue with a sign in every command."""
+    """The same catalogue with a mark in every command."""
     names = "|".join((*texts.command_menu, *texts.admin_menu, _SKILL))
     found = re.compile(rf"(?<![\w/])/(?=(?:{names})\b|\{{command\}})")
 
@@ -41,12 +41,12 @@ def marked(texts: Texts) -> Texts:
 
 
 def unmarked(text: str) -> str:
-    """The sentence with its commands as they are in the catalogue."""
+    """The text with its commands as they are in the catalogue."""
     return text.replace(_SIGN, "")
 
 
 def written(message: OutboundMessage, write: Callable[[str], str]) -> OutboundMessage:
-    """The message with every command in it as people type it where it is shown."""
+    """The message with every command in the form that people type where it is shown."""
 
     def rewrite(text: str) -> str:
         return _MARKED.sub(lambda match: write(match[1]), text) if _SIGN in text else text

@@ -1,20 +1,20 @@
-"""Markdown that shows a text as it is, for what was not written as Markdown. For delivery, buttons and notices."""
+"""Markdown that shows text literally, for text that was not written as Markdown."""
 
 from __future__ import annotations
 
 import re
 
 ACTIVE = re.compile(r"([!#$&()*+\-./<=>@\[\\\]^_`{|}~]|:(?=\S))")
-"""What may mean something in Markdown, or make an address of a text. Escaping more makes its source hard to read."""
+"""Characters with a meaning in Markdown, or that turn text into a link. Escaping more makes the source hard to read."""
 INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 
 
 def plain(text: str) -> str:
-    """Markdown that shows `text` as it is: what may be active is escaped, no indentation left."""
+    """Markdown that shows `text` literally: active characters are escaped, and indentation is removed."""
     visible = INDENTATION.sub(lambda found: "\u00a0" * len(found.group()), text)
     return ACTIVE.sub(r"\\\1", visible)
 
 
 def inline(text: str) -> str:
-    """Foreign text inside backquotes: short, on one line, without backquotes of its own."""
+    """Foreign text for use inside backquotes: short, on one line, without backquotes."""
     return " ".join(text.replace("`", "'").split())[:80]

@@ -1,4 +1,4 @@
-"""What people read of a memory: the numbered list in a chat, and the export. Pure."""
+"""A memory as shown to people: the numbered list in a chat, and the export. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from harness.memory.model import Fact, Memory
 
 SHOWN = 100
-"""Facts and summaries of one list."""
+"""Maximum number of facts and summaries in one list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A fact or a summary. key: the fact's id, the summary's name. group: the heading that it stands below."""
+    """A fact or a summary. key: the fact's id or the summary's name. group: its heading."""
 
     key: str
     group: str
@@ -29,7 +29,7 @@ class Item:
 
 
 def items_of(memory: Memory, texts: Texts) -> list[Item]:
-    """All of it in the order of the list: facts by their categories, then the summaries."""
+    """All items in the order of the list: facts by category, then the summaries."""
     by_category = sorted(memory.facts, key=lambda fact: CATEGORIES.index(fact.category))
     items = [_fact(fact, texts) for fact in by_category]
     told = [(name, known.summary) for name, known in summaries(memory).items() if known.summary]
@@ -37,12 +37,12 @@ def items_of(memory: Memory, texts: Texts) -> list[Item]:
 
 
 def listed(items: Sequence[Item], numbers: Mapping[str, int], texts: Texts) -> str:
-    """The list as Markdown, each item with its number, below its headings."""
+    """The list as Markdown: numbered items below headings."""
     lines, group = [], ""
     for item in items[:SHOWN]:
         if item.group != group:
             group = item.group
-            lines += ["", f"*{group}*", ""]  # a list with another number than 1 needs the empty line
+            lines += ["", f"*{group}*", ""]  # a list that does not start with 1 needs the empty line
         lines.append(line(numbers[item.key], item, texts))
     if len(items) > SHOWN:
         lines += ["", texts.memory["more"].format(count=len(items) - SHOWN)]
@@ -56,18 +56,18 @@ def line(number: int, item: Item, texts: Texts) -> str:
 
 
 def found(items: Sequence[Item], words: str) -> list[Item]:
-    """Those in which every one of the words stands, in upper or lower case."""
+    """The items that contain all of the words, ignoring case."""
     wanted = words.casefold().split()
     return [item for item in items if all(word in f"{item.text} {item.group}".casefold() for word in wanted)]
 
 
 def asked(words: str) -> str:
-    """What was searched for, as it is said again."""
+    """The searched words, as repeated in the answer."""
     return f"`{inline(words)}`"
 
 
 def as_markdown(memory: Memory, title: str, texts: Texts) -> str:
-    """The export that people read."""
+    """The export for people."""
     lines, group = [f"# {title.strip('*')}"], ""
     for item in items_of(memory, texts):
         if item.group != group:
@@ -84,5 +84,5 @@ def _fact(fact: Fact, texts: Texts) -> Item:
 
 
 def _shown(text: str) -> str:
-    """The text on one line, without Markdown's meaning or control characters."""
+    """The text on one line, without active Markdown and control characters."""
     return plain("".join(sign for sign in " ".join(text.split()) if sign.isprintable()))

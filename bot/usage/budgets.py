@@ -1,7 +1,7 @@
-"""Budgets: what may be spent by one answer, and in a day by a conversation, a person, and all together.
+"""Budgets: limits on the spending of one answer and, per day, of a conversation, a person, and all together.
 
-Asked before a run starts, before each of its model calls (harness.ports.Budget), and when it has ended, for the warning
-under its answer. What was spent is what the store's usage says, so that a restart changes nothing.
+They are checked before a run starts, before each of its model calls (harness.ports.Budget), and at its end, for the
+warning under its answer. Spending is determined from the store's usage, so that a restart changes nothing.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from harness.events import AnyRunEvent
 
 WARN_SHARE = 0.8
-"""Of a budget, from which on people are told."""
+"""Share of a budget from which on people are warned."""
 SMALL_SHARE = 1.2
-"""Of a budget, up to which a last call may sum up; it costs about what the call before it did."""
+"""Share of a budget up to which a last call may sum up; it costs about as much as the previous call."""
 NOTHING_SPENT = Spent()
 UNDER_WAY_SECONDS = 60.0
-"""Longer than any transaction that records calls may take."""
+"""Seconds longer than any transaction that records calls may take."""
 REMEMBERED = 10_000
-"""Warnings of a day that are remembered."""
+"""Maximum number of a day's warnings that are remembered."""
 
 
 class Scope(StrEnum):
@@ -55,7 +55,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Who pays for a model call. run_id: empty for nobody's run."""
+    """The payer of a model call. run_id: empty outside of runs."""
 
     conversation: str
     speaker: str
@@ -63,14 +63,14 @@ class Payer:
     thread_id: str = ""
 
     def subject(self, scope: Scope) -> str:
-        """Whose budget of that scope it is."""
+        """The subject whose budget of that scope applies."""
         subjects = {Scope.RUN: self.run_id, Scope.CONVERSATION: self.conversation, Scope.SPEAKER: self.speaker}
         return subjects.get(scope, "")
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetAccount:
-    """One limit and what of it is spent: tokens, or billionths of the currency."""
+    """One limit and its spent amount: tokens, or billionths of the currency."""
 
     scope: Scope
     unit: Literal["tokens", "money"]
@@ -88,14 +88,14 @@ class BudgetAccount:
 
 
 NOBODY = Payer("", "")
-"""Pays for nothing: to ask for the budget of all together."""
+"""The payer of nothing: to query the budget of all together."""
 
 
 class Today:
-    """What was spent today, by whom and where: a running figure, so that each call in the store is read once.
+    """Today's spending by person and conversation: running totals, so that each stored call is read once.
 
-    Several workers write calls at once, and one with a smaller id may be committed after one with a larger: ids that
-    are missing are asked for again, until no transaction can have them any more.
+    Several workers write calls concurrently, and one with a smaller id may be committed after one with a larger id:
+    missing ids are queried again, until no transaction can still have them.
     """
 
     def __init__(self, store: RetryingStore, days: Days) -> None:
@@ -108,8 +108,8 @@ class Today:
         self._missing: dict[int, float] = {}
 
     async def catch_up(self) -> None:
-        """Catch up with the store; sums up the whole day only at its beginning, and when a chat has moved: then its
-        calls are another conversation's than they were."""
+        """Catch up with the store. The whole day is summed up only at its beginning, and after a chat has moved, which
+        assigns its calls to another conversation."""
         async with self._one:
             since = self._days.starts(self._days.today)
 
@@ -139,12 +139,12 @@ class Today:
         self._missing = {number: at for number, at in (new | late).items() if number not in read.ids}
 
     def spent(self, scope: Scope, payer: Payer) -> Spent:
-        """What was spent, as of the last catch_up."""
+        """The spending as of the last catch_up."""
         return self._spent.get((scope, payer.subject(scope)), NOTHING_SPENT)
 
 
 class Budgets:
-    """harness.ports.Budget for all runs. currency: of the money; None where no model has a price."""
+    """harness.ports.Budget for all runs. currency: of the money; None if no model has a price."""
 
     def __init__(
         self, limits: BudgetsSettings, store: RetryingStore, meter: Meter, days: Days, currency: str | None
@@ -157,13 +157,13 @@ class Budgets:
         self._warned: set[tuple[str, str, date]] = set()
 
     def adopt(self, limits: BudgetsSettings, currency: str | None) -> None:
-        """Replace the limits; what was spent counts."""
+        """Replace the limits; earlier spending counts."""
         self._limits: Mapping[Scope, BudgetSettings] = {scope: getattr(limits, scope) for scope in Scope}
         self.currency = currency
 
     @property
     def none(self) -> bool:
-        """Nothing is limited."""
+        """Whether nothing is limited."""
         return all(limit.tokens is None and limit.money is None for limit in self._limits.values())
 
     async def overdraft(self, ctx: RunContext) -> Overdraft | None:
@@ -175,15 +175,15 @@ class Budgets:
         return Overdraft(worst.key, small=worst.share <= SMALL_SHARE)
 
     async def refusal(self, payer: Payer, texts: Texts) -> tuple[str, str] | None:
-        """Why a run, or a call that no run makes, must not start: the budget's key, and the sentence. None: it may."""
+        """Why a run, or a call outside of runs, must not start: the budget's key, and the text. None: it may."""
         for purse in await self.purses(payer):
             if purse.share >= 1:
                 return purse.key, self._sentence("refused", purse.key, texts)
         return None
 
     async def notices(self, run: RunRow, last: AnyRunEvent | None, texts: Texts) -> list[str]:
-        """What is to be said below the answer of a run that has ended: which budget stopped it, and of which most is
-        spent now; of that once a day."""
+        """The notices below the answer of a run that has ended: the budget that stopped it, and, once a day, budgets
+        that are mostly spent now."""
         stopped_by = _stopped_by(last)
         notices = [] if stopped_by is None else [self._sentence("stopped", stopped_by, texts)]
         payer = payer_of(run)
@@ -195,8 +195,8 @@ class Budgets:
         return notices
 
     async def purses(self, payer: Payer, scopes: Sequence[Scope] = tuple(Scope)) -> list[BudgetAccount]:
-        """Every limit that applies to them, with what is spent. What nobody's run, chat or person pays for is limited
-        by the budget of all together alone."""
+        """All limits that apply to a payer, with their spending. Without run, chat or person, only the budget of all
+        together applies."""
         named = [scope for scope in scopes if scope is Scope.GATEWAY or payer.subject(scope)]
         limited = [scope for scope in named if self._limited(scope)]
         if not limited:
@@ -228,7 +228,7 @@ class Budgets:
         return purses
 
     async def _own(self, payer: Payer, purse: BudgetAccount) -> int:
-        """What of it this very run has spent."""
+        """The part of the spending that is this run's."""
         since = None if purse.scope is Scope.RUN else self._days.starts(self._days.today)
         own = await self._store.read(
             lambda tx: usage.spent(tx, run_id=payer.run_id, thread_id=payer.thread_id, since=since)
@@ -236,7 +236,7 @@ class Budgets:
         return own.tokens if purse.unit == "tokens" else own.costs.get(self.currency or "", 0)
 
     def _first_time(self, purse: BudgetAccount, payer: Payer) -> bool:
-        """Runs that end together would else tell the same."""
+        """Whether the warning is new today: otherwise runs that end together would repeat it."""
         today = self._days.today
         warning = (purse.key, payer.subject(purse.scope), today)
         if warning in self._warned:
@@ -256,12 +256,12 @@ class Budgets:
 
 
 def payer_of(run: RunRow) -> Payer:
-    """Who pays for a run."""
+    """The payer of a run."""
     return Payer(run.conversation, run.speaker, run.run_id, run.thread_id)
 
 
 def _stopped_by(last: AnyRunEvent | None) -> str | None:
-    """The key of the budget that ended a run in its middle; a foreign text is never shown."""
+    """The key of the budget that stopped a run; other text is never shown."""
     key = last.budget if isinstance(last, Finished) else None
     if isinstance(last, Failed) and last.kind is FailureKind.BUDGET:
         key = last.detail_for_log

@@ -1,7 +1,7 @@
-"""Small pictures of numbers, for chats. Importing it loads Pillow: do so in a thread.
+"""Small charts for chats. Importing this module loads Pillow: do so in a thread.
 
-Digits are all the writing there is: the font that comes with Pillow has no Chinese, and words stand in the message.
-The picture has a ground of its own, so it reads alike on a light and a dark screen.
+Digits are the only text: Pillow's font has no Chinese, and the message contains the words. The picture has its own
+background, so it looks the same on light and dark screens.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 800, 400
 MARGIN, TOP, BOTTOM = 32, 56, 52
-"""Left and right; above the highest bar, for its number; below the bars, for the days."""
+"""Margins: left and right; above the highest bar, for its number; below the bars, for the days."""
 BAR_SHARE = 0.58
-"""Of a day's width."""
+"""Width of a bar as a share of a day's width."""
 RADIUS = 8
 GROUND, LINE, INK, FAINT = "#F5F7FA", "#CBD2DC", "#1F2733", "#5B6675"
 STRONG, LIGHT = "#2F6FDE", "#A9C6F7"
@@ -30,8 +30,8 @@ STRONG, LIGHT = "#2F6FDE", "#A9C6F7"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar. label: below it. value: its height; number: as it is written above. part: of the value, drawn lighter,
-    from below."""
+    """One bar. label: below it. value: its height; number: the text above it. part: of the value, drawn lighter, from
+    the bottom."""
 
     label: str
     value: int

@@ -1,4 +1,4 @@
-"""Days as people count them: from midnight to midnight where the gateway's people are, or those of one chat."""
+"""Days from midnight to midnight, in the time zone of the gateway or of one chat."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 
 class Days:
-    """zone: of `timezone` in the config, until `of` gives the days of one chat."""
+    """The days of a time zone. zone: `timezone` of the config; `of` returns the days of one chat."""
 
     def __init__(self, zone: ZoneInfo, clock: Clock) -> None:
         self._zone = zone
         self._clock = clock
 
     def adopt(self, zone: ZoneInfo) -> None:
-        """Count in another zone from now on."""
+        """Use another zone from now on."""
         self._zone = zone
 
     @property
     def zone(self) -> str:
-        """Its name, such as Europe/Berlin."""
+        """The zone's name, such as Europe/Berlin."""
         return self._zone.key
 
     def of(self, conversation: ConversationRow | None) -> Days:
-        """The days of a conversation, which may have a time zone of its own."""
+        """The days of a conversation, which may have its own time zone."""
         return Days(ZoneInfo(zone_of(conversation, self.zone)), self._clock)
 
     @property
@@ -44,11 +44,11 @@ class Days:
         return datetime.combine(day, time.min, self._zone).astimezone(UTC)
 
     def day_of(self, moment: datetime) -> date:
-        """The day in which a moment lies."""
+        """The day of a moment."""
         return moment.astimezone(self._zone).date()
 
     def told(self, moment: datetime) -> str:
-        """A moment in digits, for every language: 2026-11-21 14:05."""
+        """A moment in digits, the same in every language: 2026-11-21 14:05."""
         return moment.astimezone(self._zone).strftime("%Y-%m-%d %H:%M")
 
     @property
@@ -58,6 +58,6 @@ class Days:
 
 
 def zone_of(conversation: ConversationRow | None, otherwise: str) -> str:
-    """The time zone of a conversation. otherwise: where it has chosen none, or one that is not known any more."""
+    """The time zone of a conversation. otherwise: used if it has chosen none, or one that is no longer known."""
     chosen = conversation.timezone if conversation is not None else None
     return chosen if chosen and has_zone(chosen) else otherwise

@@ -1,7 +1,7 @@
-"""Meter: what runs use, from the moment when they tell of it until it is in the store; their events are kept with it.
+"""Meter: usage of runs, from its report until it is stored, and with it the runs' events.
 
-Usage is written with a run's next ordinary commit (its next model call, its end), so that it costs no commit of its
-own and a crash loses at most the call that was just told of.
+Usage is written with a run's next ordinary commit (its next model call, its end), so that it needs no separate commit
+and a crash loses at most the last reported call.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 NANO_PER_TOKEN = 1000
-"""A price of 1 for a million tokens is a thousand billionths for one."""
+"""A price of 1 per million tokens is a thousand billionths per token."""
 
 
 @dataclass(slots=True)
 class Totals:
-    """What models used since the start. tokens: by model and kind (input, of which cached, and output). costs: in
+    """Usage of models since the start. tokens: by model and kind (input, cached input, and output). costs: in
     billionths, by model and currency."""
 
     tokens: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -53,10 +53,10 @@ class Totals:
 
 @dataclass(slots=True)
 class EventRecord:
-    """What of a run's events is kept: deltas folded to one row per message. prices: of models, by name. totals: its
-    part is added there. usage: with a name for each call, so that it counts once however often it is written.
-    elsewhere: another process writes what calls cost. counted: the number of the next model call, where that is counted
-    already; else 0."""
+    """The part of a run's events that is kept: deltas are merged to one row per message. prices: of models, by name.
+    totals: updated with the run's usage. usage: with a name for each call, so that it counts once however often it is
+    written. elsewhere: another process writes the cost of calls. counted: the number of the next model call if it is
+    already counted, else 0."""
 
     prices: Mapping[str, PriceSettings] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
@@ -68,7 +68,7 @@ class EventRecord:
 
     def add(self, event: AnyRunEvent) -> None:
         if isinstance(event, ToolProgress | SubagentProgress | ReasoningDelta):
-            return  # worth showing, not worth keeping
+            return  # shown, but not kept
         if isinstance(event, TextDelta):
             previous = self._folding
             if previous and previous.message_id == event.message_id:
@@ -95,13 +95,13 @@ class EventRecord:
         self.rows.append((event.seq, event.type, to_json(RUN_EVENT, event)))
 
     def taken(self) -> EventRecord:
-        """What there is, to be committed; this one goes on empty."""
+        """Return the current content for a commit, and continue empty."""
         taken = replace(self)
         self.rows, self.usage = [], []
         return taken
 
     def calls(self, row: RunRow, now: datetime) -> tuple[UsageRow, ...]:
-        """The model calls that are not written yet."""
+        """The model calls not written yet."""
         return tuple(self._call(name, event, row, now) for name, event in self.usage)
 
     def _call(self, name: str, event: Usage, row: RunRow, now: datetime) -> UsageRow:
@@ -122,22 +122,22 @@ class EventRecord:
         )
 
     def kept(self, rows: Sequence[run_events.Event]) -> None:
-        """These rows, the first ones, need not be committed any more."""
+        """Drop these rows, the first ones, which have been committed."""
         self.rows = [row for row in self.rows if row[0] > rows[-1][0]]
 
     def written(self, calls: Iterable[UsageRow]) -> None:
-        """These calls need not be committed any more."""
+        """Drop these calls, which have been committed."""
         names = {call.call for call in calls}
         self.usage = [(name, event) for name, event in self.usage if name not in names]
 
     def commit(self, tx: Connection, row: RunRow, now: datetime) -> None:
-        """Write it; part of the caller's unit. What is still folding has to be flushed before."""
+        """Write the record as part of the caller's unit. Call `flush` before."""
         run_events.append(tx, row.run_id, self.rows)
         usage.add(tx, self.calls(row, now))
 
 
 def cost(usage: Usage, price: PriceSettings) -> int:
-    """What one call cost, in billionths of the price's currency."""
+    """The cost of one call, in billionths of the price's currency."""
     cached = min(usage.cached_tokens, usage.input_tokens)
     cached_price = price.input if price.cached is None else price.cached
     read = (usage.input_tokens - cached) * price.input + cached * cached_price
@@ -145,7 +145,7 @@ def cost(usage: Usage, price: PriceSettings) -> int:
 
 
 class Meter:
-    """prices: of the models that have one, by name. elsewhere: of runs another process writes what their calls cost."""
+    """Records usage. prices: of models with a price, by name. elsewhere: another process writes the cost of runs."""
 
     def __init__(self, store: RetryingStore, clock: Clock, prices: Mapping[str, PriceSettings]) -> None:
         self._store = store
@@ -156,7 +156,7 @@ class Meter:
         self.elsewhere = False
 
     def open(self, row: RunRow) -> EventRecord:
-        """The record of a run that is about to be worked on; until `close`."""
+        """Open the record of a run that is about to start; until `close`."""
         record = EventRecord(self._prices, self.totals, elsewhere=self.elsewhere)
         self._records[row.run_id] = (row, record)
         return record
@@ -165,15 +165,15 @@ class Meter:
         self._records.pop(run_id, None)
 
     def unwritten(self, run_id: str) -> tuple[UsageRow, ...]:
-        """What the run told of since the last write."""
+        """The run's calls since the last write."""
         if run_id not in self._records:
             return ()
         row, record = self._records[run_id]
         return record.calls(row, self._clock.now())
 
     def counted(self, run_id: str) -> int:
-        """The count of the run's model calls with the one that is about to be made, where that is in the store; else 0.
-        Once."""
+        """The number of the run's model calls, including the upcoming one, if that is already stored; else 0. Returned
+        only once."""
         if run_id not in self._records:
             return 0
         _, record = self._records[run_id]
@@ -181,12 +181,12 @@ class Meter:
         return count
 
     def written(self, run_id: str, calls: tuple[UsageRow, ...]) -> None:
-        """These are in the store."""
+        """Note that these calls are stored."""
         if calls and run_id in self._records:
             self._records[run_id][1].written(calls)
 
     async def charge(self, call: Usage, payer: Payer) -> None:
-        """Record a model call that no run made."""
+        """Record a model call that is not in a run's record."""
         price = self._prices.get(call.model)
         self.totals.add(call, price)
         row = UsageRow(
@@ -206,7 +206,7 @@ class Meter:
         await self._store.write(partial(usage.add, rows=(row,)))
 
     async def write(self, run_id: str) -> None:
-        """Put what is unwritten into the store, where it is about to be read."""
+        """Store unwritten calls before they are read."""
         calls = self.unwritten(run_id)
         if calls:
             await self._store.write(partial(usage.add, rows=calls))

@@ -1,6 +1,6 @@
-"""What /usage tells: tokens and money of an answer, a thread, a chat and, for administrators, all; and of the days.
+"""The contents of /usage: tokens and money of an answer, a thread, a chat and, for administrators, all; and by day.
 
-Spending is what counts, limits and tells them, put together.
+Spending combines the parts that count, limit and report them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 DAYS = 7
-"""That the chart shows, today the last."""
+"""Number of days in the chart; today is the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """Who asks for what. run: of the conversation, the running one, else the last; None where there is none.
-    everything: of all chats too, for an administrator in private."""
+    """A request for usage. run: the conversation's active run, else its last; None if there is none. everything: of all
+    chats too, for an administrator in private."""
 
     row: ConversationRow
     speaker: str
@@ -50,7 +50,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class UsageFacts:
-    """rows: by the key of their name in the texts. days: oldest first, of all chats where everything was asked for."""
+    """Usage figures. rows: by the key of their name in the texts. days: oldest first; of all chats if requested."""
 
     rows: tuple[tuple[str, Spent], ...]
     days: tuple[tuple[date, Spent], ...]
@@ -70,7 +70,7 @@ class UsagePage:
         rows = await self._store.read(lambda tx: self._rows(tx, asking))
         days = await self._store.read(lambda tx: self._by_day(tx, asking))
         scopes = [Scope.RUN, Scope.CONVERSATION]
-        scopes += [Scope.SPEAKER] if asking.private else []  # what somebody does elsewhere is nothing for a group
+        scopes += [Scope.SPEAKER] if asking.private else []  # a person's use elsewhere is not shown in a group
         scopes += [Scope.GATEWAY] if asking.everything else []
         payer = Payer(asking.row.key, asking.speaker, run_id if asking.running else "", thread_id)
         return UsageFacts(tuple(rows), tuple(days), tuple(await self._budgets.purses(payer, scopes)))
@@ -124,17 +124,17 @@ class UsagePage:
         )
 
     def days_text(self, facts: UsageFacts, texts: Texts) -> str:
-        """The days as a table, where a picture cannot be shown."""
+        """The days as a table, if a picture cannot be shown."""
         return _table(texts.usage["day"], [(label_of(day), spent) for day, spent in facts.days], texts)
 
 
 def label_of(day: date) -> str:
-    """A day in digits, for every language: 11-21."""
+    """A day in digits, the same in every language: 11-21."""
     return day.strftime("%m-%d")
 
 
 def short(number: int) -> str:
-    """A number in few characters: 950, 12.3k, 4.56M."""
+    """A number in short form: 950, 12.3k, 4.56M."""
     for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1000, "k")):
         if number >= size * 0.9995:
             scaled = number / size
@@ -144,7 +144,7 @@ def short(number: int) -> str:
 
 
 def money(nano: int, currency: str) -> str:
-    """An amount for people: 12.30 USD; small ones with more digits."""
+    """A readable amount: 12.30 USD; small ones with more digits."""
     return f"{_amount(nano)} {currency}".strip()
 
 
@@ -153,7 +153,7 @@ def _amount(nano: int) -> str:
 
 
 def _table(of: str, lines: Sequence[tuple[str, Spent]], texts: Texts) -> str:
-    """Narrow enough for a phone. The costs' column is there where anything had a price."""
+    """A table narrow enough for a phone. It has a column of costs if anything had a price."""
     say, currencies = texts.usage, sorted({currency for _, spent in lines for currency in spent.costs})
     head = [of, say["tokens"], say["cached"]]
     if currencies:
@@ -175,8 +175,8 @@ def _cells(spent: Spent, currencies: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """days: as people there count them. meter: of what runs use. budgets: on that. page: what /usage tells. prices: of
-    the models that have one, by name, as they are now."""
+    """The parts of spending. days: in the gateway's time zone. meter: records usage. budgets: limit it. page: /usage.
+    prices: the current ones, of models with a price, by name."""
 
     days: Days
     meter: Meter
@@ -185,7 +185,7 @@ class Spending:
     prices: dict[str, PriceSettings]
 
     def adopt(self, limits: BudgetsSettings, prices: Mapping[str, PriceSettings], zone: ZoneInfo) -> None:
-        """Replace limits, prices and the midnight at which days end; what was spent keeps the price that it had."""
+        """Replace limits, prices and the time zone of days; earlier spending keeps its price."""
         self.days.adopt(zone)
         self.prices.clear()
         self.prices.update(prices)
@@ -195,7 +195,7 @@ class Spending:
 def make_spending(
     store: RetryingStore, clock: Clock, limits: BudgetsSettings, prices: Mapping[str, PriceSettings], zone: ZoneInfo
 ) -> Spending:
-    """prices: of the models that have one, by name; budgets of money count the first one's currency."""
+    """Assemble the parts. prices: of models with a price, by name; money budgets use the first one's currency."""
     days, current = Days(zone, clock), dict(prices)
     meter = Meter(store, clock, current)
     budgets = Budgets(limits, store, meter, days, _currency(prices))

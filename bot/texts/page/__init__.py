@@ -1,6 +1,6 @@
-"""Every sentence of the page in the browser, by part: each part is a module with one table per language.
+"""All texts of the page in the browser, by part: each part is a module with one table per language.
 
-A test holds the tables of a part to the same keys and the same `{name}` marks.
+A test checks that the tables of a part have the same keys and the same `{name}` placeholders.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ PARTS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
 }
 """part -> language -> key -> text."""
 NAMES = {"en": "English", "zh": "中文"}
-"""What each language calls itself."""
+"""Each language's own name."""
 TAGS = {"en": "en", "zh": "zh-Hans"}
-"""For the `lang` attribute: browsers choose glyphs and voices by it."""
+"""Values of the `lang` attribute, by which browsers choose glyphs and voices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The page's texts in one language; templates have it as `t`."""
+    """The page's texts in one language; templates use it as `t`."""
 
     language: str
 
     def __call__(self, key: str, **values: object) -> str:
-        """The text of "part.key" with its marks filled. Raises KeyError for a key that is not there."""
+        """The text of "part.key" with its placeholders filled. Raises KeyError for an unknown key."""
         part, _, name = key.partition(".")
         text = PARTS[part][self.language][name]
         return text.format(**values) if values else text
@@ -53,12 +53,12 @@ class Words:
 
 
 def words(language: str) -> Words:
-    """The texts of a language; an unknown one gets the default's."""
+    """The texts of a language; the default's for an unknown one."""
     return Words(language if language in LANGUAGES else DEFAULT)
 
 
 def accepted(header: str, default: str = DEFAULT) -> str:
-    """The first language of an Accept-Language header that there is, by its order (browsers sort by preference)."""
+    """The first available language of an Accept-Language header, in its order (browsers sort by preference)."""
     for entry in header.split(",")[:20]:
         prefix = entry.strip().lower()[:2]
         if prefix in LANGUAGES:

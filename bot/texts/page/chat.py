@@ -1,4 +1,4 @@
-"""Chat."""
+"""Texts of the chat."""
 
 from __future__ import annotations
 

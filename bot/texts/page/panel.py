@@ -1,4 +1,4 @@
-"""Everything beside the chat: Now, threads, people, usage and the rest."""
+"""Texts of all pages except the chat: Now, threads, people, usage and the rest."""
 
 from __future__ import annotations
 

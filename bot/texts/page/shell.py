@@ -1,4 +1,4 @@
-"""Frame of the page: navigation, sign-in, failures; and what its scripts say, which get their table whole."""
+"""Texts of the page's frame: navigation, sign-in, failures; and of its scripts, which get their whole table."""
 
 from __future__ import annotations
 
