@@ -1,1 +1,1 @@
-"""Where commands run and files live."""
+"""Sandboxes: where the agent's commands run and its files are stored."""

@@ -1,8 +1,8 @@
-"""The sandbox port: where the agent's commands run and its files live.
+"""The sandbox port: where the agent's commands run and its files are stored.
 
-The harness's tools talk to a `Sandbox` and nothing else. A provider makes one for each thread at its first tool call.
-What the agent can do something about (a missing file, a command that took too long) is a value; an exception means that
-the sandbox itself does not work.
+The harness's tools use only a `Sandbox`. A provider creates one for each thread at its first tool call. Problems that
+the agent can solve (a missing file, a command that took too long) are return values; an exception means that the
+sandbox itself does not work.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ WORKSPACE = "/mnt/user-data/workspace"
 UPLOADS = "/mnt/user-data/uploads"
 OUTPUTS = "/mnt/user-data/outputs"
 SKILLS = "/mnt/skills"
-"""The folders as every sandbox and the model see them, whatever they are on the host."""
+"""The folders as seen by every sandbox and the model, wherever they are on the host."""
 RESULTS = f"{OUTPUTS}/.tool-results"
-"""Results of tools that are too long for the model, as .txt files; old ones are deleted when its folders are opened."""
+"""Tool results that are too long for the model, as .txt files; old ones are deleted when the folders are opened."""
 
 
 class SandboxError(Exception):
-    """The sandbox does not work. The text has no host path and no secret; hint: what an operator can do, or ""."""
+    """The sandbox does not work. The text contains no host paths or secrets; hint: what an operator can do, or ""."""
 
     def __init__(self, text: str, hint: str = "") -> None:
         super().__init__(text)
@@ -37,7 +37,7 @@ class SandboxError(Exception):
 
 
 class SandboxUnavailable(SandboxError):
-    """The provider cannot work on this machine as it is configured."""
+    """The provider cannot work on this machine with its configuration."""
 
 
 class ProblemCode(StrEnum):
@@ -49,16 +49,16 @@ class ProblemCode(StrEnum):
     NOT_A_FILE = "not_a_file"
     """A device, a FIFO, a socket, a file with a second hard link."""
     LINK = "link"
-    """A symbolic link on the way; links are never followed."""
+    """A symbolic link in the path; links are never followed."""
     OUTSIDE = "outside"
     """Not below any folder of the sandbox."""
     BAD_PATH = "bad_path"
-    """Nothing can have such a name: empty, too long, with a null character."""
+    """An impossible name: empty, too long, with a null character."""
     READ_ONLY = "read_only"
     DENIED = "denied"
     """The file's own permissions forbid it."""
     BINARY = "binary"
-    """Not text; the detail says what it is."""
+    """Not text; the detail names the type."""
     TOO_LARGE = "too_large"
     BAD_PATTERN = "bad_pattern"
     NO_MATCH = "no_match"
@@ -72,7 +72,7 @@ class ProblemCode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A file operation that did nothing. path: as the caller gave it. detail: what a reader needs beyond the code."""
+    """A file operation that did nothing. path: as given by the caller. detail: further information for readers."""
 
     code: ProblemCode
     path: str
@@ -91,11 +91,11 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """What a command did.
+    """The result of a command.
 
-    exit_code: of the shell, 128 + signal for a killed one; None when Antler ended it. output: stdout and stderr as they
-    came, decoded as UTF-8 with replacement; of a long one the beginning and the end. omitted: bytes left out between
-    them, at `gap` (an index into output). seconds: how long it ran.
+    exit_code: of the shell, 128 + signal for a killed one; None if Antler ended it. output: stdout and stderr in the
+    order of arrival, decoded as UTF-8 with replacement; only the beginning and the end of a long one. omitted: bytes
+    left out between them, at `gap` (an index into output). seconds: how long it ran.
     """
 
     ending: Ending
@@ -108,7 +108,7 @@ class CommandResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInfo:
-    """size in bytes. version: changes whenever the content may have; opaque, compared only for equality."""
+    """A file. size: in bytes. version: changes whenever the content may have changed; opaque, compared for equality."""
 
     path: str
     size: int
@@ -117,7 +117,7 @@ class FileInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileText:
-    """Lines `first_line`..`last_line` (from 1, inclusive; 0..0 of an empty file) of `total_lines`.
+    """Lines `first_line`..`last_line` (from 1, inclusive; 0..0 for an empty file) of `total_lines`.
 
     cut: the range was longer than `max_bytes` allows and ends early.
     """
@@ -141,7 +141,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entries:
-    """Sorted by path. more: there were more than asked for."""
+    """A listing, sorted by path. more: there were more entries than requested."""
 
     entries: tuple[Entry, ...]
     more: bool = False
@@ -149,7 +149,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A line that matched; text is cut at a few hundred characters."""
+    """A matching line; text is cut at a few hundred characters."""
 
     path: str
     line: int
@@ -164,49 +164,49 @@ class Hits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updated:
-    """replaced: how many places."""
+    """An updated file. replaced: number of replacements."""
 
     info: FileInfo
     replaced: int
 
 
 NEW = "new"
-"""As `expected` of a write: there must be no such file yet."""
+"""Value of `expected` in a write: the file must not exist yet."""
 
 
 class Sandbox(Protocol):
-    """Sandbox of one thread. Paths are virtual: absolute below WORKSPACE, UPLOADS, OUTPUTS, SKILLS or a configured
-    mount, or relative to WORKSPACE. Every method raises only SandboxError (and cancellation)."""
+    """The sandbox of one thread. Paths are virtual: absolute below WORKSPACE, UPLOADS, OUTPUTS, SKILLS or a configured
+    mount, or relative to WORKSPACE. Methods raise only SandboxError (and cancellation)."""
 
     @property
     def id(self) -> str:
-        """Derived from the thread id, so that another process finds the same one."""
+        """The sandbox's id, derived from the thread id, so that another process finds the same sandbox."""
 
     async def execute_command(
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
     ) -> CommandResult:
         """Run a shell command in WORKSPACE. timeout in seconds.
 
-        on_output is told of output as it comes, in pieces. When the time is over, or the caller is cancelled, the whole
-        process tree is killed before this returns or raises. Several may run at a time.
+        on_output receives the output in pieces as it arrives. After the timeout, or if the caller is cancelled, the
+        whole process tree is killed before this returns or raises. Several commands may run concurrently.
         """
 
     async def read_file(
         self, path: str, *, first_line: int = 1, last_line: int | None = None, max_bytes: int = 200_000
     ) -> FileText | Problem:
-        """A text file, or a range of its lines (last_line None: to the end)."""
+        """Read a text file, or a range of its lines (last_line None: to the end)."""
 
     async def fetch(
         self, path: str, write: Callable[[bytes], Awaitable[None]], *, max_bytes: int
     ) -> FileInfo | Problem:
-        """Stream a whole file of any kind out of the sandbox. TOO_LARGE is told before anything is written."""
+        """Stream a whole file of any kind out of the sandbox. TOO_LARGE is returned before anything is written."""
 
     async def write_file(
         self, path: str, content: str | bytes, *, append: bool = False, expected: str | None = None
     ) -> FileInfo | Problem:
-        """Write a file and the folders above it; atomic: readers see the old content or the new one.
+        """Write a file and create the folders above it; atomic: readers see the old content or the new one.
 
-        expected: the version that it replaces, or NEW; STALE when that is not so. None: whatever is there.
+        expected: the version to replace, or NEW; otherwise STALE is returned. None: any version.
         """
 
     async def update_file(
@@ -217,31 +217,31 @@ class Sandbox(Protocol):
     async def list_dir(self, path: str, *, depth: int = 2, most: int = 1000) -> Entries | Problem: ...
 
     async def glob(self, pattern: str, path: str = WORKSPACE, *, most: int = 200) -> Entries | Problem:
-        """Files whose path below `path` matches; `**` spans folders."""
+        """Find files whose path below `path` matches; `**` spans folders."""
 
     async def grep(
         self, pattern: str, path: str = WORKSPACE, *, glob: str = "", ignore_case: bool = False, most: int = 100
     ) -> Hits | Problem:
-        """Lines that match a regular expression without backreferences, in time linear in the text."""
+        """Find lines that match a regular expression without backreferences, in time linear in the text."""
 
 
 class Isolation(StrEnum):
-    """How well the agent's commands are held; shown wherever the sandbox is."""
+    """How well the agent's commands are isolated; shown wherever the sandbox is shown."""
 
     FULL = "full"
     RESTRICTED = "restricted"
-    """Held, but by less than a provider of its own namespaces has."""
+    """Isolated, but with less than a provider that uses namespaces."""
     NONE = "none"
     """Commands run as the gateway's own user, or not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a provider found at its probe, for the start, doctor and /status.
+    """The result of a provider's probe, for the start, doctor and /status.
 
     bash: whether commands can be run. shortfalls: what is not enforced on this machine, one plain sentence each.
-    hosts: all that commands reach, () for no network; None: not known here. packages: names of the Python packages that
-    commands find; () where that is not known.
+    hosts: all hosts that commands can reach, () for no network; None: unknown. packages: names of the Python packages
+    available to commands; () if unknown.
     """
 
     provider: str
@@ -256,40 +256,40 @@ class SandboxProvider(Protocol):
     """Makes the sandboxes of one gateway."""
 
     async def start(self) -> Report:
-        """Probe this machine with a real command. Raises SandboxUnavailable; never works in a weaker way instead."""
+        """Probe this machine with a real command. Raises SandboxUnavailable; never falls back to weaker isolation."""
 
     async def acquire(self, thread_id: str) -> Sandbox:
-        """The thread's sandbox, made or found again. Idempotent; concurrent calls for one thread give the same one."""
+        """Create or find the thread's sandbox. Idempotent; concurrent calls for one thread return the same one."""
 
     def get(self, thread_id: str) -> Sandbox | None:
         """The thread's sandbox if this process holds it."""
 
     async def release(self, thread_id: str) -> None:
-        """The run is over: what the sandbox keeps running may be stopped or kept warm. Files stay."""
+        """Note that the run is over: the sandbox's processes may be stopped or kept warm. Files stay."""
 
     async def forget(self, thread_id: str) -> None:
-        """The thread is deleted: end everything of it that is not a file of the thread's folders."""
+        """Note that the thread is deleted: end everything of it except the files in the thread's folders."""
 
     async def shutdown(self) -> None:
-        """End what runs. Idempotent."""
+        """Stop everything that runs. Idempotent."""
 
 
 @runtime_checkable
 class Watched(Protocol):
-    """A provider that goes on while a part of it does not work."""
+    """A provider that continues while a part of it does not work."""
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What does not work now, a sentence each, with what an operator can do in brackets at its end."""
+        """Current problems, a sentence each, with the operator's remedy in parentheses at its end."""
 
 
 def direct(url: str) -> Route:
-    """The way to an address, (proxy, CA file), where nothing is configured."""
+    """The default route to an address, (proxy, CA file)."""
     return None, None
 
 
 async def until_done(work: asyncio.Future[Any]) -> bool:
-    """Wait for work that must not be left half done, even when this task is cancelled; whether it was."""
+    """Wait for work that must be completed, even if this task is cancelled; returns whether it was cancelled."""
     cancelled = False
     while not work.done():
         try:
@@ -300,5 +300,5 @@ async def until_done(work: asyncio.Future[Any]) -> bool:
 
 
 def sandbox_id(thread_id: str) -> str:
-    """Deterministic and without meaning: the beginning of the thread id's SHA-256."""
+    """A deterministic, opaque id: the beginning of the thread id's SHA-256."""
     return hashlib.sha256(thread_id.encode()).hexdigest()[:16]

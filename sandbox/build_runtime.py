@@ -1,7 +1,7 @@
 """Builds the runtime for the agent's code: `make sandbox-runtime`, in the background of `make run` and `make test`.
 
-Run by the system's own Python, which commands find in their sandbox too. Imports the standard library only. It builds
-beside the old runtime and renames, so that nobody ever sees half of one.
+Run by the system's Python, which commands also have in their sandbox. Imports only the standard library. It builds next
+to the old runtime and renames, so that an incomplete one is never visible.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 VISIBLE = Path("/usr")
-"""Commands see only this of the system, so the interpreter has to be there."""
+"""The only part of the system visible to commands, so the interpreter has to be there."""
 
 _FORMAT = "1"
-"""Of the folder. Another number has every runtime built again."""
+"""Version of the folder's format. A change makes every runtime be rebuilt."""
 _NOT_NEEDED = ("activate", "activate.csh", "activate.fish", "Activate.ps1", "__pycache__")
 _WITHOUT_TESTS = ("pandas", "numpy", "matplotlib")
-"""Their own tests take a sixth of all."""
+"""Packages whose tests are removed: they take a sixth of the space."""
 _LAST_LINES = 3
 
 
 class BuildFailed(Exception):
-    """The text says why."""
+    """The build failed; the text says why."""
 
 
 class Builder:
-    """folder: the runtime's. packages: a file of exact requirements. Output of the tools goes to `<folder>.log`."""
+    """Builds a runtime in a folder. packages: a file of exact requirements. The tools' output goes to `<folder>.log`."""
 
     def __init__(self, folder: Path, packages: Path) -> None:
         self.folder = folder
@@ -55,7 +55,7 @@ class Builder:
 
     @contextmanager
     def alone(self, *, wait: bool) -> Iterator[bool]:
-        """One build at a time. wait: until another one has ended; else this gives False while one goes on."""
+        """Lock out other builds. wait: until another build has ended; otherwise yields False while one is running."""
         with _beside(self.folder, ".lock").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -65,10 +65,10 @@ class Builder:
             yield True
 
     def build(self) -> None:
-        """Replace the runtime. Raises BuildFailed, with the old one as it was."""
+        """Replace the runtime. Raises BuildFailed, which leaves the old one unchanged."""
         if not Path(sys.base_prefix).is_relative_to(VISIBLE):
             raise BuildFailed(f"it needs a Python below {VISIBLE}, not {sys.executable}: make SANDBOX_PYTHON=...")
-        os.umask(0o022)  # commands run as another user where Antler is root
+        os.umask(0o022)  # if Antler is root, commands run as another user
         for leftover in (self._new, self._old):
             shutil.rmtree(leftover, ignore_errors=True)
         try:
@@ -80,7 +80,7 @@ class Builder:
             shutil.rmtree(self._new, ignore_errors=True)
 
     def _digest(self) -> str:
-        # A newer patch release of the interpreter takes the place of the old one and runs the same packages.
+        # A newer patch release of the interpreter replaces the old one and runs the same packages.
         parts = (_FORMAT, sys.base_prefix, *platform.python_version_tuple()[:2], self._packages.read_text())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -90,7 +90,7 @@ class Builder:
         self._run([sys.executable, "-m", "venv", str(self._new)], log)
         pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
         say(f"2 of 3: {_count(self._packages)} packages; a minute or two, by the network; log: {self.log.name}")
-        # Wheels only: nothing of a package runs while it is installed.
+        # Only wheels: no code of a package runs while it is installed.
         self._run([*pip, "install", "--no-compile", "--only-binary", ":all:", "-r", str(self._packages)], log)
         self._run([*pip, "uninstall", "--yes", "setuptools"], log)
         self._run([*pip, "check"], log)
@@ -98,7 +98,7 @@ class Builder:
         make_movable(self._new)
         for tests in self._tests():
             shutil.rmtree(tests)
-        # The bytecode names its sources where commands see them: host paths are not for them.
+        # The bytecode names its sources at the paths visible to commands, so as not to reveal host paths.
         compileall.compile_dir(
             self._new / "lib",
             quiet=2,
@@ -129,7 +129,7 @@ class Builder:
 
 
 def make_movable(folder: Path) -> None:
-    """Take the path out of an environment in which it was made: it is seen at another one."""
+    """Remove the path of its creation from an environment: commands see it at another one."""
     for name in _NOT_NEEDED:
         unneeded = folder / "bin" / name
         if unneeded.is_dir():
@@ -148,7 +148,7 @@ def make_movable(folder: Path) -> None:
 
 
 def say(text: str) -> None:
-    with suppress(OSError):  # the terminal may be gone; the log has the rest
+    with suppress(OSError):  # the terminal may be gone; the log contains the rest
         print(f"Sandbox runtime: {text}", file=sys.stderr, flush=True)
 
 
@@ -184,8 +184,8 @@ def _options() -> argparse.Namespace:
 
 
 def _go_to_the_background(log: Path) -> None:
-    """Not stopped with its siblings, and not holding its output: a reader of that waits for its end."""
-    with suppress(PermissionError):  # it leads a group already
+    """Detach, so as not to be stopped with sibling processes, and close the output, whose readers wait for its end."""
+    with suppress(PermissionError):  # it already leads a group
         os.setsid()
     os.nice(19)
     if not sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""The settings section `sandbox:`; bot/ puts it into the one config tree."""
+"""The settings section `sandbox:`, which bot/ puts into the config tree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Section(BaseModel):
 
 
 class MountSettings(Section):
-    """A folder of this machine that every sandbox sees."""
+    """A folder of this machine that is visible in every sandbox."""
 
     path: str = Field(description="What commands and the model see: /mnt/<name>")
     host: Path = Field(description="The folder on this machine, absolute")
@@ -48,7 +48,7 @@ class MountSettings(Section):
 
 
 class SandboxLimits(Section):
-    """What one thread's commands and files may take. A megabyte has 1 048 576 bytes."""
+    """Limits on one thread's commands and files. A megabyte has 1 048 576 bytes."""
 
     memory_mb: int = Field(default=1024, ge=64, le=1 << 20, description="Of all commands together, or of each process")
     processes: int = Field(default=48, ge=4, le=10_000, description="Processes and threads at a time")
@@ -73,7 +73,7 @@ class SandboxLimits(Section):
 
 
 class NetworkSettings(Section):
-    """mode: `none`, or `egress`: to the hosts of `allow` through Antler's proxy. Also written as `network: none`."""
+    """mode: `none`, or `egress`: only the hosts of `allow`, through Antler's proxy. Short form: `network: none`."""
 
     mode: Literal["none", "egress"] = Field(default="none", description="none, or egress to the hosts of allow")
     allow: tuple[str, ...] = Field(
@@ -98,7 +98,7 @@ class NetworkSettings(Section):
 
 
 def _host_name(host: str) -> str:
-    """Lower case. A name whose last label is a number is an address, which an allow list of names cannot mean."""
+    """The name in lower case. A name whose last label is a number is an address, which the list cannot contain."""
     name = host.lower()
     labels = name.removeprefix("*.").split(".")
     if len(name) > 253 or len(labels) < 2 or not all(map(_LABEL.fullmatch, labels)) or labels[-1].isdigit():
@@ -191,7 +191,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 class RemoteSettings(Section):
-    """Where the sandboxes of the provider `remote` are."""
+    """The servers with the sandboxes of the provider `remote`."""
 
     url: str | tuple[str, ...] = Field(
         default="", description="Of the server, such as https://sandboxes.example.org, or a list of several servers"
@@ -221,7 +221,7 @@ class RemoteSettings(Section):
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """The addresses of all servers; () where none is named."""
+        """The addresses of all servers; () if there are none."""
         if isinstance(self.url, tuple):
             return self.url
         return (self.url,) if self.url else ()
@@ -239,7 +239,7 @@ def _server_url(value: str) -> str:
 
 
 class SandboxSettings(Section):
-    """Where the agent's commands run and its files live."""
+    """Where the agent's commands run and its files are stored."""
 
     use: str = Field(default="bubblewrap", description=f"{', '.join(PROVIDERS)}, or module:Class of a provider")
     mounts: tuple[MountSettings, ...] = Field(default=(), max_length=64, description="Folders that every sandbox sees")
@@ -285,5 +285,5 @@ class SandboxSettings(Section):
 
     @property
     def trusts_senders(self) -> bool:
-        """Whether commands run on this machine held by nothing, so that everybody who may write has to be an admin."""
+        """Whether commands run on this machine without isolation, so that everyone who may write has to be an admin."""
         return self.use == "host" and self.host.allow_host_bash

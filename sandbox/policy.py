@@ -1,8 +1,8 @@
-"""What commands may use and see, whichever provider runs them: limits, environment, the shell's own command line,
-and the Python packages for the agent's code.
+"""What commands may use and see with any provider: limits, environment, the shell's command line, and the Python
+packages for the agent's code.
 
-`make sandbox-runtime` builds these (build_runtime.py) into a folder that every provider shows read-only at RUNTIME,
-with its bin/ first in PATH. The gateway imports nothing of it.
+`make sandbox-runtime` builds these packages (build_runtime.py) into a folder that every provider shows read-only at
+RUNTIME, with its bin/ first in PATH. The gateway imports none of them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 LONGEST_COMMAND = 120_000
-"""In bytes; the kernel takes 128 KiB in one argument."""
+"""In bytes; the kernel allows 128 KiB in one argument."""
 TOO_LONG = f"bash: the command is longer than {LONGEST_COMMAND} bytes; write it to a file and run that\n"
 CANNOT_RUN = 126
-"""What a shell exits with when a command cannot be run."""
+"""A shell's exit code if a command cannot be run."""
 RUNTIME = "/opt/antler"
 TEMPORARY = "/tmp"
 _SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -37,24 +37,24 @@ ETC = (
     "/etc/localtime",
     "/etc/perl",
 )
-"""What programs need of /etc and what says nothing about the host or its users."""
+"""The parts of /etc that programs need and that reveal nothing about the host or its users."""
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 DEFAULT_FOLDER = CHECKOUT / ".sandbox-venv"
 STAMP = "antler-runtime"
-"""A file in the folder: the digest of what it was built from, written last."""
+"""A file in the folder with the digest of its build inputs, written last."""
 RUNTIME_MISSING = "commands find no pandas, matplotlib and the like: `make sandbox-runtime` builds them"
-"""What to say at the start, in doctor and in /status while there is no complete one."""
+"""The notice at the start, in doctor and in /status while there is no complete runtime."""
 
 
 def complete(folder: Path | None) -> Path | None:
-    """The folder, if the runtime in it is whole. One look at the disk, so that each command can ask again: one that was
-    built meanwhile is used."""
+    """The folder, if the runtime in it is complete. This costs one disk access, so that each command can check again
+    and a newly built runtime is used."""
     return folder if folder is not None and (folder / STAMP).is_file() else None
 
 
 def built_from(folder: Path) -> str:
-    """The digest of what the runtime was built from; "" while there is no complete one."""
+    """The digest of the runtime's build inputs; "" while there is no complete one."""
     try:
         return (folder / STAMP).read_text().strip()
     except FileNotFoundError:
@@ -63,11 +63,11 @@ def built_from(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of one thread's commands together where a control group holds them, else of each process. Sizes in bytes.
+    """Limits of one thread's commands together if a control group enforces them, else of each process. Sizes in bytes.
 
-    cpus: cores' worth of processor time. cpu_seconds: of one process. file_size: of one file. disk, disk_files: what
-    the thread's folders may take. disk_free: what must stay free on their file system. temporary, shared_memory: /tmp
-    and /dev/shm.
+    cpus: processor time in cores. cpu_seconds: of one process. file_size: of one file. disk, disk_files: maximum usage
+    of the thread's folders. disk_free: minimum free space on their file system. temporary, shared_memory: /tmp and
+    /dev/shm.
     """
 
     memory: int
@@ -99,8 +99,8 @@ class Limits:
         )
 
     def of_process(self, *, memory: bool, full: bool) -> tuple[tuple[int, int], ...]:
-        """RLIMIT_* of each process but their number. memory: no cgroup bounds the sum. full: the disk share is used up,
-        so that files can be deleted but not grow."""
+        """RLIMIT_* of each process, except for the number of processes. memory: no cgroup limits the sum. full: the
+        disk share is used up, so that files can be deleted but not grow."""
         bounds = (
             (resource.RLIMIT_FSIZE, 0 if full else self.file_size),
             (resource.RLIMIT_NOFILE, self.open_files),
@@ -113,20 +113,20 @@ class Limits:
 def environment(
     variables: dict[str, str], limits: Limits, *, home: str = WORKSPACE, temporary: str = TEMPORARY, runtime: str = ""
 ) -> dict[str, str]:
-    """All that a command finds in its environment. variables: the operator's, which win. temporary: a folder that it
-    can write to. runtime: where the runtime for the agent's code is, or ""."""
+    """The complete environment of a command. variables: the operator's, which take precedence. temporary: a writable
+    folder. runtime: the folder of the runtime for the agent's code, or ""."""
     path = f"{runtime}/bin:{_SEARCH_PATH}" if runtime else _SEARCH_PATH
     common = {"PATH": path, "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb", "USER": "sandbox", "LOGNAME": "sandbox"}
-    # No terminal and no persons behind it: nothing may wait for an answer or page its output.
+    # There is no terminal and no person: nothing may wait for an answer or page its output.
     quiet = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "DEBIAN_FRONTEND": "noninteractive"}
-    # Libraries of numbers start a thread for each of the host's processors, of which a command may use only some.
+    # Numeric libraries start a thread for each of the host's processors, but a command may use only some of them.
     threads = str(max(1, int(limits.cpus)))
     frugal = {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "XDG_CACHE_HOME": f"{temporary}/.cache"}
     return common | quiet | frugal | variables
 
 
 def refusal(command: str) -> str:
-    """Why no shell could take this command, or ""."""
+    """Why no shell could run this command, or ""."""
     if "\0" in command:
         return "bash: the command has a null character\n"
     try:
@@ -137,5 +137,5 @@ def refusal(command: str) -> str:
 
 
 def shell(command: str) -> tuple[str, ...]:
-    """A shell that reads no files of its own first."""
+    """A shell command line that reads no startup files."""
     return ("/bin/bash", "--noprofile", "--norc", "-c", command)

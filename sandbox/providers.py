@@ -1,6 +1,6 @@
-"""From `sandbox.use` to a provider that works: the table of providers, imported lazily, and what is left without one.
+"""From `sandbox.use` to a working provider: the table of providers, imported lazily, and the fallback without one.
 
-The gateway starts it; `antler check-config` probes with it. Nothing of a provider is imported unless it is chosen.
+The gateway starts the provider; `antler check-config` probes with it. A provider is imported only if it is chosen.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _CLASSES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where a gateway's sandboxes are.
+    """The location of a gateway's sandboxes.
 
-    folder_of: a thread's user-data folder. instance: names what belongs to this gateway on this machine; the same after
-    a restart, and no other gateway's. runtime: the folder of the runtime for the agent's code, which may be built
-    later; None where there is none. skills: of a thread. route: (proxy, CA file) for an address of sandbox.remote.url.
-    servers: a folder for notes of those, shared by all processes as the threads' are; None: nothing is noted.
+    folder_of: a thread's user-data folder. instance: identifies this gateway's resources on this machine; stable across
+    restarts and unique among gateways. runtime: the folder of the runtime for the agent's code, which may be built
+    later; None if there is none. skills: of a thread. route: (proxy, CA file) for an address of sandbox.remote.url.
+    servers: a folder for notes on those servers, shared by all processes like the threads' folders; None: no notes.
     """
 
     folder_of: Callable[[str], Path]
@@ -57,7 +57,7 @@ class Site:
 
 
 class SharedProvider:
-    """SandboxProvider port over another one: a release takes effect when nobody has the thread's sandbox any more."""
+    """A SandboxProvider on top of another one: a release takes effect when the thread's sandbox is no longer in use."""
 
     def __init__(self, provider: SandboxProvider) -> None:
         self._provider = provider
@@ -67,7 +67,7 @@ class SharedProvider:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What does not work now, as Watched has it; () of a provider that does not say."""
+        """Current problems, see Watched; () for a provider that does not report any."""
         return self._provider.troubles if isinstance(self._provider, Watched) else ()
 
     async def start(self) -> Report:
@@ -81,7 +81,7 @@ class SharedProvider:
 
     @asynccontextmanager
     async def borrow(self, thread_id: str) -> AsyncIterator[Sandbox]:
-        """The thread's sandbox for a while, whether or not a run has it. Raises SandboxError as `acquire`."""
+        """Use the thread's sandbox temporarily, whether or not a run uses it. Raises SandboxError like `acquire`."""
         self._borrowed[thread_id] += 1
         try:
             async with self._lock(thread_id):
@@ -114,39 +114,39 @@ class SharedProvider:
         await self._provider.shutdown()
 
     def _lock(self, thread_id: str) -> asyncio.Lock:
-        """Lock of one thread's sandbox: a new one is not made before the old one is gone."""
+        """The lock of one thread's sandbox: a new one is not created before the old one is gone."""
         return self._locks.setdefault(thread_id, asyncio.Lock())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A provider that works, and what it found."""
+    """A working provider, and its report."""
 
     provider: SharedProvider
     report: Report
 
 
 async def start(settings: SandboxSettings, site: Site) -> Started:
-    """Start the provider that the settings name; not for `off`.
+    """Start the configured provider; not for `off`.
 
-    Where it does not work, commands are refused, and files stay. Raises SandboxError where not even files work, or
-    where they are on another machine.
+    If it does not work, commands are refused, but files remain available. Raises SandboxError if not even files work,
+    or if they are on another machine.
     """
     try:
         await asyncio.to_thread(_loaded, settings.use)  # imports can take a while
         return await _started(make(settings, site))
     except SandboxError as error:
         if settings.use == REMOTE:
-            raise  # the thread's files are there, and others of this machine are not the same
+            raise  # the threads' files are there, and files on this machine would be others
         return await _files_only(settings, site, error)
     except OSError as error:
         return await _files_only(settings, site, SandboxError(os.strerror(error.errno or 0).lower()))
 
 
 def make(settings: SandboxSettings, site: Site) -> SandboxProvider:
-    """The provider, not started yet. Raises SandboxUnavailable where it cannot be made.
+    """Make the provider without starting it. Raises SandboxUnavailable if that fails.
 
-    A class of a user's own is called as the built-in ones: Class(settings, workspaces, instance=..., runtime=...).
+    A user's own class is called like the built-in ones: Class(settings, workspaces, instance=..., runtime=...).
     """
     provider: SandboxProvider
     made = _loaded(settings.use)
@@ -170,7 +170,7 @@ async def _files_only(settings: SandboxSettings, site: Site, refusal: SandboxErr
 async def _started(provider: SandboxProvider) -> Started:
     try:
         report = await provider.start()
-    except BaseException:  # a stop in mid-start among them
+    except BaseException:  # including a stop during the start
         await provider.shutdown()
         raise
     return Started(provider=SharedProvider(provider), report=report)
@@ -190,7 +190,7 @@ def _workspaces(settings: SandboxSettings, site: Site) -> Workspaces:
 
 
 def _loaded(use: str) -> Callable[..., Any]:
-    """The class behind a name. Raises SandboxUnavailable."""
+    """The class of a name. Raises SandboxUnavailable."""
     module, colon, name = _CLASSES.get(use, use).partition(":")
     if not colon:
         raise SandboxUnavailable(f"this version has no provider {use}", f"there are {', '.join(_CLASSES)}")

@@ -1,1 +1,1 @@
-"""The provider `docker`: one container for each thread."""
+"""The provider `docker`: one container per thread."""

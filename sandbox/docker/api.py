@@ -1,6 +1,6 @@
-"""The daemon's API, as far as the provider needs it: the only file that touches aiodocker.
+"""The daemon's API, as far as the provider needs it: the only module that uses aiodocker.
 
-Its errors become ours here. Calls are bounded in time; the streams of commands are not.
+Its errors are translated here. Calls have a timeout; the streams of commands do not.
 Source: Docker Engine API v1.41 (docs.docker.com/engine/api).
 """
 
@@ -27,7 +27,7 @@ _UNIX = "unix://"
 _NO_CONNECTION = 900
 """aiodocker's status for a daemon that cannot be reached."""
 _ENDED = " is not running: "
-"""What the daemon says, as an error of its own (500), of a container that ends just before a program starts in it."""
+"""Part of the daemon's error (500) for a container that ends just before a program starts in it."""
 
 START = "start the daemon (systemctl start docker), or set sandbox.docker.host"
 PERMISSION = (
@@ -48,26 +48,26 @@ _HINTS = (
     ("docker-init", "the daemon has no init process: install tini (Debian: apt-get install tini)"),
     ("/bin/sh", IMAGE),
     ("/bin/sleep", IMAGE),
-    ("cannot exec in a stopped state", IMAGE),  # without /bin/sleep it ends before a program starts in it
+    ("cannot exec in a stopped state", IMAGE),  # without /bin/sleep the container ends before a program starts in it
 )
 
 
 def hint(output: str) -> str:
-    """Find the advice that fits what the daemon, or a program of it, printed; "" for an unknown message."""
+    """The advice for a message of the daemon or its programs; "" for an unknown one."""
     return next((text for fragment, text in _HINTS if fragment in output), "")
 
 
 class NotFound(SandboxError):
-    """The daemon knows no such container, image or network."""
+    """The daemon has no such container, image or network."""
 
 
 class Conflict(SandboxError):
-    """The name is taken, or the container is not in the state for this."""
+    """The name is taken, or the container is in the wrong state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A container. labels: ours among them."""
+    """A container. labels: including ours."""
 
     id: str
     running: bool
@@ -75,20 +75,20 @@ class Found:
 
 
 class Attached:
-    """A program that runs in a container: its input and outputs."""
+    """A running program in a container: its input and outputs."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
     async def write(self, data: bytes) -> None:
-        """Raises SandboxError."""
+        """Write to the program's input. Raises SandboxError."""
         try:
             await self._stream.write_in(data)
-        except (OSError, AssertionError, RuntimeError) as error:  # aiodocker asserts that the connection is there
+        except (OSError, AssertionError, RuntimeError) as error:  # aiodocker asserts that the connection exists
             raise SandboxError("the connection to the Docker daemon broke") from error
 
     async def read(self) -> tuple[int, bytes] | None:
-        """1 or 2 for stdout or stderr, and what came; None at the end. Raises SandboxError."""
+        """Read (1 or 2 for stdout or stderr, data); None at the end. Raises SandboxError."""
         try:
             message = await self._stream.read_out()
         except (aiohttp.ClientError, OSError) as error:
@@ -96,21 +96,21 @@ class Attached:
         return None if message is None else (message.stream, message.data)
 
     async def close(self) -> None:
-        """The program's input ends with it."""
+        """Close the connection, which ends the program's input."""
         try:
             await self._stream.close()
-        except AssertionError:  # the connection has gone already
+        except AssertionError:  # the connection is already closed
             return
 
 
 class DockerApi:
-    """host: unix:///path or tcp://host:port."""
+    """A client of the daemon. host: unix:///path or tcp://host:port."""
 
     def __init__(self, host: str) -> None:
         self._connector: aiohttp.UnixConnector | None = None
         if host.startswith(_UNIX):
-            # Our own, without aiohttp's bound of 100 connections, which would be one on commands at a time; aiodocker
-            # wants the name of no host then.
+            # Our own, without aiohttp's limit of 100 connections, which would limit concurrent commands; aiodocker then
+            # expects no host.
             self._connector = aiohttp.UnixConnector(host.removeprefix(_UNIX), limit=0)
             host = f"{_UNIX}localhost"
         self._docker = aiodocker.Docker(host, connector=self._connector, timeout=_CALL)
@@ -122,27 +122,27 @@ class DockerApi:
             await self._connector.close()
 
     async def info(self) -> dict[str, Any]:
-        """What the daemon says of itself (`docker info`)."""
+        """The daemon's description of itself (`docker info`)."""
         told: dict[str, Any] = await self._call("info")
         return told
 
     async def image(self, name: str) -> dict[str, Any]:
-        """Raises NotFound."""
+        """Inspect an image. Raises NotFound."""
         told: dict[str, Any] = await self._call(f"images/{name}/json")
         return told
 
     async def require_network(self, name: str) -> None:
-        """Raises NotFound."""
+        """Check that a network exists. Raises NotFound."""
         await self._call(f"networks/{name}")
 
     async def containers(self, label: str) -> list[Found]:
-        """All with a label (`name=value`), also those that do not run."""
+        """All containers with a label (`name=value`), including stopped ones."""
         filters = json.dumps({"label": [label]})
         listed: list[dict[str, Any]] = await self._call("containers/json", params={"all": "1", "filters": filters})
         return [Found(id=each["Id"], running=each["State"] == "running", labels=each["Labels"]) for each in listed]
 
     async def find(self, name: str) -> Found:
-        """Raises NotFound."""
+        """Find a container. Raises NotFound."""
         found = await self._call(f"containers/{name}/json")
         return Found(
             id=found["Id"],
@@ -151,20 +151,20 @@ class DockerApi:
         )
 
     async def create(self, name: str, body: Mapping[str, object]) -> str:
-        """Gives its id. Raises Conflict where the name is taken, NotFound without the image."""
+        """Create a container; returns its id. Raises Conflict if the name is taken, NotFound without the image."""
         made = await self._call("containers/create", "POST", params={"name": name}, data=body)
         return str(made["Id"])
 
     async def start(self, container: str) -> None:
-        """Also where it runs already."""
+        """Start a container, unless it is already running."""
         await self._call(f"containers/{container}/start", "POST")
 
     async def restart(self, container: str) -> None:
-        """Kill all that is in it, and start it."""
+        """Kill everything in a container, and start it."""
         await self._call(f"containers/{container}/restart", "POST", params={"t": "0"})
 
     async def processes(self, container: str) -> list[int]:
-        """The user of each process in it, by the daemon. Raises NotFound, and Conflict where it does not run."""
+        """The user of each process in it, per the daemon. Raises NotFound, and Conflict if it is not running."""
         told: dict[str, Any] = await self._call(f"containers/{container}/top", params={"ps_args": "-eo pid,uid"})
         return [int(owner) for _, owner in told["Processes"]]
 
@@ -177,7 +177,7 @@ class DockerApi:
     ) -> Attached:
         """Start a program in a running container. environment: beyond the container's own; None removes a variable.
 
-        Raises NotFound, and Conflict where it does not run.
+        Raises NotFound, and Conflict if it is not running.
         """
         body = {
             "Cmd": list(command),
@@ -200,7 +200,7 @@ class DockerApi:
         return Attached(stream)
 
     async def _call(self, path: str, method: str = "GET", **request: Any) -> Any:
-        # By the low-level call: aiodocker's methods lose the status of what they wrap, or are untyped.
+        # With the low-level call: aiodocker's methods lose the status of wrapped errors, or are untyped.
         try:
             return await self._docker._query_json(path, method, **request)
         except aiodocker.DockerError as error:
@@ -224,7 +224,7 @@ class DockerApi:
 
 
 def _unreachable(error: aiodocker.DockerError) -> SandboxUnavailable:
-    """aiodocker keeps the reason only as what it was handling when it raised."""
+    """The error for an unreachable daemon. aiodocker keeps the reason only as the exception's context."""
     reason = error.__context__
     number = reason.os_error.errno if isinstance(reason, aiohttp.ClientConnectorError) else None
     if number in (errno.EACCES, errno.EPERM):
@@ -233,6 +233,6 @@ def _unreachable(error: aiodocker.DockerError) -> SandboxUnavailable:
 
 
 def _short(error: aiodocker.DockerError) -> str:
-    """The first line without the paths that some have."""
+    """The first line, without paths."""
     words = error.message.strip().splitlines()[0].split() if error.message.strip() else ["no reason given"]
     return " ".join(word for word in words if "/" not in word)[:200]

@@ -1,9 +1,9 @@
-"""What is looked at before the first container is made: settings that cannot be carried out, and what this daemon does
-not enforce; and the filter of system calls for containers, as a profile for Docker.
+"""Checks before the first container is created: settings that cannot be carried out, and what this daemon does not
+enforce; and the system call filter for containers, as a profile for Docker.
 
-Docker's format is a list of what is allowed, by name. A call that the daemon's library has no name for is refused then,
-where a list of what is refused would let it through. What a rule of sandbox/kernel/seccomp.py is against is taken from
-it, so that it never allows more than the filter of bubblewrap. Source: docs.docker.com/engine/security/seccomp and
+Docker's format is a list of allowed calls by name. A call without a name in the daemon's library is then refused,
+whereas a list of refused calls would allow it. What the rules of sandbox/kernel/seccomp.py forbid is removed from the
+list, so that it never allows more than bubblewrap's filter. Source: docs.docker.com/engine/security/seccomp and
 seccomp_rule_add(3).
 """
 
@@ -98,17 +98,17 @@ timer_create timer_delete timer_getoverrun timer_gettime timer_settime timerfd_c
 timerfd_settime times tkill truncate umask uname unlink unlinkat uretprobe utime utimensat utimes vfork vmsplice
 wait4 waitid write writev
 """
-"""Of x86_64 and aarch64 (asm/unistd_64.h, asm-generic/unistd.h; Linux 6.18): what programs make use of, what runc and
-the init process need before and around a command among it. Left out are those of one kind of machine or another time,
-and those that decide where memory is."""
+"""Calls of x86_64 and aarch64 (asm/unistd_64.h, asm-generic/unistd.h; Linux 6.18) used by programs, including those
+needed by runc and the init process before and around a command. Machine-specific and obsolete calls are left out, and
+those that control the placement of memory."""
 
 
 def profile() -> str:
     """The profile as JSON, for `seccomp=` of a container's SecurityOpt.
 
-    What is not allowed fails with EPERM, or with the error that a rule gives, or with ENOSYS where runc knows it to be
-    newer than everything here. Calls of another architecture than the machine's own (32-bit, x32) end the process: the
-    profile names none.
+    Calls that are not allowed fail with EPERM, or with the error of a rule, or with ENOSYS if runc knows them to be
+    newer than everything here. Calls of an architecture other than the machine's own (32-bit, x32) end the process:
+    the profile names none.
     """
     rules = _rules()
     plain = [name for name in ORDINARY.split() if name not in rules]
@@ -119,7 +119,7 @@ def profile() -> str:
 
 
 def _rules() -> dict[str, Rule]:
-    """The rule of each call: the first one that names it decides."""
+    """The rule of each call: the first one that names it applies."""
     found: dict[str, Rule] = {}
     for rule in (*COMMON, *INTERNET_ONLY):
         for name in rule.calls.split():
@@ -137,15 +137,15 @@ def _entries(name: str, rule: Rule) -> list[dict[str, object]]:
 
 
 def _holds(index: int, mask: int, value: int) -> dict[str, object]:
-    """The argument, masked by the first value, equals the second."""
+    """The condition that the argument, masked by the first value, equals the second."""
     return {"index": index, "value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}
 
 
 def _outside(argument: Argument) -> Iterable[tuple[int, int]]:
-    """When an argument does not pass: if any of these masks gives its value.
+    """Conditions under which an argument does not pass the test: any of these masks yields its value.
 
-    One condition on each argument, since runc takes several on one argument for alternatives. An argument counts by
-    its lower half, as it does for the kernel.
+    There is one condition per argument, since runc treats several on one argument as alternatives. Only the lower half
+    of an argument counts, as for the kernel.
     """
     match argument.test:
         case Test.HAS_BITS:
@@ -157,7 +157,7 @@ def _outside(argument: Argument) -> Iterable[tuple[int, int]]:
 
 
 def _others(values: Sequence[int], bits: Sequence[int], mask: int = 0, value: int = 0) -> Iterator[tuple[int, int]]:
-    """All numbers but these, as masks and values of which at most one fits a number. bits: not looked at yet."""
+    """All numbers except these, as masks and values of which at most one fits a number. bits: not processed yet."""
     if not values:
         yield mask, value
     elif bits:
@@ -167,7 +167,7 @@ def _others(values: Sequence[int], bits: Sequence[int], mask: int = 0, value: in
 
 
 def refuse_settings(settings: SandboxSettings, docker: DockerSettings) -> None:
-    """Raises SandboxUnavailable for what cannot be done."""
+    """Check the settings. Raises SandboxUnavailable for those that cannot be carried out."""
     if settings.network.mode != "none" and docker.network is None:
         raise SandboxUnavailable(
             "Docker has no network for commands that is held to an allow list",
@@ -184,7 +184,7 @@ def refuse_settings(settings: SandboxSettings, docker: DockerSettings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What is known of an image. path: its own search path, "" if it names none. shortfalls: what is wrong with it."""
+    """An image. path: its own search path, "" if it has none. shortfalls: its problems."""
 
     id: str
     path: str
@@ -192,7 +192,7 @@ class Image:
 
 
 async def find_image(api: DockerApi, name: str) -> Image:
-    """Raises SandboxUnavailable where it is not there."""
+    """Find an image. Raises SandboxUnavailable if it is missing."""
     try:
         image = await api.image(name)
     except NotFound:
@@ -205,7 +205,7 @@ async def find_image(api: DockerApi, name: str) -> Image:
 
 
 async def require_network(api: DockerApi, name: str) -> str:
-    """What is to be known of it. Raises SandboxUnavailable where it is not there."""
+    """The note on a network. Raises SandboxUnavailable if it is missing."""
     try:
         await api.require_network(name)
     except NotFound:
@@ -214,7 +214,7 @@ async def require_network(api: DockerApi, name: str) -> str:
 
 
 def shortfalls(info: dict[str, Any]) -> list[str]:
-    """List what a daemon does not enforce, by `docker info`. Raises SandboxUnavailable for one that cannot be used."""
+    """List what a daemon does not enforce, per `docker info`. Raises SandboxUnavailable for one that cannot be used."""
     if str(info.get("OSType", "linux")) != "linux":
         raise SandboxUnavailable("the Docker daemon makes no Linux containers")
     security = [str(each) for each in info.get("SecurityOptions") or []]
@@ -229,8 +229,8 @@ def shortfalls(info: dict[str, Any]) -> list[str]:
 
 
 def system_calls(info: dict[str, Any]) -> str | None:
-    """The filter for this daemon's containers, by `docker info`. None: it refuses any, or its processor numbers or
-    passes the arguments of calls as none that Antler's rules were made for."""
+    """The filter for this daemon's containers, per `docker info`. None: it supports none, or Antler's rules do not fit
+    the call numbers or the argument passing of its processor."""
     return profile() if _filters(info) and info.get("Architecture") in MACHINES else None
 
 
@@ -239,7 +239,7 @@ def _filters(info: dict[str, Any]) -> bool:
 
 
 async def runtime_fits(execute: Callable[..., Awaitable[CommandResult]]) -> bool:
-    """Whether the runtime for the agent's code is of use in this image: it is made for the Python of this machine."""
+    """Whether the runtime for the agent's code works in this image: it is made for this machine's Python."""
     return (await execute(_RUNTIME_CHECK, timeout=_RUNTIME_SECONDS)).exit_code == 0
 
 

@@ -1,4 +1,4 @@
-"""Runs one thread's commands in its container and says how they ended."""
+"""Runs one thread's commands in its container and reports how they ended."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 _BEGIN_SECONDS = 60.0
 _END_SECONDS = 3.0
-"""How long a wrapper may take to end its command before the sweeper does it."""
+"""Seconds that a wrapper may take to end its command before the sweeper does so."""
 _LONG_SECONDS = 0.5
-"""Seconds after which the shell for a second command is started next to the first; earlier, it would slow that down."""
+"""Seconds after which the shell for a second command is started; earlier, it would slow the first one down."""
 _KILLED = 128 + 9
 _NOT_STARTED = "bash: no command can be started in the sandbox: too many processes, or too little memory\n"
 
 
 class _Command:
-    """A command while it runs."""
+    """A running command."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
@@ -36,12 +36,12 @@ class _Command:
         self._stopping = asyncio.Event()
 
     def stop(self, why: Stop) -> None:
-        """The first reason counts."""
+        """Stop the command. The first reason counts."""
         self.stopped = self.stopped or why
         self._stopping.set()
 
     async def ended(self) -> Ended | None:
-        """Wait for its end, its own or the one that it was asked for. None: nobody knows what is left of it."""
+        """Wait for its own or the requested end. None: it is unknown what is left of it."""
         finished = asyncio.create_task(self.shell.finished(), name="end of a command in a container")
         stopping = asyncio.create_task(self._stopping.wait(), name="stop of a command in a container")
         try:
@@ -81,7 +81,7 @@ class ContainerCommands(Commands):
         )
 
     async def _begin(self, order: bytes, on_output: Callable[[str], None] | None) -> Shell:
-        """A shell that took the order, or said why it cannot. The one that waited may have been killed meanwhile."""
+        """Give the order to a shell. The waiting one may have been killed; then a new one gets the order."""
         shell = await self._ordered(self._shells.take(), order, on_output)
         return shell if shell.begun else await self._ordered(self._shells.start(), order, on_output)
 
@@ -97,7 +97,7 @@ class ContainerCommands(Commands):
         try:
             async with asyncio.timeout(_BEGIN_SECONDS):
                 shell.listen(on_output)
-                with contextlib.suppress(SandboxError):  # It has ended; so it did not begin.
+                with contextlib.suppress(SandboxError):  # It has ended, so it did not begin.
                     await shell.give(order)
                 await shell.until_begun()
         except TimeoutError as error:
@@ -111,12 +111,12 @@ class ContainerCommands(Commands):
         return shell
 
     async def _abandon(self, shell: Shell) -> None:
-        """Let go of a shell that may have begun."""
+        """Release a shell that may have begun the command."""
         await self._shells.let_go(shell)
         await self._shells.sweep()
 
     async def _watched(self, shell: Shell, timeout: float) -> tuple[Ended, Stop | None]:
-        """Wait for a command's end and see to it that nothing is left of it."""
+        """Wait for a command's end and make sure that nothing of it is left."""
         command = _Command(shell)
         self._begun(command)
         loop = asyncio.get_running_loop()
@@ -155,7 +155,7 @@ class ContainerCommands(Commands):
         return ended or Ended(exit_code=_KILLED, out_of_memory=self._shells.killed > before, clean=True)
 
     async def close(self, *, sweep: bool) -> None:
-        """Kill what runs and wait for it; nothing can be run any more. Idempotent.
+        """Kill what runs and wait for it; afterwards nothing can be run. Idempotent.
 
         sweep: whether the container is kept, so that nothing may be left in it.
         """
@@ -166,8 +166,8 @@ class ContainerCommands(Commands):
 
 
 async def _in_any_case(work: Coroutine[None, None, object]) -> None:
-    """Do it to its end, even when this task is cancelled meanwhile, which is then passed on. What fails is the daemon,
-    and that the next command finds out."""
+    """Complete the work even if this task is cancelled; the cancellation is then passed on. Errors are ignored: they
+    are the daemon's, and the next command will encounter them."""
     doing = asyncio.ensure_future(work)
     cancelled = await until_done(doing)
     doing.exception()

@@ -1,6 +1,6 @@
-"""The containers of one gateway: found again by their names, made, replaced, removed; and how many there may be.
+"""The containers of one gateway: found by name, created, replaced, removed, and limited in number.
 
-The daemon keeps names unique, which is the lock between processes.
+Processes are synchronized by the daemon, which keeps names unique.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _TRIES = 20
 _PAUSE_SECONDS = 0.25
-"""Between tries, while another call removes or makes the same container."""
+"""Seconds between attempts while another call removes or creates the same container."""
 
 
 class Pool:
-    """Places for containers, by sandbox id: in use, idle or leaving. replicas: how many there are.
+    """Slots for containers, by sandbox id: in use, idle or leaving. replicas: the number of slots.
 
-    wait_seconds: how long to wait for one. now: seconds of a clock that never goes back.
+    wait_seconds: how long to wait for a slot. now: seconds of a monotonic clock.
     """
 
     def __init__(self, replicas: int, wait_seconds: float, now: Callable[[], float]) -> None:
@@ -40,9 +40,9 @@ class Pool:
         self._wait_seconds = wait_seconds
         self._now = now
         self._used: set[str] = set()
-        self._idle: OrderedDict[str, float] = OrderedDict()  # since when; the least recently used first
+        self._idle: OrderedDict[str, float] = OrderedDict()  # start of idleness; the least recently used first
         self._expired: set[str] = set()
-        self._evicted: set[str] = set()  # their places are taken already
+        self._evicted: set[str] = set()  # their slots are already taken
         self._changed = asyncio.Event()
 
     @property
@@ -51,9 +51,9 @@ class Pool:
         return frozenset(self._used | self._idle.keys() | self._expired | self._evicted)
 
     async def enter(self, sandbox: str) -> str | None:
-        """Take a place, its own or a free one. Gives whose container has to go first, if so; `leave` tells it is gone.
-
-        Raises SandboxError when all places stay in use for too long.
+        """Take a slot, its own or a free one. Returns the sandbox whose container has to be removed first, if any; call
+        `leave` when it is gone.
+        Raises SandboxError if all slots stay in use for too long.
         """
         try:
             async with asyncio.timeout(self._wait_seconds):
@@ -77,18 +77,18 @@ class Pool:
         return len(self._used) + len(self._idle) + len(self._expired)
 
     def rest(self, sandbox: str) -> None:
-        """Its container, if there is one, is not in use; from now on it may be evicted, and expires some time."""
+        """Mark its container, if there is one, as idle: it may be evicted, and expires after a while."""
         self._forget(sandbox)
         self._idle[sandbox] = self._now()
         self._tell()
 
     def leave(self, sandbox: str) -> None:
-        """Its container is gone."""
+        """Free the slot: its container is gone."""
         self._forget(sandbox)
         self._tell()
 
     def expire(self, seconds: float) -> list[str]:
-        """Those that were idle for so long have to go; `leave` tells that they have gone."""
+        """The sandboxes idle for that long, whose containers have to be removed; call `leave` when they are gone."""
         since = self._now() - seconds
         old = [sandbox for sandbox, began in self._idle.items() if began <= since]
         for sandbox in old:
@@ -108,7 +108,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """A container that runs. found: it did already, and something may run in it."""
+    """A running container. found: it was already running, so something may run in it."""
 
     id: str
     found: bool
@@ -121,10 +121,10 @@ class Containers:
         self._digest = plan.digest()
 
     async def ready(self, thread_id: str, folder: Path, own: tuple[Bind, ...], skills: str = "") -> Ready:
-        """The thread's container, found or made. Arguments as Plan.body's.
+        """Find or create the thread's container. Arguments: see Plan.body.
 
-        One that was made from other settings, for another folder, or with other folders of skills (one that was
-        removed and made again would stay empty in it), is replaced. Raises SandboxError.
+        A container with other settings, another folder, or other folders of skills (a recreated one would stay empty
+        in it) is replaced. Raises SandboxError.
         """
         name = self._plan.name(sandbox_id(thread_id))
         for attempt in range(_TRIES):
@@ -141,7 +141,7 @@ class Containers:
         raise SandboxError(f"the container could not be made: {problem}")
 
     async def _find(self, name: str, folder: Path, skills: str) -> Found | None:
-        """The container if there is one that fits; another one is removed."""
+        """The container if it fits; otherwise it is removed."""
         try:
             found = await self._api.find(name)
         except NotFound:
@@ -169,7 +169,7 @@ class Containers:
                 await asyncio.sleep(_PAUSE_SECONDS)
             try:
                 await self._api.remove(self._plan.name(sandbox))
-            except Conflict:  # Somebody else removes it.
+            except Conflict:  # Another process is removing it.
                 continue
             except NotFound:
                 pass
@@ -177,8 +177,8 @@ class Containers:
         raise SandboxError("a container cannot be removed")
 
     async def clean(self, most: int) -> list[str]:
-        """After a start: the sandboxes whose containers can be used on. All others of this gateway are removed: made
-        from other settings, stopped, of threads that are gone, and more than `most`.
+        """After a start, return the sandboxes whose containers can still be used. All others of this gateway are
+        removed: those with other settings, stopped ones, those of deleted threads, and more than `most`.
         """
         useful: list[str] = []
         for found in await self._api.containers(self._plan.label):

@@ -1,4 +1,4 @@
-"""What a container is created from: all of its limits and mounts. Pure."""
+"""The specification of a container, with all of its limits and mounts. Pure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 
 INSTANCE, SANDBOX, CONFIG, FOLDER = "antler.instance", "antler.sandbox", "antler.config", "antler.folder"
 PLACES = "antler.skills"
-"""The labels: whose gateway, which thread's, made from which settings, for which folder of the gateway's machine, with
-which folders of skills."""
+"""The labels: the gateway, the thread, the settings, the folder on the gateway's machine, and the folders of skills."""
 
 OWN_TASKS = 24
-"""Beyond the commands' own: the process that keeps the container, three around each command, and for a moment those of
-Docker when it starts one."""
+"""Tasks beyond the commands' own: the process that keeps the container running, three around each command, and briefly
+those of Docker when it starts one."""
 
 _KEEPERS = (65_534, 65_533)
 _ULIMITS = {
@@ -37,9 +36,9 @@ _ULIMITS = {
 }
 
 KEY_VARIABLE = "SANDBOX_API_KEY"
-"""Where an all-in-one image is told its key; it then answers nobody who does not send that."""
+"""The variable with the key of an all-in-one image, which then answers only requests with that key."""
 _CAPABILITIES = ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
-"""What an all-in-one image's own root needs to make a user, give it its folders and start programs as that one."""
+"""The capabilities with which an all-in-one image's root creates a user, gives it folders and starts programs as it."""
 _WEAKER = (
     "the image needs a writable root file system, whose size is not limited, and a root user with a few capabilities; "
     "commands cannot become that one",
@@ -57,11 +56,11 @@ _REACHABLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What the containers of a gateway have in common.
+    """The common specification of a gateway's containers.
 
-    image: its id, so that another one under the old name counts as a change. uid, gid: of commands. network: the
-    daemon's, None: none. runtime: the folder to show at /opt/antler. host_paths: the gateway's folders as the daemon
-    finds them. shared: the binds that every thread has. system_calls: the filter, None: Docker's own, where it has one.
+    image: its id, so that a new image under the old name counts as a change. uid, gid: of commands. network: the
+    daemon's, None: none. runtime: the folder to show at /opt/antler. host_paths: the gateway's folders as seen by the
+    daemon. shared: the binds of every thread. system_calls: the filter, None: Docker's own, if it has one.
     """
 
     instance: str
@@ -77,16 +76,16 @@ class Plan:
 
     @property
     def _keeper(self) -> int:
-        """The user of what keeps the container: another one than the commands', so that they cannot end it."""
+        """The user of the process that keeps the container running: not the commands', so that they cannot end it."""
         return next(each for each in _KEEPERS if each != self.uid)
 
     def is_no_commands(self, uid: int) -> bool:
-        """Whether a user's processes belong to the container itself, and stay when commands have ended."""
+        """Whether a user's processes belong to the container itself and stay when commands have ended."""
         return uid == self._keeper
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        """What a container made by it does not enforce, for the report."""
+        """What its containers do not enforce, for the report."""
         return ()
 
     def name(self, sandbox: str) -> str:
@@ -94,17 +93,17 @@ class Plan:
 
     @property
     def label(self) -> str:
-        """Label that all containers of this gateway have."""
+        """The label of all containers of this gateway."""
         return f"{INSTANCE}={self.instance}"
 
     def digest(self) -> str:
-        """Changes with everything that a container is made of, but the thread."""
+        """A digest of everything that a container is made from, except the thread."""
         return hashlib.sha256(json.dumps(self._common(), sort_keys=True).encode()).hexdigest()[:32]
 
     def body(self, thread_id: str, folder: Path, own: tuple[Bind, ...], skills: str = "") -> dict[str, object]:
-        """Make the body of `POST /containers/create`.
+        """The body of `POST /containers/create`.
 
-        folder: the thread's user-data. own: the binds of the thread alone. skills: names the folders
+        folder: the thread's user-data. own: the binds of only this thread. skills: identifies the folders
         among them that are not below the user-data.
         """
         labels = {
@@ -142,7 +141,7 @@ class Plan:
             "PidsLimit": limits.processes + OWN_TASKS,
             "ShmSize": limits.shared_memory,
             "Tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={limits.temporary}"},
-            # Around each command they are set too (scripts.py); a command that takes over a wrapper finds them here.
+            # They are also set around each command (scripts.py), but a command that takes over a wrapper meets these.
             "Ulimits": [
                 {"Name": _ULIMITS[number], "Soft": value, "Hard": value}
                 for number, value in limits.of_process(memory=False, full=False)
@@ -160,8 +159,8 @@ class Plan:
             "Privileged": False,
             "ReadonlyRootfs": True,
             "CapDrop": ["ALL"],
-            # Docker's AppArmor profile stays. Without new privileges runc loads the filter last, so that what it does
-            # itself before a command is hardly held by it.
+            # Docker's AppArmor profile stays. With no-new-privileges runc loads the filter last, so that it hardly
+            # affects runc's own work before a command.
             "SecurityOpt": ["no-new-privileges:true", *calls],
             "Init": True,
             "RestartPolicy": {"Name": "no"},
@@ -181,7 +180,7 @@ class Plan:
         }
 
     def on_host(self, path: Path) -> Path:
-        """The path as the daemon finds it."""
+        """The path as seen by the daemon."""
         for here in sorted(self.host_paths, key=lambda each: len(each.parts), reverse=True):
             if path.is_relative_to(here):
                 return self.host_paths[here] / path.relative_to(here)
@@ -189,7 +188,7 @@ class Plan:
 
 
 class AllInOnePlan(Plan):
-    """Plan for an image that starts programs of its own: they run as another user than the commands.
+    """A plan for an image that starts its own programs, which run as another user than the commands.
 
     Source: the entrypoint gem.sh of github.com/agent-infra/sandbox 1.11, as far as it reads the environment.
     """
@@ -202,7 +201,7 @@ class AllInOnePlan(Plan):
         return (*found, _REACHABLE) if self.network else found
 
     def body(self, thread_id: str, folder: Path, own: tuple[Bind, ...], skills: str = "") -> dict[str, object]:
-        """Add a key to Plan's body: another one for each container, and no part of the digest."""
+        """Add a key to Plan's body: unique for each container, and not part of the digest."""
         body = Plan.body(self, thread_id, folder, own, skills)
         environment = body["Env"]
         assert isinstance(environment, list)
@@ -220,16 +219,16 @@ class AllInOnePlan(Plan):
             "Env": [
                 f"USER_UID={user}",
                 f"USER_GID={user}",
-                # The other way in, whose key would be another one.
+                # The other way in, with a different key.
                 "JWT_PUBLIC_KEY=",
-                # They would start what they are told, as nobody's command.
+                # They would run anything on request, not as a command of the thread.
                 "DISABLE_JUPYTER=true",
                 "DISABLE_CODE_SERVER=true",
             ]
         }
 
     def _limits(self) -> dict[str, object]:
-        """The image's own programs are there to stay, so that the limits of single processes are the commands' only."""
+        """The image's own programs run permanently, so that the limits of single processes apply only to commands."""
         return Plan._limits(self) | {"Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}]}
 
     def _isolation(self) -> dict[str, object]:

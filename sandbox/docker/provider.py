@@ -1,4 +1,4 @@
-"""The provider `docker`: threads, their containers and what is kept warm."""
+"""The provider `docker`: threads, their containers and which of these are kept warm."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from sandbox.files.workspace import Workspaces
 
 _LOOK_SECONDS = 15.0
-"""How often idle containers are looked for."""
+"""Seconds between two searches for idle containers."""
 _SHUTDOWN_SECONDS = 30.0
 
 
 class DockerSandbox(LocalSandbox):
-    """Sandbox of one thread, whose commands run in its container."""
+    """The sandbox of one thread, whose commands run in its container."""
 
     def __init__(self, thread_id: str, files: LocalFiles, commands: ContainerCommands) -> None:
         super().__init__(thread_id, files)
@@ -61,7 +61,7 @@ class _Held:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What there is from the start on. path: the image's own search path."""
+    """Parts that exist from the start on. path: the image's own search path."""
 
     api: DockerApi
     plan: Plan
@@ -70,8 +70,8 @@ class _Parts:
 
 
 class DockerProvider:
-    """workspaces: closed with it. instance: names this gateway's containers; the same after a restart, and of no other
-    gateway on this daemon. runtime: the folder to show at /opt/antler. now: seconds of a clock that never goes back.
+    """SandboxProvider port. workspaces: closed with it. instance: identifies this gateway's containers; stable across
+    restarts, unique on this daemon. runtime: the folder to show at /opt/antler. now: seconds of a monotonic clock.
 
     Raises SandboxUnavailable for settings that it cannot carry out.
     """
@@ -104,7 +104,7 @@ class DockerProvider:
         try:
             shortfalls = await self._prepare(api)
             added, found = await self._probe()
-        except BaseException as error:  # A stop in mid-start, too, leaves no container and no connection.
+        except BaseException as error:  # A stop during the start must leave no container and no connection, either.
             await self.shutdown()
             await api.close()
             if isinstance(error, SandboxError) and not isinstance(error, SandboxUnavailable):
@@ -116,13 +116,13 @@ class DockerProvider:
             isolation=Isolation.FULL,
             bash=True,
             shortfalls=(*shortfalls, *added),
-            # A network of the operator's decides by itself what commands reach.
+            # An operator's own network determines what commands can reach.
             hosts=() if self._settings.network.mode == "none" else None,
             packages=found,
         )
 
     async def _prepare(self, api: DockerApi) -> list[str]:
-        """Look at the daemon, and at what a gateway before this one left there."""
+        """Check the daemon, and what a former gateway left there."""
         owner = self._workspaces.owner
         uid, gid = (owner.uid, owner.gid) if owner else (os.geteuid(), os.getegid())
         if uid == 0:
@@ -155,7 +155,7 @@ class DockerProvider:
         return found
 
     async def _probe(self) -> tuple[list[str], tuple[str, ...]]:
-        """Prove that commands run and are held; returns shortfalls, and the Python packages that commands find."""
+        """Verify that commands run and are isolated; returns shortfalls, and the Python packages of commands."""
         thread = probe_thread(self._instance)
         await self._remove_one(sandbox_id(thread))
         await self._workspaces.delete(thread)
@@ -165,7 +165,7 @@ class DockerProvider:
             try:
                 await probe(held.sandbox.execute_command, workspace, hint)
                 shown, shortfalls = self._runtime, await self._try_runtime(held.sandbox)
-                # Where the runtime was taken back this container still has it, and later ones do not.
+                # If the runtime was withdrawn, this container still has it, but later ones do not.
                 found = await packages(held.sandbox.execute_command) if shown == self._runtime else ()
                 return shortfalls, found
             finally:
@@ -177,7 +177,7 @@ class DockerProvider:
     async def _try_runtime(self, sandbox: DockerSandbox) -> list[str]:
         if self._runtime is None or await checks.runtime_fits(sandbox.execute_command):
             return []
-        self._runtime = None  # Its interpreter, first in PATH, would hide the image's own packages.
+        self._runtime = None  # Its interpreter, first in PATH, would hide the image's packages.
         return await checks.without_runtime(sandbox.execute_command)
 
     async def acquire(self, thread_id: str) -> DockerSandbox:
@@ -191,7 +191,7 @@ class DockerProvider:
         await self._make_room(sandbox)
         try:
             held = await self._open(thread_id)
-        except BaseException:  # Also where the caller gives up: there may be a container, so its place stays taken.
+        except BaseException:  # Including cancellation: there may be a container, so its slot stays taken.
             self._pool.rest(sandbox)
             raise
         held.shells.prepare()
@@ -203,7 +203,7 @@ class DockerProvider:
             return
         try:
             await self._started().containers.remove(evicted)
-        except BaseException:  # Also where the caller gives up: the place is still the evicted one's.
+        except BaseException:  # Including cancellation: the slot still belongs to the evicted container.
             self._pool.leave(sandbox)
             self._pool.rest(evicted)
             raise
@@ -226,12 +226,12 @@ class DockerProvider:
         return _Held(DockerSandbox(thread_id, files, commands), commands, shells)
 
     def _variables(self, path: str) -> dict[str, str | None]:
-        """What commands find in their environment. path: the image's own, searched last."""
+        """The environment of commands. path: the image's own, searched last."""
         own = self._settings.environment
         variables = environment(own, self._limits, runtime=RUNTIME if self._runtime else "")
         if path and "PATH" not in own:
             variables["PATH"] += f":{path}"
-        return {KEY_VARIABLE: None} | variables  # the key of an image's own programs is none of the command's business
+        return {KEY_VARIABLE: None} | variables  # commands must not see the key of the image's own programs
 
     async def _ready(self, thread_id: str, layout: Layout) -> Ready:
         own = [root for root in layout.roots.values() if root.of_thread]
@@ -244,7 +244,7 @@ class DockerProvider:
         return held.sandbox if held else None
 
     async def release(self, thread_id: str) -> None:
-        """What runs is ended. The container stays for a while, until it is idle for too long or its place is needed."""
+        """End what runs. The container stays until it has been idle for too long or its slot is needed."""
         async with self._lock(thread_id):
             await self._let_go(thread_id, keep=True)
 
@@ -253,7 +253,7 @@ class DockerProvider:
         if held is None:
             return
         try:
-            with contextlib.suppress(SandboxError):  # The daemon fails; who finds the container again sweeps it.
+            with contextlib.suppress(SandboxError):  # The daemon fails; the next user of the container sweeps it.
                 await held.commands.close(sweep=keep)
         finally:
             self._pool.rest(sandbox_id(thread_id))
@@ -266,7 +266,7 @@ class DockerProvider:
                 self._pool.leave(sandbox_id(thread_id))
 
     async def remove_idle(self) -> None:
-        """Remove the containers that were idle for too long."""
+        """Remove containers that have been idle for too long."""
         await self._remove(self._pool.expire(self._docker.idle_timeout))
 
     async def _remove(self, sandboxes: Iterable[str]) -> None:
@@ -276,7 +276,7 @@ class DockerProvider:
         try:
             await self._started().containers.remove(sandbox)
         except SandboxError:
-            self._pool.rest(sandbox)  # Another time.
+            self._pool.rest(sandbox)  # It is retried later.
         else:
             self._pool.leave(sandbox)
 
@@ -286,7 +286,7 @@ class DockerProvider:
             await self.remove_idle()
 
     async def shutdown(self) -> None:
-        """End what runs and remove the containers; what cannot be removed now is found at the next start."""
+        """End what runs and remove the containers; those that cannot be removed now are handled at the next start."""
         if self._tidying is not None:
             self._tidying.cancel()
             await asyncio.gather(self._tidying, return_exceptions=True)

@@ -1,9 +1,9 @@
-"""The two shell programs that run inside a container: one around each command, one that ends what is left.
+"""The two shell programs that run inside a container: one around each command, one that ends leftovers.
 
-They need /bin/sh and the init process, nothing else of the image, and start no process where a fork bomb might be:
-what they do is built into every POSIX shell. shells.py starts them and reads what they report on their standard
-error, a line each: `begun`; `ended CODE KILLED_BEFORE KILLED_AFTER LEFT`; `clean KILLED`. KILLED counts the container's
-processes that the kernel killed because memory was used up; LEFT is 0 when nothing of the command is left.
+They need only /bin/sh and the init process of the image, and start no process where there might be a fork bomb: they
+use only builtins of every POSIX shell. shells.py starts them and reads their reports on standard error, a line each:
+`begun`; `ended CODE KILLED_BEFORE KILLED_AFTER LEFT`; `clean KILLED`. KILLED counts the container's processes that the
+kernel killed because memory was used up; LEFT is 0 if nothing of the command is left.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sandbox.policy import Limits
 
 INIT = "/sbin/docker-init"
-"""Where Docker puts the init process (tini). With `-s` it adopts what a command's processes leave behind."""
+"""Docker's init process (tini). With `-s` it adopts orphans of a command's processes."""
 
 _COMMON = r"""
 oom() {
@@ -140,11 +140,11 @@ echo clean $killed >&3
 
 
 def wrapper(mark: str, limits: Limits) -> tuple[str, ...]:
-    """Runs one command, told by `order`, and all that comes of it. Another line, or the end of input, ends it all.
+    """The program that runs one command, given by `order`. A further line, or the end of input, ends all its processes.
 
-    mark: names it to the sweeper. limits: of each of the command's processes.
+    mark: identifies it to the sweeper. limits: of each of the command's processes.
     """
-    blocks = limits.file_size // 512  # the unit of ulimit in any sh; bash, called by its own name, has another one
+    blocks = limits.file_size // 512  # the unit of ulimit in any sh; bash under its own name uses another one
     bounds = f"ulimit -c 0; ulimit -t {limits.cpu_seconds}; ulimit -n {limits.open_files}; ulimit -f {blocks}"
     return (INIT, "-s", "--", "/bin/sh", "-c", f": {mark}\n{_COMMON}{_RUN.replace('@limits', bounds)}")
 
@@ -156,5 +156,5 @@ def order(command: str, *, full: bool) -> bytes:
 
 
 def sweeper(kept: Iterable[str]) -> tuple[str, ...]:
-    """Ends every process of the commands' user but those of wrappers with these marks; orphans are nobody's."""
+    """The program that ends every process of the commands' user, orphans included, except wrappers with these marks."""
     return ("/bin/sh", "-c", f"{_COMMON}{_SWEEP}", "sweeper", *kept)

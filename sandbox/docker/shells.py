@@ -1,7 +1,7 @@
-"""The wrapper shells of one container: started, one kept waiting, and what they left behind ended.
+"""The wrapper shells of one container: they are started, one is kept waiting, and their leftovers are ended.
 
-Docker takes long to start a program, so that one waits for the next command. If one was killed together with its
-command, a sweeper ends what is left; where that fails, the whole container is restarted.
+Docker is slow to start a program, so one shell waits for the next command. If one was killed together with its command,
+a sweeper ends what is left; if that fails, the whole container is restarted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SWEEP_SECONDS = 15.0
 _PACE_BYTES = 64 * 1024
 _PACE_SECONDS = 0.005
-"""After so much output at once the next is read so much later: a flood costs a few per cent of one core."""
+"""After this much output without a pause, wait this many seconds: a flood costs a few per cent of one core."""
 _LONGEST_REPORT = 4096
 _STDOUT = 1
 _BEGUN = b"begun\n"
@@ -38,7 +38,7 @@ _CLEAN = re.compile(rb"^clean (\d{1,12})$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What the wrapper reported. out_of_memory: the kernel killed something meanwhile, for want of memory.
+    """The wrapper's report. out_of_memory: the kernel killed something during the command for lack of memory.
 
     clean: nothing of the command is left.
     """
@@ -49,7 +49,7 @@ class Ended:
 
 
 class Shell:
-    """A wrapper that has been started. mark: its name, by which a sweeper can spare it."""
+    """A started wrapper. mark: its name, by which a sweeper can spare it."""
 
     def __init__(self, mark: str, attached: Attached) -> None:
         self.mark = mark
@@ -65,19 +65,19 @@ class Shell:
 
     @property
     def begun(self) -> bool:
-        """Whether it took the order."""
+        """Whether it accepted the order."""
         return self._begun.is_set()
 
     def listen(self, on_output: Callable[[str], None] | None) -> None:
-        """Before the order: who is told of the output."""
+        """Set the receiver of the output; call it before `give`."""
         self._capture = Capture(HEAD_BYTES, TAIL_BYTES, on_output)
 
     async def give(self, order: bytes) -> None:
-        """Raises SandboxError."""
+        """Send the order. Raises SandboxError."""
         await self._attached.write(order)
 
     async def until_begun(self) -> None:
-        """Wait until it took the order, or ended without that."""
+        """Wait until it has accepted the order, or ended without that."""
         begun = asyncio.create_task(self._begun.wait(), name="beginning of a command")
         try:
             await asyncio.wait([begun, self._reading], return_when=asyncio.FIRST_COMPLETED)
@@ -89,7 +89,7 @@ class Shell:
         try:
             await self._attached.write(b"\n")
         except SandboxError:
-            return  # It has ended, or the daemon has: `finished` tells.
+            return  # It has ended, or the daemon has: see `finished`.
 
     async def finished(self) -> Ended | None:
         """Wait for the end of its output. None: it was killed before it could report. Raises SandboxError."""
@@ -101,16 +101,16 @@ class Shell:
         return Ended(exit_code=code, out_of_memory=after > before, clean=left == 0)
 
     def killed_by_kernel(self) -> int | None:
-        """Number of processes that the kernel killed, by the sweeper's report; None if it did not come to its end."""
+        """Number of processes killed by the kernel, per the sweeper's report; None if it was not completed."""
         found = _CLEAN.search(self._report)
         return int(found[1]) if found else None
 
     def text(self) -> Text:
-        """What the command printed; once, at the end."""
+        """The command's output; call it once, at the end."""
         return self._capture.finish()
 
     async def close(self) -> None:
-        """Let go of it; its input ends, and so does what it runs. Idempotent."""
+        """Release it; its input ends, and so does what it runs. Idempotent."""
         self._reading.cancel()
         await asyncio.gather(self._reading, return_exceptions=True)
         await self._attached.close()
@@ -136,8 +136,8 @@ class Shell:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What programs of a container are started with. environment: None removes a variable. revive: has the
-    container there and running, and gives its id."""
+    """How programs of a container are started. environment: None removes a variable. revive: makes sure that the
+    container is running, and returns its id."""
 
     api: DockerApi
     plan: Plan
@@ -146,7 +146,7 @@ class Access:
 
 
 class Shells:
-    """The wrapper shells of one container, given by its id. All methods raise SandboxError where the daemon fails."""
+    """The wrapper shells of one container, given by its id. All methods raise SandboxError if the daemon fails."""
 
     def __init__(self, access: Access, container: str) -> None:
         self._access = access
@@ -156,17 +156,17 @@ class Shells:
         self._spare: asyncio.Task[Shell] | None = None
         self._closed = False
         self.restarts = 0
-        """How often all that ran in the container was killed, because what was left of a command could not be."""
+        """How often the whole container was restarted because leftovers of a command could not be killed."""
         self.killed = 0
-        """How many processes the kernel had killed for want of memory at the last sweep."""
+        """Number of processes killed by the kernel for lack of memory, as of the last sweep."""
 
     async def open(self, *, found: bool) -> None:
-        """Before all else. found: the container ran before; a gateway before this one may have left something there."""
+        """Call it first. found: the container was already running, so a former gateway may have left something."""
         if found:
             await self.sweep()
 
     def prepare(self) -> None:
-        """Have a shell wait for the next command."""
+        """Start a shell that waits for the next command."""
         if self._spare is None and not self._closed:
             self._spare = asyncio.create_task(self.start(), name="shell for the next command")
 
@@ -190,23 +190,23 @@ class Shells:
             self._marks.add(mark)
         try:
             return Shell(mark, await self._attach(scripts.wrapper(mark, self._access.plan.limits)))
-        except BaseException:  # Also where the caller gives up: a mark that is kept would spare what bears it.
+        except BaseException:  # Including cancellation: a remaining mark would spare its bearer.
             self._marks.discard(mark)
             raise
 
     async def let_go(self, shell: Shell) -> None:
-        """Its input ends, and with it all that it runs."""
+        """End its input, and with it everything it runs."""
         await shell.close()
         self._marks.discard(shell.mark)
 
     async def drop(self, starting: asyncio.Task[Shell]) -> None:
-        """Let go of a shell that is being started."""
+        """Release a shell that is being started."""
         await asyncio.gather(starting, return_exceptions=True)
         if not starting.cancelled() and starting.exception() is None:
             await self.let_go(starting.result())
 
     async def sweep(self, *, without: str = "") -> None:
-        """End everything in the container but the shells that are known, and of these the one marked `without`."""
+        """End everything in the container except the known shells; the one marked `without` is ended as well."""
         async with self._sweeping:
             killed = await self._swept(self._marks - {without})
             if killed is None:
@@ -219,7 +219,7 @@ class Shells:
         await self._access.api.restart(self._container)
 
     async def close(self, *, sweep: bool) -> None:
-        """The shells that were taken have been let go of. sweep: whether the container stays, with nothing in it."""
+        """Close; all taken shells must have been released. sweep: whether the container stays, with nothing in it."""
         self._closed = True
         spare, self._spare = self._spare, None
         if spare is not None:
@@ -231,13 +231,13 @@ class Shells:
             await self._restart()
 
     async def _is_empty(self) -> bool:
-        """After a sweep. The sweeper is no stronger than what it sweeps away: the last word is the daemon's."""
+        """Whether a sweep was successful, according to the daemon: the sweeper has no more power than its targets."""
         return all(map(self._access.plan.is_no_commands, await self._access.api.processes(self._container)))
 
     async def _attach(self, program: tuple[str, ...]) -> Attached:
         try:
             return await self._attach_as_is(program)
-        except (NotFound, Conflict):  # It was stopped or removed by somebody else; the daemon's end stops all.
+        except (NotFound, Conflict):  # It was stopped or removed by others, or the daemon was restarted.
             self._container = await self._access.revive()
         try:
             return await self._attach_as_is(program)
@@ -255,7 +255,7 @@ class Shells:
         )
 
     async def _swept(self, kept: set[str]) -> int | None:
-        """How many processes the kernel has killed there so far; None: the sweeper did not get through."""
+        """Sweep; returns how many processes the kernel has killed there so far, None if the sweeper failed."""
         try:
             async with asyncio.timeout(_SWEEP_SECONDS):
                 sweeper = Shell("", await self._attach_as_is(scripts.sweeper(sorted(kept))))
