@@ -41,7 +41,7 @@ class BuildFailed(Exception):
 
 
 class Builder:
-    """Builds a runtime in a folder. packages: a file of exact requirements. The tools' output goes to `<folder>.log`."""
+    """Builds a runtime in a folder. packages: a file of exact requirements. Log of the tools: `<folder>.log`."""
 
     def __init__(self, folder: Path, packages: Path) -> None:
         self.folder = folder

@@ -1,1 +1,1 @@
-"""The way out: of a sandbox with `network: egress`, to listed hosts alone; and whom our own connections trust."""
+"""Outgoing connections: of a sandbox with `network: egress`, only to listed hosts; and the CAs trusted by our own."""

@@ -1,4 +1,4 @@
-"""Which hosts and which addresses may be connected to. Pure; used by the proxy, between resolving and connecting."""
+"""Which hosts and addresses connections are allowed to, checked between resolving and connecting."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _CLOSED = tuple(
     ipaddress.ip_network(each)
     for each in (
         # IPv4: this network, private, shared (carriers, and a cloud's metadata), loopback, link-local, protocol
-        # assignments, documentation, benchmarks, multicast, reserved, and the address of one cloud's own services.
+        # assignments, documentation, benchmarks, multicast, reserved, and the address of one cloud's services.
         *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
         *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15"),
         *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32"),
     )
 )
 _OPEN_IPV6 = ipaddress.ip_network("2000::/3")
-"""All that is routed in public; the rest is local, mapped, translated, multicast or not given out."""
+"""All publicly routed addresses; the rest is local, mapped, translated, multicast or unassigned."""
 _CLOSED_IPV6 = tuple(
     ipaddress.ip_network(each)
     for each in (
-        # Within it: IPv4 in disguise (Teredo, 6to4), protocol assignments, documentation.
+        # Exceptions: embedded IPv4 (Teredo, 6to4), protocol assignments, documentation.
         *("2001::/23", "2002::/16", "2001:db8::/32", "3fff::/20"),
     )
 )
 
 
 def is_public(address: str) -> bool:
-    """Whether an address, as a resolver gives it, is one of the public internet's and of no one's inside."""
+    """Whether an address, as returned by a resolver, belongs to the public internet and to no internal network."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -49,7 +49,7 @@ def is_public(address: str) -> bool:
 
 
 def is_host_name(host: str) -> bool:
-    """A plain name of letters, digits and hyphens, of at least two labels; no address in any notation."""
+    """Whether it is a plain name of letters, digits and hyphens with two or more labels; no address in any notation."""
     labels = host.split(".")
     return (
         len(host) <= _LONGEST_NAME
@@ -69,17 +69,17 @@ def is_listed(host: str, allow: Iterable[str]) -> bool:
 
 
 THREADS = 8
-"""Lookups at a time; more wait."""
+"""Maximum number of concurrent lookups; more wait."""
 
 
 def addresses_of(host: str, port: int) -> list[str]:
-    """Resolve a host by the system's resolver. Raises OSError."""
+    """Resolve a host with the system's resolver. Raises OSError."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 class Names:
-    """look_up: blocks until it knows the addresses. threads: lookups at a time. `close` it after use."""
+    """Resolves names in threads. look_up: blocking. threads: maximum of concurrent lookups. `close` it after use."""
 
     def __init__(self, look_up: Callable[[str, int], list[str]] = addresses_of, threads: int = THREADS) -> None:
         self._look_up = look_up
@@ -93,6 +93,6 @@ class Names:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._look_up, host, port)
 
     def close(self) -> None:
-        """Nothing is looked up any more; what hangs is not waited for. Idempotent."""
+        """Stop lookups, without waiting for hanging ones. Idempotent."""
         self._closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,7 +1,7 @@
-"""An HTTP proxy in the gateway for commands that have no network of their own. One for each provider.
+"""An HTTP proxy in the gateway for commands without their own network. One for each provider.
 
-It listens on sockets that were made inside a command's network namespace, and connects from the gateway. A name is
-resolved once, here; every address must be public, and only those addresses are connected to (no rebinding).
+It listens on sockets created inside a command's network namespace, and connects from the gateway. A name is resolved
+once, here; every address must be public, and only those addresses are connected to (no rebinding).
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ PORTS = frozenset({80, 443})
 _HEAD_SECONDS = 30.0
 _CONNECT_SECONDS = 20.0
 IDLE_SECONDS = 120.0
-"""Without a byte in either direction."""
+"""Maximum idle time without a byte in either direction."""
 _CONNECTIONS = 32
-"""Of one thread's commands at a time, each with two sockets. More wait in their own listening sockets, not among the
-gateway's."""
+"""Maximum number of concurrent connections of one thread's commands, each with two sockets. More wait in their own
+listening sockets, not among the gateway's descriptors."""
 _OWN_CONNECTIONS = 4
-"""That a thread has however many others have."""
+"""Connections reserved for each thread, however many others have."""
 _SHARED_CONNECTIONS = 128
-"""Beyond these, of all threads together."""
+"""Maximum number of further connections of all threads together."""
 _REST_SECONDS = 0.2
-"""A connection keeps its place so much longer: making another costs a command nothing and the gateway time."""
+"""Extra time for which a connection keeps its slot: a new one costs a command nothing, but the gateway time."""
 Send = Callable[[bytes], Awaitable[None]]
 
 
 class _Places:
-    """Connections: each thread has a few of its own, however many others hold, and up to _CONNECTIONS as long as there
-    are any of those that all share."""
+    """Slots for connections: each thread has a few reserved ones, and up to _CONNECTIONS as long as shared ones are
+    available."""
 
     def __init__(self) -> None:
         self._held: Counter[object] = Counter()
@@ -73,9 +73,9 @@ class _Places:
 
 
 class EgressProxy:
-    """allow: host names, lower case; `*.example.org` is every host below.
+    """The proxy. allow: host names, lower case; `*.example.org` is every host below.
 
-    resolve, public: how a name becomes addresses, and which of these may be connected to. idle_seconds: see
+    resolve: resolves a name to addresses. public: whether an address may be connected to. idle_seconds: see
     IDLE_SECONDS. `close` it after use.
     """
 
@@ -97,13 +97,13 @@ class EgressProxy:
         self._idle_seconds = idle_seconds
 
     def close(self) -> None:
-        """When nothing is served any more. Idempotent."""
+        """Close, after all `serve` blocks have ended. Idempotent."""
         self._names.close()
 
     @asynccontextmanager
     async def serve(self, listener: socket.socket, whose: object) -> AsyncIterator[None]:
-        """Answer at a listening socket, which this closes at the end, with all connections. whose: the thread's, by
-        which connections are counted."""
+        """Serve a listening socket, which is closed at the end together with all connections. whose: identifies the
+        thread for which connections are counted."""
         listener.setblocking(False)
         connections: set[asyncio.Task[None]] = set()
         accepting = asyncio.create_task(self._accept(listener, whose, connections), name="egress listener")
@@ -111,7 +111,7 @@ class EgressProxy:
             yield
         finally:
             accepting.cancel()
-            await asyncio.wait({accepting})  # what it accepted last has begun by then, and so closes its socket
+            await asyncio.wait({accepting})  # the last accepted connection has begun by then, and closes its socket
             listener.close()
             ending = set(connections)
             for task in ending:
@@ -119,7 +119,7 @@ class EgressProxy:
             await asyncio.gather(*ending, return_exceptions=True)
 
     async def _accept(self, listener: socket.socket, whose: object, connections: set[asyncio.Task[None]]) -> None:
-        """One by one, and only where there is room: what is not accepted is no descriptor of the gateway's."""
+        """Accept one by one, and only if there is room: unaccepted connections take no descriptors of the gateway."""
 
         def ended(task: asyncio.Task[None]) -> None:
             connections.discard(task)
@@ -134,7 +134,7 @@ class EgressProxy:
             await self._places.take(whose)
             try:
                 connection, _ = listener.accept()
-            except OSError:  # It has gone, or there are no descriptors left.
+            except OSError:  # It is gone, or there are no descriptors left.
                 self._places.leave(whose)
                 await asyncio.sleep(_REST_SECONDS)
                 continue
@@ -151,7 +151,7 @@ class EgressProxy:
             head = f"HTTP/1.1 {refused.status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
             writer.write(head.encode() + body)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # One side has gone or is not worth waiting for; the other one sees its connection close.
+            pass  # One side is gone or too slow; the other one sees its connection close.
         finally:
             writer.close()
         await asyncio.sleep(_REST_SECONDS)
@@ -179,7 +179,7 @@ class EgressProxy:
                 both.create_task(_ask(request, reader, upstream, to_host))
                 both.create_task(_answered(upstream_reader, writer, to_command))
         except* (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # TimeoutError among them: nothing came from either side
+            pass  # including TimeoutError: nothing arrived from either side
         finally:
             upstream.close()
 
@@ -219,15 +219,15 @@ async def _connected(addresses: list[str], port: int) -> tuple[asyncio.StreamRea
 
 
 def _touch(idle: asyncio.Timeout, seconds: float) -> None:
-    """The connection is in use."""
+    """Note that the connection is in use."""
     idle.reschedule(asyncio.get_running_loop().time() + seconds)
 
 
 async def send_to(data: bytes, target: asyncio.StreamWriter, touch: Callable[[], None]) -> None:
-    """Pass something on. touch: is told of it."""
+    """Forward data. touch: called after it."""
     target.write(data)
     await target.drain()
-    await asyncio.sleep(0)  # a body in thousands of tiny chunks gives others their turn
+    await asyncio.sleep(0)  # so that a body in thousands of tiny chunks lets others run
     touch()
 
 
@@ -237,13 +237,13 @@ async def _all(source: asyncio.StreamReader, send: Send) -> None:
 
 
 async def _ask(request: Request, source: asyncio.StreamReader, target: asyncio.StreamWriter, send: Send) -> None:
-    """What the command says, to the host: all that comes through a tunnel, else one request."""
+    """Forward the command's data to the host: everything for a tunnel, else one request."""
     if request.is_tunnel:
         await _all(source, send)
     else:
         await forward_body(request.length, source, send)
         if await source.read(1):
-            return  # of another request, which is not passed on
+            return  # it belongs to another request, which is not forwarded
     _end(target)
 
 

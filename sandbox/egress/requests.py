@@ -1,7 +1,7 @@
-"""What a command asks the proxy for: one request, or a tunnel for TLS, to the host that it names and to no other.
+"""Requests of commands to the proxy: one request, or a tunnel for TLS, only to the host that it names.
 
-Nothing of a further request is passed on, and nothing whose end one server sees elsewhere than another: it would reach
-a host that was not checked.
+No further request is forwarded, and none whose end servers might determine differently: its rest could reach a host
+that was not checked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LONGEST_HEAD = 32 * 1024
 CHUNK = 64 * 1024
 UNRECOGNIZED_NAME = bytes([21, 3, 1, 0, 2, 2, 112])
-"""The TLS alert."""
+"""The TLS alert unrecognized_name."""
 _REQUEST_LINE = re.compile(r"([A-Z]{3,20}) (\S+) HTTP/1\.[01]")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PORT = re.compile(r"[0-9]{1,5}")
@@ -30,7 +30,7 @@ _OWN_HEADERS = frozenset({"connection", "host", "keep-alive", "upgrade"})
 
 
 class Refused(Exception):
-    """status: of the answer. The text is for the command."""
+    """A refused request. status: of the answer. The text is for the command."""
 
     def __init__(self, status: str, text: str) -> None:
         super().__init__(text)
@@ -39,7 +39,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """forward: what goes to the host first; empty for a tunnel. length: of the body that follows; None: in chunks."""
+    """A request. forward: first data for the host; empty for a tunnel. length: of the body; None: it is chunked."""
 
     host: str
     port: int
@@ -52,7 +52,7 @@ class Request:
 
 
 def parsed(head: bytes) -> Request:
-    """Raises Refused."""
+    """Parse a request's head. Raises Refused."""
     lines = head.decode("latin-1").split("\r\n")
     if any(sign in line for line in lines for sign in "\r\n"):
         raise Refused("400 Bad Request", "lines end with CR LF")
@@ -87,12 +87,12 @@ def _header(line: str) -> tuple[str, str]:
 
 
 def _is_own(name: str) -> bool:
-    """Whether a header is for the proxy, or written by it. name: in lower case."""
+    """Whether a header is meant for the proxy, or written by it. name: in lower case."""
     return name in _OWN_HEADERS or name.startswith("proxy-")
 
 
 def _length(headers: list[tuple[str, str]]) -> int | None:
-    """Length of the body; None: it comes in chunks."""
+    """The length of the body; None: it is chunked."""
     told = [(name.lower(), value) for name, value in headers if name.lower() in ("content-length", "transfer-encoding")]
     match told:
         case []:
@@ -107,7 +107,7 @@ def _length(headers: list[tuple[str, str]]) -> int | None:
 async def forward_body(
     length: int | None, source: asyncio.StreamReader, send: Callable[[bytes], Awaitable[None]]
 ) -> None:
-    """One request's body, and nothing behind it. Raises OSError, IncompleteReadError or LimitOverrunError."""
+    """Forward one request's body, and nothing after it. Raises OSError, IncompleteReadError or LimitOverrunError."""
     if length is not None:
         return await _forward(length, source, send)
     while size := await _chunk_size(source):
@@ -116,7 +116,7 @@ async def forward_body(
         if await source.readexactly(2) != b"\r\n":
             raise ConnectionAbortedError("this is no chunk")
         await send(b"\r\n")
-    # Trailers are left out: what they mean is nobody's to check.
+    # Trailers are dropped: their meaning cannot be checked.
     for _ in range(_MOST_TRAILERS):
         if await source.readuntil(b"\r\n") == b"\r\n":
             return await send(b"0\r\n\r\n")
@@ -140,13 +140,13 @@ async def _forward(size: int, source: asyncio.StreamReader, send: Callable[[byte
 
 
 async def greeting(source: asyncio.StreamReader) -> tuple[bytes, str | None]:
-    """The first message of TLS as it came, and the server's name in it, in lower case; None where there is none."""
+    """The first message of TLS as received, and the server's name in it, in lower case; None if there is none."""
     names: list[str | None] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 
     def named(_: object, name: str | None, __: object) -> int:
         names.append(name)
-        return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME  # it has been read; nobody is to be answered
+        return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME  # the name has been read; there must be no answer
 
     context.sni_callback = named
     came, answer = ssl.MemoryBIO(), ssl.MemoryBIO()

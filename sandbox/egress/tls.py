@@ -1,4 +1,4 @@
-"""Whom TLS trusts: the system's certificates and a file of the operator's; one context for all who trust the same."""
+"""Trust in TLS: the system's certificates and an operator's file; one context for each set of trusted CAs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ KEPT = 4
 
 
 def trust(ca_file: Path | None) -> ssl.SSLContext:
-    """The context for this file of further CAs; None: the system's alone. Shared, so it is not to be changed.
+    """The context for a file of additional CAs; None: only the system's. It is shared, so do not change it.
 
-    Each takes 20 ms and 0.7 MB. A file that was replaced is read again. Raises OSError for one that cannot be used.
+    Each takes 20 ms and 0.7 MB. A replaced file is read again. Raises OSError for one that cannot be used.
     """
     return _made(ca_file, _stamp(ssl.get_default_verify_paths().cafile), _stamp(ca_file))
 
@@ -27,7 +27,7 @@ def _stamp(file: str | Path | None) -> tuple[int, int, int] | None:
     try:
         found = os.stat(file)
     except OSError:
-        return None  # reading it tells why
+        return None  # reading it reports the reason
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 

@@ -1,1 +1,1 @@
-"""The files of sandboxes whose folders are on this machine, shared by every such provider."""
+"""Files of sandboxes whose folders are on this machine, for all such providers."""

@@ -1,8 +1,8 @@
-"""The one door to files below a sandbox's folders: links are never followed, nothing outside is ever reached.
+"""The only access to files below a sandbox's folders: links are never followed, nothing outside is ever reached.
 
-Everything goes through openat2(2) from an open folder, so that the kernel decides while it walks the path; there is no
-check of a path that could be true when it is made and false when it is used. A gateway that runs as root takes the
-sandbox's rights for that.
+Everything uses openat2(2) from an open folder, so that the kernel decides while it resolves the path; there is no path
+check that could be true when made and false when used. A gateway that runs as root assumes the sandbox user's rights
+for that.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 TEMPORARY = ".~antler-"
-"""How the names of files that are still being written begin; listings leave them out."""
+"""Name prefix of files that are still being written; listings omit them."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 _LOOK = os.O_PATH | os.O_NOFOLLOW
 _RETRIES = 64
-"""openat2 says EAGAIN when something was renamed on the way; who renames all the time is refused."""
+"""Attempts on EAGAIN, which openat2 returns if something in the path was renamed; permanent renaming is refused."""
 _RESOLVE = 0x02 | 0x04 | 0x08
 """RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH."""
 _RENAME_NOREPLACE = 1
@@ -67,7 +67,7 @@ _CODES = {
 
 
 class Refused(Exception):
-    """Carries a problem from where it is found to the method that hands it out. The detail has no host path."""
+    """Carries a problem from its detection to the method that returns it. The detail contains no host path."""
 
     def __init__(self, code: ProblemCode, detail: str = "") -> None:
         super().__init__(f"{code}: {detail}")
@@ -76,7 +76,7 @@ class Refused(Exception):
 
 
 def translated(error: OSError) -> Refused | SandboxError:
-    """What an operating system error means; its file name, a host path, is left out."""
+    """The meaning of an operating system error; its file name, a host path, is omitted."""
     reason = os.strerror(error.errno).lower() if error.errno else "unknown error"
     code = _CODES.get(error.errno or 0)
     return SandboxError(f"the sandbox's files cannot be used: {reason}") if code is None else Refused(code, reason)
@@ -84,23 +84,23 @@ def translated(error: OSError) -> Refused | SandboxError:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The unprivileged user that commands run as and that owns the thread's files."""
+    """The unprivileged user who runs the commands and owns the thread's files."""
 
     uid: int
     gid: int
 
 
 def owner_of(settings: SandboxSettings) -> Owner | None:
-    """Who commands run as and the files belong to, where that is not the gateway's own user."""
+    """The owner of commands and files, if it is not the gateway's own user."""
     return Owner(settings.uid, settings.gid or settings.uid) if os.geteuid() == 0 else None
 
 
 @contextmanager
 def acting_as(owner: Owner | None) -> Iterator[None]:
-    """This thread opens and creates files as `owner`, without root's privileges; None: as the gateway's own user.
+    """Let this thread open and create files as `owner`, without root's privileges; None: as the gateway's own user.
 
-    Only in a worker thread: nothing else of the thread may run meanwhile. What it creates belongs to the owner from the
-    first moment, and what the owner may not read stays unread.
+    Only in a worker thread, which must do nothing else within the block. New files belong to the owner from the first
+    moment, and files that the owner may not read cannot be read.
     """
     if owner is None:
         yield
@@ -122,25 +122,25 @@ class _OpenHow(ctypes.Structure):
 
 
 def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
-    """A new close-on-exec descriptor. Raises OSError, without a file name."""
+    """Open a path; returns a close-on-exec descriptor. Raises OSError, without a file name."""
     how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
     name = os.fsencode(path)
     return _checked(_syscall(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how)))
 
 
 def renameat2(folder: int, old: str, new: str, flags: int) -> None:
-    """Rename within one folder. Raises OSError; EINVAL where the file system does not know the flags."""
+    """Rename within one folder. Raises OSError; EINVAL if the file system does not support the flags."""
     _checked(_syscall(_number("renameat2"), folder, os.fsencode(old), folder, os.fsencode(new), flags))
 
 
 def set_groups(groups: list[int]) -> None:
-    """The supplementary groups of this thread only; the C library's function changes those of all threads."""
+    """Set the supplementary groups of this thread only; the C library's function changes those of all threads."""
     array = (ctypes.c_uint32 * len(groups))(*groups)
     _checked(_syscall(_number("setgroups"), len(groups), array))
 
 
 def set_file_user(uid: int, gid: int) -> None:
-    """The user and group that this thread is for file access (setfsuid(2)). Raises SandboxError when refused."""
+    """Set this thread's user and group for file access (setfsuid(2)). Raises SandboxError if refused."""
     for call, wanted in (("setfsgid", gid), ("setfsuid", uid)):
         number = _number(call)
         _syscall(number, wanted)
@@ -163,7 +163,7 @@ def _checked(result: int) -> int:
 
 
 def probe(openat2: Callable[[int, str, int, int], int] = openat2) -> None:
-    """Raise SandboxUnavailable where the kernel has no openat2."""
+    """Raise SandboxUnavailable if the kernel has no openat2."""
     here = os.open("/", os.O_PATH | os.O_DIRECTORY)
     try:
         os.close(openat2(here, ".", _LOOK, _RESOLVE))
@@ -177,8 +177,8 @@ def probe(openat2: Callable[[int, str, int, int], int] = openat2) -> None:
 class Folder:
     """An open folder. Paths are relative, "." is itself. Close it, or use it as a context manager.
 
-    Its methods raise Refused, and OSError where `translated` tells what it means. hard_links: files with
-    several names are read, here and below; only where no command can make a name.
+    Its methods raise Refused, and OSError, which `translated` interprets. hard_links: files with
+    several names can be read, here and below; only for folders where no command can create a name.
     """
 
     __slots__ = ("fd", "hard_links")
@@ -189,7 +189,7 @@ class Folder:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str], *, hard_links: bool = False) -> Folder:
-        """A folder that the gateway or its operator named; what stands there must not be a link."""
+        """Open a folder named by the gateway or its operator; it must not be a link."""
         return cls(os.open(path, _FOLDER), hard_links=hard_links)
 
     def __enter__(self) -> Self:
@@ -205,7 +205,7 @@ class Folder:
             os.close(fd)
 
     def file(self, path: str) -> tuple[int, os.stat_result]:
-        """A regular file, with one name but for `hard_links`, open for reading; the caller closes the descriptor."""
+        """Open a regular file, with one name unless `hard_links`, for reading; the caller closes the descriptor."""
         fd = _open(self.fd, path, _FILE)
         try:
             found = os.fstat(fd)
@@ -219,7 +219,7 @@ class Folder:
         return Folder(_open(self.fd, path, _FOLDER), hard_links=self.hard_links)
 
     def look(self, path: str) -> os.stat_result | None:
-        """What stands there, a link itself and not its target; None: nothing."""
+        """The entry at a path, a link itself and not its target; None if there is none."""
         try:
             fd = _open(self.fd, path, _LOOK)
         except FileNotFoundError:
@@ -230,7 +230,7 @@ class Folder:
             os.close(fd)
 
     def make_folders(self, path: str) -> Folder:
-        """The folder at `path`, made with those above it where they are missing."""
+        """Open the folder at `path`; it and missing parents are created."""
         here = self.folder(".")
         for name in () if path == "." else path.split("/"):
             try:
@@ -244,18 +244,18 @@ class Folder:
         try:
             return self.folder(name)
         except FileNotFoundError:
-            with suppress(FileExistsError):  # somebody else made it, or something else, which opening it tells
+            with suppress(FileExistsError):  # others have created it, or something else, which opening it reveals
                 os.mkdir(name, dir_fd=self.fd)
             return self.folder(name)
 
     def put(
         self, name: str, fill: Callable[[int], None], *, mode: int | None = None, fresh: bool = False
     ) -> os.stat_result:
-        """Put a new file in the place of `name`: a reader sees the old content or the new one, never a part.
+        """Replace `name` by a new file: a reader sees the old content or the new one, never a part.
 
-        fill writes the content to a descriptor. mode: the permissions, else what the umask leaves. fresh: there must be
-        no such file, else FileExistsError. The content is on disk before the name is; the name itself is not waited
-        for, so that after a power failure the old file may be there, but never an empty one.
+        fill: writes the content to a descriptor. mode: the permissions, else according to the umask. fresh: raise
+        FileExistsError if the file exists. The content is on disk before the name is; the name itself is not synced, so
+        that after a power failure the old file may be there, but never an empty one.
         """
         temporary = TEMPORARY + secrets.token_hex(8)
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=self.fd)
@@ -267,7 +267,7 @@ class Folder:
             written = os.fstat(fd)
             self._rename(temporary, name, fresh)
             renamed = os.fstat(fd)
-            # A change between the two looks is not ours: then the older one, which nothing will ever equal again.
+            # A change between the two calls is not ours: then return the older one, which will never be equal again.
             return renamed if renamed.st_mtime_ns == written.st_mtime_ns else written
         except BaseException:  # cancelled or failed in any way: no part of a file may stay
             self._discard(temporary)
@@ -284,17 +284,17 @@ class Folder:
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            # A file system without it (NFS, some in user space): a second name is exclusive as well.
+            # A file system without support (NFS, some in user space): creating a second name is exclusive as well.
             os.link(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
             os.unlink(old, dir_fd=self.fd)
 
     def _discard(self, name: str) -> None:
-        with suppress(FileNotFoundError):  # it has its new name already, or a command was quicker
+        with suppress(FileNotFoundError):  # it already has its new name, or a command was faster
             os.unlink(name, dir_fd=self.fd)
 
 
 def require_plain(found: os.stat_result, *, hard_links: bool = False) -> None:
-    """Raise Refused for everything but a regular file with one name, or with several where `hard_links` may be."""
+    """Raise Refused except for a regular file with one name, or with several if `hard_links`."""
     if stat.S_ISDIR(found.st_mode):
         raise Refused(ProblemCode.IS_DIRECTORY)
     if stat.S_ISLNK(found.st_mode):

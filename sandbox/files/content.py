@@ -1,7 +1,7 @@
-"""Text files: what is text, how a file is read, ranges of lines and replacements.
+"""Text files: detection of text, reading, ranges of lines and replacements.
 
-Text is UTF-8 without null characters. Other encodings are named and refused, since an edit of a decoded copy would not
-give back the bytes around it; commands can convert them.
+Text is UTF-8 without null characters. Other encodings are named and refused, since editing a decoded copy would not
+preserve the surrounding bytes; commands can convert them.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 
 HEAD = 8192
-"""Bytes from which a file's type is told."""
+"""Number of bytes used to detect a file's type."""
 CHUNK = 1 << 18
 PLACES_NAMED = 10
 _WIDE = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
 LONGEST_READ = 128 << 20
-"""Bytes of the largest file that is read through for a range of its lines; commands can do more."""
+"""Maximum size in bytes of a file that is read for a range of its lines; commands can handle more."""
 
 
 def version_of(found: os.stat_result) -> str:
-    """Changes with every write, chmod and replacement: nobody but the kernel sets the time of the inode's change."""
+    """A version that changes with every write, chmod and replacement: only the kernel sets the inode's change time."""
     return f"{found.st_ino:x}-{found.st_size:x}-{found.st_mtime_ns:x}-{found.st_ctime_ns:x}"
 
 
 class OpenFile:
-    """A file that is being read: at most as many bytes as it had when it was opened, even when it grows."""
+    """A file that is being read: at most as many bytes as it had when it was opened, even if it grows."""
 
     def __init__(self, fd: int, found: os.stat_result) -> None:
         self.found = found
@@ -49,13 +49,13 @@ class OpenFile:
         return os.pread(self._fd, min(HEAD, self.size), 0)
 
     def read(self, size: int) -> bytes:
-        """The next at most `size` bytes; b"" at the end."""
+        """Read at most `size` further bytes; b"" at the end."""
         data = os.read(self._fd, min(size, self._left))
         self._left -= len(data)
         return data
 
     def pieces(self) -> Iterator[bytes]:
-        """The rest of it."""
+        """The rest of the file, in pieces."""
         while piece := self.read(CHUNK):
             yield piece
 
@@ -65,7 +65,7 @@ class OpenFile:
 
 @contextmanager
 def opened(folder: Folder, path: str, most: int) -> Iterator[OpenFile]:
-    """Raises Refused, also TOO_LARGE for more than `most` bytes."""
+    """Open a file for the block. Raises Refused, TOO_LARGE for more than `most` bytes."""
     file = OpenFile(*folder.file(path))
     try:
         if file.size > most:
@@ -78,7 +78,7 @@ def opened(folder: Folder, path: str, most: int) -> Iterator[OpenFile]:
 def read_range(
     folder: Folder, path: str, first_line: int, last_line: int | None, max_bytes: int
 ) -> tuple[Lines, int, str]:
-    """A range of a text file's lines, the file's size and its version."""
+    """Read a range of a text file's lines; returns it with the file's size and its version."""
     with opened(folder, path, LONGEST_READ) as file:
         require_text(file.head(), file.size)
         return read_lines(file.read, first_line, last_line, max_bytes), file.size, file.version
@@ -86,7 +86,7 @@ def read_range(
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Lines of a file; the fields are those of FileText."""
+    """Lines of a file; for the fields see FileText."""
 
     text: str
     first: int
@@ -96,15 +96,15 @@ class Lines:
 
 
 def load_types() -> None:
-    """Import what tells the types of files: 0.6 MB, which a gateway whose files nobody reads does not need.
+    """Import the library that detects file types: 0.6 MB, not needed if no files are read.
 
-    With the gateway's own rights: who acts as another user may not be able to read its code.
+    Call it with the gateway's own rights: a thread acting as another user may not be able to read the library.
     """
     import filetype  # type: ignore[import-untyped]  # noqa: F401
 
 
 def require_text(head: bytes, size: int) -> None:
-    """Raise Refused(BINARY), naming the type, unless a file that begins like this may be text."""
+    """Raise Refused(BINARY), naming the type, unless a file with this beginning may be text."""
     for mark, name in _WIDE:
         if head.startswith(mark):
             raise Refused(ProblemCode.BINARY, f"text in {name}, not in UTF-8; a command such as iconv can convert it")
@@ -134,7 +134,7 @@ def _is_utf8(data: bytes, *, final: bool) -> bool:
 
 
 def decoded(data: bytes) -> str:
-    """The whole of a text file. Raises Refused(BINARY)."""
+    """Decode a whole text file. Raises Refused(BINARY)."""
     require_text(data[:HEAD], len(data))
     try:
         text = data.decode()
@@ -146,7 +146,7 @@ def decoded(data: bytes) -> str:
 
 
 def encoded(content: str | bytes) -> bytes:
-    """What is written. Raises Refused(BINARY) for text that has no UTF-8."""
+    """The bytes to write. Raises Refused(BINARY) for text that UTF-8 cannot represent."""
     try:
         return content.encode() if isinstance(content, str) else content
     except UnicodeEncodeError:
@@ -154,9 +154,9 @@ def encoded(content: str | bytes) -> bytes:
 
 
 def read_lines(read: Callable[[int], bytes], first: int, last: int | None, max_bytes: int) -> Lines:
-    """A range of lines of a file that is read through once. read(n): the next at most n bytes, b"" at the end.
+    """A range of lines of a file that is read once. read(n): returns at most n further bytes, b"" at the end.
 
-    Only a newline ends a line. A range that is too long ends with a whole line, where it has one that fits.
+    Only a newline ends a line. A range that is too long ends with a whole line if one fits.
     """
     first = max(1, first)
     wanted = bytearray()
@@ -178,7 +178,7 @@ def read_lines(read: Callable[[int], bytes], first: int, last: int | None, max_b
 
 
 def _after(chunk: bytes, newlines: int) -> int:
-    """Where the line after that many newlines begins."""
+    """The position after that many newlines."""
     return 0 if newlines <= 0 else len(chunk) - len(chunk.split(b"\n", newlines)[-1])
 
 
@@ -194,7 +194,7 @@ def _text(data: bytes, *, cut: bool) -> str:
 
 
 def replaced(text: str, old: str, new: str, *, everywhere: bool) -> tuple[str, int]:
-    """The text with `old` replaced, and in how many places. Raises Refused: NO_MATCH, NOT_UNIQUE."""
+    """The text with `old` replaced, and the number of replacements. Raises Refused: NO_MATCH, NOT_UNIQUE."""
     if not old:
         raise Refused(ProblemCode.NO_MATCH, "the text to replace is empty")
     if everywhere:
@@ -213,7 +213,7 @@ def replaced(text: str, old: str, new: str, *, everywhere: bool) -> tuple[str, i
 
 
 def _places(text: str, old: str) -> list[int]:
-    """Where it occurs, overlapping places too: "aa" in "aaa" is not unique. At most PLACES_NAMED of them."""
+    """Its occurrences, including overlapping ones: "aa" in "aaa" is not unique. At most PLACES_NAMED of them."""
     places: list[int] = []
     at = text.find(old)
     while at >= 0 and len(places) < PLACES_NAMED:

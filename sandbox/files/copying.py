@@ -1,4 +1,4 @@
-"""Copying a tree that a hostile program made, and may be changing: links are copied as links and never followed."""
+"""Copying a tree created, and perhaps being changed, by a hostile program: links are copied, never followed."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 DEEPEST = 40
 CHUNK = 1 << 20
 LOOK_EVERY = 16 << 20
-"""Bytes between two looks at what the disk still has: others write too."""
+"""Bytes between two checks of the free disk space: others write too."""
 
 
 class TooMuch(Exception):
-    """There is more than may be copied."""
+    """The tree is larger than may be copied."""
 
 
 @dataclass(slots=True)
 class Copying:
-    """What may still be copied. free: bytes of the disk that may be taken now, None: all. complete: nothing was left
-    out, such as what is closed to its owner, several names of one file, pipes and the like, and what lies too deep.
-    unseen: bytes since the disk was looked at."""
+    """The remaining allowance. free: returns the available bytes of the disk; None: no limit. complete: nothing was
+    left out, such as entries closed to their owner, files with several names, pipes and the like, and those nested too
+    deeply. unseen: bytes since the disk was checked."""
 
     bytes: int
     inodes: int
@@ -38,7 +38,7 @@ class Copying:
     unseen: int = LOOK_EVERY
 
     def take(self, size: int) -> None:
-        """Raises TooMuch."""
+        """Use up a part of the allowance. Raises TooMuch."""
         self.bytes -= size
         self.unseen += size
         if self.free is not None and self.unseen >= LOOK_EVERY:
@@ -48,8 +48,8 @@ class Copying:
 
 
 def copy_tree(source: Folder, target: Folder, copying: Copying, depth: int = 0) -> None:
-    """Copy what is in one open folder into another, which is empty and which nobody else can reach. Raises TooMuch, and
-    OSError where the target cannot be written."""
+    """Copy the contents of an open folder into another one, which is empty and accessible to no one else. Raises
+    TooMuch, and OSError if the target cannot be written."""
     with os.scandir(source.fd) as entries:
         names = []
         for entry in entries:
@@ -91,7 +91,7 @@ def _copy_folder(source: Folder, target: Folder, name: str, copying: Copying, de
 def _copy_link(source: Folder, target: Folder, name: str, copying: Copying) -> None:
     try:
         leads_to = os.readlink(name, dir_fd=source.fd)
-    except OSError:  # it is none any more
+    except OSError:  # it is no longer a link
         copying.complete = False
         return
     os.symlink(leads_to, name, dir_fd=target.fd)
@@ -115,7 +115,7 @@ def _copy_file(source: Folder, target: Folder, name: str, copying: Copying) -> N
 
 
 def _copy_content(source: int, target: int, size: int, copying: Copying) -> None:
-    """Holes stay holes: a file of any size may take nothing on the disk."""
+    """Copy a file's content. Holes stay holes: a file of any size may take no space on the disk."""
     place = 0
     while place < size:
         copying.take(0)
@@ -123,7 +123,7 @@ def _copy_content(source: int, target: int, size: int, copying: Copying) -> None
             place = os.lseek(source, place, os.SEEK_DATA)
             end = min(size, os.lseek(source, place, os.SEEK_HOLE))
         except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole is left, or the file was cut off
+            if error.errno == errno.ENXIO:  # only a hole is left, or the file was truncated
                 break
             raise
         while place < end and (chunk := os.pread(source, min(CHUNK, end - place), place)):

@@ -1,4 +1,4 @@
-"""The file half of the Sandbox port over folders of this machine; every provider that has such folders uses it."""
+"""The file methods of the Sandbox port for folders of this machine."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ THREADS = 8
 
 
 class FileThreads:
-    """The threads that do file work, so that a slow disk stops neither the loop nor others; each provider has and
-    closes its own."""
+    """Threads for file work, so that a slow disk blocks neither the loop nor others; each provider has and closes its
+    own."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="sandbox-files")
         self._closed = False
 
     async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `work` in a thread. Raises what it raises, an OSError translated.
+        """Run `work` in a thread. Raises its errors, an OSError translated.
 
-        A cancelled caller waits for the thread, which uses descriptors and names that must not be left half done.
+        A cancelled caller waits for the thread, whose work on descriptors and names has to be completed.
         """
         return await self.run_stoppable(Event(), work, *args, **kwargs)
 
     async def run_stoppable(self, stop: Event, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run as `run` does; stop is set when the caller is cancelled."""
+        """Run like `run`; stop is set when the caller is cancelled."""
         if self._closed:
             raise SandboxError("the sandbox is closed")
         job = self._pool.submit(lambda: _translating(work, *args, **kwargs))
@@ -73,11 +73,11 @@ class FileThreads:
             if not job.cancel():  # it has begun
                 await until_done(working)
                 if not working.cancelled():
-                    working.exception()  # nobody else will ask for it
+                    working.exception()  # otherwise it would be reported as never retrieved
             raise
 
     def close(self) -> None:
-        """Idempotent. Work that was begun goes on to its end."""
+        """Close. Work that was begun is completed. Idempotent."""
         self._closed = True
         self._pool.shutdown(wait=False)
 
@@ -96,13 +96,13 @@ class _Held:
 
 
 class PathLocks:
-    """One lock for each path that is in use. A provider has one of these: its sandboxes may share mounts."""
+    """One lock for each path in use. A provider has one object of this class, since its sandboxes may share mounts."""
 
     def __init__(self) -> None:
         self._held: dict[str, _Held] = {}
 
     def __len__(self) -> int:
-        """Paths in use."""
+        """Number of paths in use."""
         return len(self._held)
 
     @asynccontextmanager
@@ -119,14 +119,14 @@ class PathLocks:
 
 
 class Search(Protocol[T]):
-    """Looks below a place for at most `most`."""
+    """Searches below a place; returns at most `most` results."""
 
     def __call__(self, top: Folder, place: Place, bounds: Bounds, most: int, /) -> list[T]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """What all sandboxes of a provider share. owner: who commands run as, where that is not the gateway's own user."""
+    """Parts shared by all sandboxes of a provider. owner: the user of commands, if not the gateway's own."""
 
     threads: FileThreads
     locks: PathLocks
@@ -136,7 +136,7 @@ class Ground:
 
 
 class LocalFiles:
-    """One thread's files. layout: its folders, asked for at each use. share: of the thread's own folders."""
+    """One thread's files. layout: returns its folders; called at each use. share: of the thread's own folders."""
 
     def __init__(self, layout: Callable[[], Layout], share: Share, ground: Ground) -> None:
         self._layout = layout
@@ -145,7 +145,7 @@ class LocalFiles:
 
     @property
     def layout(self) -> Layout:
-        """The thread's folders as they are now."""
+        """The thread's current folders."""
         return self._layout()
 
     async def read_file(
@@ -167,7 +167,7 @@ class LocalFiles:
     async def fetch(
         self, path: str, write: Callable[[bytes], Awaitable[None]], *, max_bytes: int
     ) -> FileInfo | Problem:
-        with ExitStack() as stack:  # holds the open file, also when the caller is cancelled while it is opened
+        with ExitStack() as stack:  # holds the open file, even if the caller is cancelled while it is opened
 
             def work(top: Folder, place: Place) -> tuple[OpenFile, str]:
                 return stack.enter_context(opened(top, place.path, max_bytes)), shown(place.virtual)
@@ -208,7 +208,7 @@ class LocalFiles:
             return self._problem(path, refused)
 
         def work(top: Folder, place: Place, bounds: Bounds, most: int) -> list[Entry]:
-            # Listed from above, a root is an entry itself.
+            # When listed from above, a root is an entry itself.
             itself = [Entry(path=place.virtual, kind="dir", size=0)] if place.below_start(start) else []
             return (itself + searching.listed(top, place, bounds, depth, most))[: max(0, most)]
 
@@ -254,7 +254,7 @@ class LocalFiles:
         return Entries(entries=tuple(sorted(entries, key=lambda entry: entry.path)), more=more)
 
     async def _searched(self, path: str, work: Search[T], most: int) -> tuple[list[T], bool] | Problem:
-        """Search below a path; gives at most `most` finds, and whether there is more."""
+        """Search below a path; returns at most `most` results, and whether there are more."""
         most = max(0, most)
         bounds = self._ground.bounds()
 
@@ -302,7 +302,7 @@ class LocalFiles:
 
     @contextmanager
     def _opened(self, root: Root) -> Iterator[Folder]:
-        """A root, opened with the gateway's rights; everything below it is reached with those of the owner."""
+        """Open a root with the gateway's rights; everything below it is accessed with those of the owner."""
         load_types()
         try:
             top = Folder.at(root.host, hard_links=root.hard_links)
@@ -316,7 +316,7 @@ class LocalFiles:
 
 
 def _require_file_path(top: Folder, place: Place) -> None:
-    """A path that is written as a folder's is no file's, even where a file stands there."""
+    """Refuse a path written as a folder's, even if there is a file."""
     if place.path == ".":
         raise Refused(ProblemCode.IS_DIRECTORY)
     if place.as_folder:

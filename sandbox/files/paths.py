@@ -1,4 +1,4 @@
-"""Virtual paths both ways: what the model sees on one side, folders of this machine on the other."""
+"""Translation between virtual paths, as seen by the model, and folders of this machine."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LONGEST_PATH = 4000
-"""In bytes; Linux takes 4095 at a time."""
+"""In bytes; Linux accepts 4095 in one call."""
 
 _REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that make text read in another order than it is written."""
+"""Characters that change the reading order of text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Root:
-    """A folder of this machine under its virtual name. own: the thread's, which counts against its share.
+    """A folder of this machine under its virtual name. own: the thread's own, which counts against its share.
 
-    of_thread: another thread may have another one there, or none. hard_links: its files may have several names.
+    of_thread: other threads may have another one there, or none. hard_links: its files may have several names.
     """
 
     virtual: str
@@ -38,13 +38,13 @@ class Root:
 
     @property
     def bind(self) -> Bind:
-        """Shows the folder to a command under its virtual name."""
+        """The bind that shows the folder to a command under its virtual name."""
         return Bind(source=self.host, target=self.virtual, read_only=self.read_only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bind:
-    """A host path and where a command sees it."""
+    """A host path and the path at which a command sees it."""
 
     source: Path
     target: str
@@ -72,7 +72,7 @@ class Place:
         return self.path.rpartition("/")[2]
 
     def below_start(self, start: str) -> str:
-        """What stands before paths from here when they are read from `start`, a virtual path above this place."""
+        """The prefix of paths from here when they are relative to `start`, a virtual path above this place."""
         return self.virtual[len(start.rstrip("/")) + 1 :] + "/" if self.virtual != start else ""
 
     def below(self, path: str) -> Place:
@@ -80,9 +80,9 @@ class Place:
 
 
 def locate(path: str, roots: Collection[str]) -> Place:
-    """Where a virtual path is, among the virtual roots. Raises Refused: OUTSIDE, BAD_PATH.
+    """Locate a virtual path among the virtual roots. Raises Refused: OUTSIDE, BAD_PATH.
 
-    ".." is taken back in the text: since links are never followed, it can mean nothing else.
+    ".." is resolved in the text: since links are never followed, it has no other meaning.
     """
     whole = absolute(path, roots)
     inside = [root for root in roots if whole == root or whole.startswith(root + "/")]
@@ -94,14 +94,14 @@ def locate(path: str, roots: Collection[str]) -> Place:
 
 
 def locate_all(path: str, roots: Collection[str]) -> tuple[Place, ...]:
-    """Locate a path; of one above the roots (`/mnt/user-data`) the roots below it."""
+    """Locate a path; for one above the roots (`/mnt/user-data`) return the roots below it."""
     whole = absolute(path, roots).rstrip("/")
     below = sorted(root for root in roots if root.startswith(whole + "/"))
     return tuple(Place(virtual_root=root, path=".") for root in below) or (locate(path, roots),)
 
 
 def absolute(path: str, roots: Collection[str]) -> str:
-    """A virtual path, absolute and without "." and "..". Raises Refused where it leaves the root that it is in."""
+    """A virtual path, absolute and without "." and "..". Raises Refused if it leaves its root."""
     try:
         size = len(os.fsencode(path))
     except UnicodeEncodeError:
@@ -124,9 +124,9 @@ def absolute(path: str, roots: Collection[str]) -> str:
 
 
 def shown(path: str) -> str:
-    """A path of a hostile program, harmless to read and to send: one line, valid Unicode, in the order it is written.
+    """A path from a hostile program, made harmless: one line, valid Unicode, in the order in which it is written.
 
-    Bytes that are no UTF-8 appear as \\xff, control and reordering characters as \\u202e. Such a name can be read here,
+    Bytes that are not UTF-8 appear as \\xff, control and reordering characters as \\u202e. Such a name can be read, but
     not used as a path.
     """
     if path.isascii() and path.isprintable():
@@ -144,7 +144,7 @@ def _harmless(character: str) -> str:
 
 
 class Layout:
-    """The folders of one sandbox. hidden: further host paths that text must not show, with what stands for them."""
+    """The folders of one sandbox. hidden: further host paths that text must not show, with their replacements."""
 
     def __init__(self, roots: Iterable[Root], hidden: dict[str, str] | None = None) -> None:
         self.roots = {root.virtual: root for root in roots}
@@ -156,27 +156,27 @@ class Layout:
         self._longest = len(longest_first[0]) if longest_first else 0
 
     def locate(self, path: str) -> tuple[Root, Place]:
-        """Raises Refused: OUTSIDE, BAD_PATH."""
+        """Locate a path. Raises Refused: OUTSIDE, BAD_PATH."""
         place = locate(path, self.roots)
         return self.roots[place.virtual_root], place
 
     def absolute(self, path: str) -> str:
-        """Raises Refused: OUTSIDE, BAD_PATH."""
+        """Make a path absolute. Raises Refused: OUTSIDE, BAD_PATH."""
         return absolute(path, self.roots)
 
     def locate_all(self, path: str) -> list[tuple[Root, Place]]:
-        """Locate a path; of one above the roots, all roots below it."""
+        """Locate a path; for one above the roots return all roots below it."""
         return [(self.roots[place.virtual_root], place) for place in locate_all(path, self.roots)]
 
     def mask(self, text: str) -> str:
-        """Host paths as virtual ones, the longest first."""
+        """Replace host paths by virtual ones, longest first."""
         return self._pattern.sub(lambda match: self._masks[match.group()], text) if self._masks else text
 
     def masking(self) -> Masking:
         return Masking(self)
 
     def settled(self, text: str) -> int:
-        """How much of the beginning of a text can be masked before its continuation is known."""
+        """The length of the beginning of a text that can be masked before its continuation is known."""
         start = text.find("/", max(0, len(text) - self._longest))
         while start >= 0:
             if any(host.startswith(text[start:]) for host in self._masks):
@@ -186,7 +186,7 @@ class Layout:
 
 
 class Masking:
-    """Masks text that comes in pieces; an end that may be the beginning of a host path waits for the next piece."""
+    """Masks text that arrives in pieces; an end that may begin a host path is held back until the next piece."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -199,6 +199,6 @@ class Masking:
         return self._layout.mask(text[:settled])
 
     def end(self) -> str:
-        """What still waited."""
+        """Return the remaining text."""
         text, self._waiting = self._waiting, ""
         return self._layout.mask(text)

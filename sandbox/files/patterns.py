@@ -1,4 +1,4 @@
-"""Glob patterns and regular expressions of a hostile model: RE2, in linear time and bounded memory."""
+"""Glob patterns and regular expressions from a hostile model: RE2, in linear time and bounded memory."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 LONGEST_PATTERN = 1000
 """In characters."""
 MEMORY = 1 << 20
-"""In bytes, of one compiled pattern and its automata."""
+"""Maximum size in bytes of one compiled pattern and its automata."""
 LARGEST_PROGRAM = 3000
-"""In RE2's instructions: when the memory is used up, time is this times the text."""
+"""Maximum size in RE2 instructions: when the memory is used up, time is proportional to this times the text."""
 MOST_CLASSES = 20
-"""Of Unicode's (\\pL): each takes a millisecond to compile, before RE2 looks at its limits, and nothing else runs."""
+"""Maximum number of Unicode classes (\\pL): each blocks everything for a millisecond, before RE2 checks its limits."""
 LINE_SHOWN = 300
 _BEFORE = 60
-"""Characters of a long line that are shown before the match."""
+"""Number of characters of a long line shown before the match."""
 
 
 _CLASS = re.compile(r"\\[pP]")
 
 
 def _compiled(pattern: str, *, ignore_case: bool = False, lines: bool = False) -> Any:
-    import re2  # type: ignore[import-untyped]  # 1.5 MB, which a gateway that searches nothing does not need
+    import re2  # type: ignore[import-untyped]  # 1.5 MB, needed only for searches
 
     if len(pattern) > LONGEST_PATTERN:
         raise Refused(ProblemCode.BAD_PATTERN, f"it is longer than {LONGEST_PATTERN} characters")
@@ -62,20 +62,20 @@ def _reason(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """line: counted from 0, in the block. text: the line, shortened around the match."""
+    """A match. line: in the block, from 0. text: the line, shortened around the match."""
 
     line: int
     text: str
 
 
 class LinePattern:
-    """A regular expression that matches within lines; ^ and $ are a line's beginning and end."""
+    """A regular expression that matches within lines; ^ and $ match a line's beginning and end."""
 
     def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
         self._compiled = _compiled("(?m)" + pattern, ignore_case=ignore_case, lines=True)
 
     def matches(self, block: bytes) -> Iterator[Match]:
-        """The lines of a block of whole lines that match, each once."""
+        """The matching lines of a block of whole lines, each once."""
         at = line = 0
         while at < len(block):
             match = self._compiled.search(block, at)
@@ -109,7 +109,7 @@ class Glob:
 
     @classmethod
     def of_names(cls, pattern: str) -> Glob:
-        """Make a filter: without a slash it is about names, in any folder."""
+        """Make a filter; without a slash it matches names in any folder."""
         return cls(pattern if "/" in pattern else "**/" + pattern)
 
     def matches(self, path: str) -> bool:
@@ -117,7 +117,7 @@ class Glob:
 
 
 def split_glob(pattern: str, path: str) -> tuple[str, str]:
-    """The pattern, and the folder that it begins at: of an absolute one the part before its first wildcard."""
+    """The pattern, and the folder where it begins: for an absolute one the part before its first wildcard."""
     if not pattern.startswith("/"):
         return pattern, path
     parts = pattern.split("/")
@@ -127,7 +127,7 @@ def split_glob(pattern: str, path: str) -> tuple[str, str]:
 
 
 class _Translation:
-    """expression: the regular expression of a glob pattern."""
+    """Translates a glob pattern. expression: the regular expression."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern

@@ -1,4 +1,4 @@
-"""Lists and searches folders within bounds of entries, bytes and time; runs in worker threads."""
+"""Lists and searches folders within limits on entries, bytes and time; runs in worker threads."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from sandbox.files.patterns import Glob, LinePattern
 
 DEEPEST = 64
-"""Folders within folders that are looked into."""
+"""Maximum depth of folders that are entered."""
 BLOCK = 1 << 15
-"""Bytes that are matched at a time; a longer line is matched in pieces of this size."""
+"""Number of bytes matched at once; a longer line is matched in pieces of this size."""
 
 
 @dataclass(slots=True)
 class Bounds:
-    """What one listing or search may cost. reached: something was left out."""
+    """Limits of one listing or search. reached: something was left out."""
 
     entries: int = 100_000
     bytes: int = 256 << 20
@@ -40,7 +40,7 @@ class Bounds:
     _deadline: float | None = None
 
     def go_on(self) -> bool:
-        """Whether time is left; counted from the first question."""
+        """Whether time is left, counted from the first call."""
         now = time.monotonic()
         if self._deadline is None:
             self._deadline = now + self.seconds
@@ -49,7 +49,7 @@ class Bounds:
         return not self.late
 
     def take(self, *, entries: int = 0, size: int = 0) -> bool:
-        """Use up a part; whether there was enough."""
+        """Use up a part; returns whether there was enough."""
         self.entries -= entries
         self.bytes -= size
         if self.entries < 0 or self.bytes < 0:
@@ -60,7 +60,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An entry of a folder that is still open. path: relative to where the walk began."""
+    """An entry of a folder that is still open. path: relative to the start of the walk."""
 
     folder: Folder
     name: str
@@ -71,11 +71,11 @@ class Found:
         try:
             return os.stat(self.name, dir_fd=self.folder.fd, follow_symlinks=False).st_size
         except OSError:
-            return 0  # it went away meanwhile, or is closed to us
+            return 0  # it was removed, or is inaccessible
 
 
 def walk(top: Folder, bounds: Bounds, *, depth: int = DEEPEST) -> Generator[Found, None, None]:
-    """The entries of a tree, folder by folder, those near the top first; links are shown, never entered."""
+    """The entries of a tree, folder by folder, top first; links are shown, never followed."""
     waiting = deque([(".", 1)])
     while waiting and bounds.go_on():
         path, level = waiting.popleft()
@@ -84,7 +84,7 @@ def walk(top: Folder, bounds: Bounds, *, depth: int = DEEPEST) -> Generator[Foun
         except (OSError, Refused) as error:
             if level == 1:
                 raise
-            _require_passable(error)  # closed to us, moved away, or its path has grown too long
+            _require_passable(error)  # inaccessible, moved away, or its path has become too long
             bounds.reached = True
             continue
         with folder:
@@ -117,13 +117,13 @@ def _kind(entry: os.DirEntry[str]) -> str:
 
 
 def listed(top: Folder, place: Place, bounds: Bounds, depth: int, most: int) -> list[Entry]:
-    """The entries of a folder and of those below it."""
+    """The entries of a folder and its subfolders."""
     with top.folder(place.path) as start, closing(walk(start, bounds, depth=min(depth, DEEPEST))) as everything:
         return [_entry(place, found) for found in islice(everything, most)]
 
 
 def globbed(top: Folder, place: Place, glob: Glob, bounds: Bounds, most: int, prefix: str) -> list[Entry]:
-    """The files whose path matches, at most `most`. prefix: what the pattern expects before a path from here."""
+    """The files whose path matches, at most `most`. prefix: precedes paths from here for the pattern."""
     with top.folder(place.path) as start, closing(walk(start, bounds)) as everything:
         files = (found for found in everything if found.kind == "file" and glob.matches(prefix + found.path))
         return [_entry(place, found) for found in islice(files, most)]
@@ -137,7 +137,7 @@ def _entry(place: Place, found: Found) -> Entry:
 def grepped(
     top: Folder, place: Place, pattern: LinePattern, glob: Glob | None, bounds: Bounds, most: int, prefix: str
 ) -> list[Hit]:
-    """The lines that match in a file, or in the text files below a folder, at most `most`."""
+    """The matching lines of a file, or of the text files below a folder, at most `most`."""
     try:
         start = top.folder(place.path)
     except NotADirectoryError:
@@ -151,20 +151,20 @@ def grepped(
             try:
                 hits += hits_in_file(found.folder, found.name, path, pattern, bounds, most - len(hits))
             except (OSError, Refused) as error:
-                _require_passable(error)  # gone, replaced by a link, closed to us: not a file to search
+                _require_passable(error)  # gone, replaced by a link, inaccessible: not a file to search
             if len(hits) >= most or bounds.bytes < 0 or not bounds.go_on():
                 break
     return hits
 
 
 def _require_passable(error: OSError | Refused) -> None:
-    """Raise what is no matter of one entry but of the whole machine (no descriptors, a broken disk)."""
+    """Raise errors that concern the whole machine rather than one entry (no descriptors, a broken disk)."""
     if isinstance(error, OSError) and not isinstance(translated(error), Refused):
         raise error
 
 
 def hits_in_file(folder: Folder, name: str, path: str, pattern: LinePattern, bounds: Bounds, most: int) -> list[Hit]:
-    """The lines of one file that match; none of a file that has null characters, from there on."""
+    """The matching lines of one file, up to its first null character."""
     fd, found = folder.file(name)
     left = found.st_size
 
@@ -181,7 +181,7 @@ def hits_in_file(folder: Folder, name: str, path: str, pattern: LinePattern, bou
 
 
 def hits_in(read: Callable[[int], bytes], path: str, pattern: LinePattern, bounds: Bounds, most: int) -> list[Hit]:
-    """The lines that match of what `read` gives, at most `most`."""
+    """The matching lines of the data returned by `read`, at most `most`."""
     hits: list[Hit] = []
     line, rest = 1, b""
     while data := read(BLOCK):
@@ -205,6 +205,6 @@ def _in_block(block: bytes, line: int, path: str, pattern: LinePattern, most: in
 
 
 def require_something(found: int, bounds: Bounds) -> None:
-    """Raise Refused(TIMED_OUT) where time was over before anything was found."""
+    """Raise Refused(TIMED_OUT) if time ran out before anything was found."""
     if bounds.late and not found:
         raise Refused(ProblemCode.TIMED_OUT, f"nothing was found in {bounds.seconds:g} s; a narrower path is faster")

@@ -1,6 +1,6 @@
-"""The places that skills are in, as the sandboxes of a thread show them: /mnt/skills/<place>, always read-only.
+"""The places of skills, as shown by the sandboxes of a thread: /mnt/skills/<place>, always read-only.
 
-A place that is not there is left out, and shows up when it comes to be.
+A missing place is left out, and appears when it is created.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from sandbox.files.searching import Bounds, walk
 
 MOST_ENTRIES = 20_000
 MOST_BYTES = 64 << 20
-"""Of one place that is read whole."""
+"""Maximum size in bytes of one place that is read completely."""
 SkillsOf = Callable[[str], Mapping[str, Path]]
-"""From a thread's id to the folders of the skills that it has, by the names of their places (public, custom, mine)."""
+"""Maps a thread's id to the folders of its skills, by the names of their places (public, custom, mine)."""
 
 
 def no_skills(thread_id: str) -> Mapping[str, Path]:
-    """Where there are none."""
+    """The SkillsOf of threads without skills."""
     return {}
 
 
 def skill_roots(folders: Mapping[str, Path]) -> list[Root]:
-    """The places whose folders are there now, in the order of their names.
+    """The places whose folders exist now, ordered by name.
 
-    An operator may have put a link in a folder's place: nobody else can change anything above these folders, or make a
-    name in one. Installers (uv, for one) and copies that save room make hard links of what they put there.
+    An operator may have replaced a folder by a link: nobody else can change anything above these folders, or create a
+    name in one. Installers (such as uv) and space-saving copies create hard links there.
     """
     real = ((name, Path(os.path.realpath(folder))) for name, folder in sorted(folders.items()))
     return [
@@ -45,7 +45,7 @@ def skill_roots(folders: Mapping[str, Path]) -> list[Root]:
 
 
 def identity(folder: Path) -> str:
-    """Differs between all folders that ever stood there; "" while there is none."""
+    """An identity that differs for every folder at this path; "" while there is none."""
     try:
         found = os.stat(folder)
     except OSError:
@@ -55,7 +55,7 @@ def identity(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillFile:
-    """version: as FileInfo's."""
+    """A file. version: see FileInfo."""
 
     data: bytes
     executable: bool
@@ -64,14 +64,14 @@ class SkillFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillFiles:
-    """Files by their path below the place. complete: not cut at the bounds."""
+    """Files by their path below the place. complete: not cut off by the limits."""
 
     files: dict[str, SkillFile]
     complete: bool
 
 
 def read_place(folder: Path, *, most_entries: int = MOST_ENTRIES, most_bytes: int = MOST_BYTES) -> SkillFiles:
-    """Symbolic links, and files that cannot be read, are left out. Slow: for a thread."""
+    """Read a place, without symbolic links and unreadable files. Slow: run it in a thread."""
     bounds = Bounds(entries=most_entries, bytes=most_bytes)
     files: dict[str, SkillFile] = {}
     try:
@@ -79,7 +79,7 @@ def read_place(folder: Path, *, most_entries: int = MOST_ENTRIES, most_bytes: in
             for found in everything:
                 if found.kind == "file" and (file := _file(found.folder, found.name, bounds)) is not None:
                     files[found.path] = file
-    except (OSError, Refused):  # it is removed or replaced meanwhile
+    except (OSError, Refused):  # it was removed or replaced during the reading
         return SkillFiles(files=files, complete=False)
     return SkillFiles(files=files, complete=not bounds.reached)
 

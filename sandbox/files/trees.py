@@ -1,6 +1,6 @@
-"""Counting and deleting whole trees that a hostile program made: however deep, wide or strange, without recursion.
+"""Counting and deleting whole trees created by a hostile program: however deep, wide or strange, without recursion.
 
-Both hold a handful of descriptors at any depth. Runs in worker threads.
+Both need only a handful of descriptors at any depth. Runs in worker threads.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 _PATH = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 _USABLE = stat.S_IRUSR | stat.S_IXUSR
 _STARTS = 3
-"""How often a count begins again when folders were moved under it."""
+"""Maximum number of attempts to count when folders are moved at the same time."""
 
 Identity = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a tree takes: bytes on disk (a sparse file's holes are none), inodes (its own top is none).
+    """The usage of a tree: bytes on disk (without a sparse file's holes), inodes (without its top).
 
-    complete: everything was seen. Not so when the count stopped at its bounds, when folders moved all the time, or
-    when one was closed that belongs to somebody else.
+    complete: everything was counted. Not so if the count stopped at its limits, if folders kept moving, or if another
+    user's folder was inaccessible.
     """
 
     bytes: int = 0
@@ -60,7 +60,7 @@ def usage_of(top: Folder, *, most_inodes: int, stop: Event | None = None) -> Usa
 
 
 class _Count:
-    """Goes down by name and up by "..", which is checked: memory for names, but one descriptor at any depth."""
+    """Descends by name and ascends by "..", which is verified: memory for names, but one descriptor at any depth."""
 
     def __init__(self, most_inodes: int, stop: Event | None) -> None:
         self._most = most_inodes
@@ -99,7 +99,7 @@ class _Count:
             here.close()
 
     def _scan(self, folder: Folder) -> list[str]:
-        """Count a folder's entries; the names of its folders."""
+        """Count a folder's entries; returns the names of its subfolders."""
         names = []
         with os.scandir(folder.fd) as entries:
             for entry in entries:
@@ -118,7 +118,7 @@ class _Count:
         return names
 
     def _entered(self, folder: Folder, name: str) -> Folder | None:
-        """The folder of that name; None when it is gone, no longer one, or another user's who closed it."""
+        """Open the subfolder; None if it is gone, no longer a folder, or another user's and inaccessible."""
         try:
             return opened_up(folder, name)
         except (FileNotFoundError, NotADirectoryError):
@@ -127,7 +127,7 @@ class _Count:
             self._closed = True
             return None
         except OSError as error:
-            if error.errno == errno.EXDEV:  # it was moved out of its folder while it was opened
+            if error.errno == errno.EXDEV:  # it was moved out of its folder while being opened
                 self._closed = True
                 return None
             if error.errno == errno.ELOOP:
@@ -145,7 +145,7 @@ class _Count:
 
 
 def opened_up(folder: Folder, name: str) -> Folder:
-    """A folder that may be closed to its own owner: it is opened for them again, so that it hides nothing."""
+    """Open a folder. If its own owner has no access to it, that is restored, so that it hides nothing."""
     try:
         found = folder.folder(name)
     except PermissionError:
@@ -153,7 +153,7 @@ def opened_up(folder: Folder, name: str) -> Folder:
     else:
         if os.fstat(found.fd).st_mode & _USABLE == _USABLE:
             return found
-        found.close()  # else its names can be read, but nothing about what they name
+        found.close()  # otherwise its names could be read, but nothing about their files
     _open_up(folder, name)
     return folder.folder(name)
 
@@ -161,7 +161,7 @@ def opened_up(folder: Folder, name: str) -> Folder:
 def _open_up(folder: Folder, name: str) -> None:
     fd = os.open(name, _PATH, dir_fd=folder.fd)
     try:
-        os.chmod(f"/proc/self/fd/{fd}", 0o700)  # of exactly this folder: a descriptor of O_PATH knows no fchmod
+        os.chmod(f"/proc/self/fd/{fd}", 0o700)  # of exactly this folder: fchmod does not work with O_PATH
     finally:
         os.close(fd)
 
@@ -183,10 +183,10 @@ def _identity(fd: int) -> Identity:
 
 
 def remove_tree(parent: Folder, name: str) -> None:
-    """Delete what stands at `name` in an open folder, whatever it is; links are removed, never followed. Idempotent.
+    """Delete `name` in an open folder, whatever it is; links are removed, never followed. Idempotent.
 
-    Folders within folders are first moved up to the top under a fresh name, so that no path grows long and nothing has
-    to be remembered but names. Raises OSError for what cannot be deleted.
+    Nested folders are first moved up to the top under a fresh name, so that paths stay short and only names have to be
+    remembered. Raises OSError if something cannot be deleted.
     """
     found = parent.look(name)
     if found is None:
@@ -211,7 +211,7 @@ def _empty(top: Folder) -> None:
 
 
 def _clear(folder: Folder, top: Folder | None) -> list[str]:
-    """Remove everything but folders that are not empty; these move to `top`. Their names there."""
+    """Remove everything except non-empty folders; these are moved to `top`. Returns their names there."""
     left = []
     for name in os.listdir(folder.fd):
         try:
@@ -242,7 +242,7 @@ def _moved(folder: Folder, name: str, top: Folder) -> str:
     try:
         os.rename(name, fresh, src_dir_fd=folder.fd, dst_dir_fd=top.fd)
     except PermissionError:
-        _open_up(folder, name)  # who moves a folder to another one changes its "..", and must be able to write to it
+        _open_up(folder, name)  # moving a folder to another one changes its "..", which requires write access
         os.rename(name, fresh, src_dir_fd=folder.fd, dst_dir_fd=top.fd)
     return fresh
 

@@ -1,4 +1,4 @@
-"""The folders of the threads on this machine: made, counted, deleted. Every provider that has such folders uses it."""
+"""The folders of the threads on this machine: created, counted, deleted."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ T = TypeVar("T")
 
 MEGABYTE = 1 << 20
 COPIED_BYTES, COPIED_INODES = 256 * MEGABYTE, 20_000
-"""The most that another thread gets of a thread's files."""
+"""Limits on a copy of a thread's files for another thread."""
 OWN = {WORKSPACE: "workspace", UPLOADS: "uploads", OUTPUTS: "outputs"}
 USER_DATA = "/mnt/user-data"
 LINKS = "skills"
-"""Beside a thread's user-data: where commands without paths of their own find links to the places of skills."""
+"""A folder next to a thread's user-data with links to the places of skills, for commands without virtual paths."""
 OLDEST_SECONDS = 7 * 24 * 3600.0
 MOST_BYTES = 64 << 20
 SUFFIX = ".txt"
-"""Of the results of tools that are kept."""
+"""File name extension of stored tool results."""
 _MOST_ENTRIES = 10_000
-"""That are looked at: a command may have put any number there."""
+"""Maximum number of entries that are checked: a command may have created any number."""
 
 
 def prune(folder: Folder, now: float) -> None:
-    """Delete the files that are too old, and of the others the oldest beyond the size. now: as time.time().
+    """Delete files that are too old, and the oldest of the others beyond the size limit. now: as time.time().
 
-    Whatever else stands there stays: folders, links, files of other names. Raises OSError.
+    Everything else stays: folders, links, files with other names. Raises OSError.
     """
     kept = 0
     for name, found in sorted(_results(folder), key=lambda each: each[1].st_mtime, reverse=True):
         kept += found.st_size
         if kept > MOST_BYTES or found.st_mtime < now - OLDEST_SECONDS:
-            with suppress(FileNotFoundError):  # a command was quicker
+            with suppress(FileNotFoundError):  # a command was faster
                 os.unlink(name, dir_fd=folder.fd)
 
 
@@ -70,11 +70,11 @@ def _results(folder: Folder) -> list[tuple[str, os.stat_result]]:
 
 
 class Workspaces:
-    """The folders of all threads of a provider. folder_of: where a thread's user-data is, below folders that only the
+    """The folders of all threads of a provider. folder_of: a thread's user-data folder, below folders that only the
     gateway can change.
 
-    owner: who commands run as and the files belong to, None: the gateway's own user. Who else puts a file there gives
-    it that owner, by the descriptor that made it. skills: of a thread.
+    owner: the user of commands and owner of files, None: the gateway's own user. Other code that creates a file there
+    sets this owner, via the descriptor that created it. skills: of a thread.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class Workspaces:
         self._ground = Ground(threads=FileThreads(), locks=PathLocks(), disk=disk, owner=self.owner)
 
     async def start(self) -> tuple[str, ...]:
-        """Probe this machine. Raises SandboxUnavailable. What is not as it should be, one sentence each."""
+        """Probe this machine; returns the shortfalls, one sentence each. Raises SandboxUnavailable."""
         return await self._ground.threads.run(self._probe)
 
     async def open(self, thread_id: str) -> LocalFiles:
-        """The thread's files; its folders are made, and given to the owner, where that is still to be done.
+        """Open the thread's files; missing folders are created and given to the owner.
 
-        Old results of tools are deleted.
+        Old tool results are deleted.
         """
         user_data = self._folder_of(thread_id)
         await self._run(Event(), self._make, user_data)
@@ -110,7 +110,7 @@ class Workspaces:
         return LocalFiles(self._latest_layout(thread_id), share, self._ground)
 
     def layout(self, thread_id: str) -> Layout:
-        """What the thread's sandbox sees now, and where that is on this machine."""
+        """The folders that the thread's sandbox sees now, and their locations on this machine."""
         user_data = self._folder_of(thread_id)
         return Layout(self._roots(thread_id), {str(user_data): USER_DATA, str(user_data.parent): "/mnt"})
 
@@ -125,7 +125,7 @@ class Workspaces:
         return roots
 
     def _latest_layout(self, thread_id: str) -> Callable[[], Layout]:
-        """`layout` at each call, made again only where a place of skills has come or gone."""
+        """A function that returns `layout`, remade only if a place of skills has appeared or disappeared."""
         latest = self.layout(thread_id)
 
         def layout() -> Layout:
@@ -137,22 +137,22 @@ class Workspaces:
         return layout
 
     async def usage(self, thread_id: str) -> Usage:
-        """What the thread's folders take, counted now; the count stops a little above the thread's share of inodes."""
+        """Count the usage of the thread's folders; the count stops a little above the thread's share of inodes."""
         stop = Event()
         return await self._run(stop, self._count, self._folder_of(thread_id), stop)
 
     async def delete(self, thread_id: str) -> None:
-        """Delete the thread's folders with all that is in them. Idempotent. Raises SandboxError where that fails."""
+        """Delete the thread's folders with all their contents. Idempotent. Raises SandboxError if that fails."""
         await self._run(Event(), _delete, self._folder_of(thread_id).parent)
 
     async def copy(self, thread_id: str, other: str) -> bool:
-        """Give another thread, which has no files yet, a copy of this one's. False: something had to be left out, or
-        all of it, because it is too much. Raises SandboxError."""
+        """Copy this thread's files to another one, which has none yet. False: something was left out, or everything,
+        because it is too much. Raises SandboxError."""
         stop = Event()
         return await self._run(stop, self._copy, self._folder_of(thread_id), self._folder_of(other), stop)
 
     async def _run(self, stop: Event, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run it in a thread. Raises SandboxError only, no matter what commands have made of the folders."""
+        """Run it in a thread. Raises only SandboxError, whatever commands have done to the folders."""
         try:
             return await self._ground.threads.run_stoppable(stop, work, *args, **kwargs)
         except Refused as refused:
@@ -160,13 +160,13 @@ class Workspaces:
             raise SandboxError(f"the thread's folders cannot be used: {reason}") from refused
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close the threads. Idempotent."""
         self._ground.threads.close()
 
     def _probe(self) -> tuple[str, ...]:
         probe()
         with acting_as(self.owner):
-            pass  # raises where root may not take another user's rights
+            pass  # raises if root may not assume another user's rights
         for mount in self._settings.mounts:
             try:
                 Folder.at(mount.host).close()
@@ -190,19 +190,19 @@ class Workspaces:
 
     def _prune(self, outputs: Folder) -> None:
         name = RESULTS.removeprefix(f"{OUTPUTS}/")
-        # Mostly there is none; one that a command has closed or replaced takes of the thread's own share of the disk.
+        # Usually there is none; one that a command has closed or replaced counts against the thread's own disk share.
         with acting_as(self.owner), suppress(OSError, Refused), outputs.folder(name) as results:
             prune(results, time.time())
 
     def _give(self, folder: Folder, owner: Owner) -> None:
-        """Give a folder that no command could reach so far, with the files that the gateway put there meanwhile.
+        """Give a folder that no command could access so far to its owner, with the files that the gateway put there.
 
-        Later ones must have their owner from the beginning: by now a command could put anything in a name's place.
+        Later files must have their owner from the beginning: from now on a command could replace any name.
         """
         with os.scandir(folder.fd) as entries:
             names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         for name in names:
-            with suppress(Refused):  # what has a second name stays as it is
+            with suppress(Refused):  # a file with a second name stays unchanged
                 fd, _ = folder.file(name)
                 try:
                     os.fchown(fd, owner.uid, owner.gid)
@@ -229,7 +229,7 @@ class Workspaces:
                 try:
                     for name in OWN.values():
                         self._copy_one(top, into, name, copying)
-                except FileExistsError:  # the other one has files of its own, which stay
+                except FileExistsError:  # the other thread has its own files, which stay
                     raise
                 except (TooMuch, OSError):
                     _delete(target.parent)

@@ -1,4 +1,4 @@
-"""Writes one file of a sandbox's folder, while there is room: in worker threads, one at a time for each path."""
+"""Writes one file of a sandbox's folder if there is room: in worker threads, one at a time for each path."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 
 LONGEST_UPDATE = 32 << 20
-"""Bytes of the largest file in which text is replaced, since it is held in memory for that."""
+"""Maximum size in bytes of a file in which text is replaced, since it is held in memory for that."""
 
 _REST = 20
-"""A count is good for this many times as long as it took, so that counting costs a twentieth at most."""
+"""A count is valid for this many times as long as it took, so that counting costs at most a twentieth of the time."""
 _NEAR = 0.9
-"""From this part of the share on it is counted at each write, since commands may have made room."""
+"""The fraction of the share above which usage is counted at each write, since commands may have freed space."""
 
 
 class Disk:
-    """Room outside a thread's own folders: only the disk's floor counts. Sizes in bytes."""
+    """Room outside a thread's own folders: limited only by the disk's minimum free space. Sizes in bytes."""
 
     def __init__(self, largest_file: int, keep_free: int) -> None:
         self.largest_file = largest_file
         self._keep_free = keep_free
 
     def refresh(self) -> None:
-        """Look again, where looking is needed; in a worker thread, with the gateway's own rights."""
+        """Count again if needed; in a worker thread, with the gateway's own rights."""
 
     def require(self, folder: Folder, size: int, inodes: int) -> None:
-        """Take that many bytes and inodes more. Raises Refused(FULL)."""
+        """Claim that many additional bytes and inodes. Raises Refused(FULL)."""
         if size <= 0 and not inodes:
             return
         disk = os.fstatvfs(folder.fd)
@@ -101,7 +101,7 @@ class Written:
 def write(
     top: Folder, place: Place, content: str | bytes, *, append: bool, expected: str | None, room: Disk
 ) -> Written:
-    """Write or append to a file and make the folders above it."""
+    """Write or append to a file and create the folders above it."""
     data = encoded(content)
     with _above(top, place, room) as folder:
         found = _checked(folder, place.name, expected)
@@ -169,7 +169,7 @@ def _put(
         for piece in pieces:
             _write_all(fd, piece)
         if expected is not None:
-            _checked(folder, name, expected)  # once more, when all that takes long is done
+            _checked(folder, name, expected)  # again, after all slow steps
 
     mode = stat.S_IMODE(found.st_mode) & 0o777 if found else None
     try:

@@ -1,1 +1,1 @@
-"""What the Linux kernel does for commands: filters of system calls, and control groups."""
+"""Mechanisms of the Linux kernel for commands: system call filters and control groups."""

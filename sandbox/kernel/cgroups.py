@@ -1,6 +1,6 @@
-"""Limits on memory, processes and processor time of a thread's commands together, by control groups (v1 and v2).
+"""Limits on memory, processes and processor time of all commands of a thread, by control groups (v1 and v2).
 
-The providers use it where they may: as root, or in a subtree that was delegated (systemd's `Delegate=yes`).
+The providers use them where permitted: as root, or in a delegated subtree (systemd's `Delegate=yes`).
 See cgroups(7), Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/ in the kernel's documentation.
 """
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 CONTROLLERS = ("memory", "pids", "cpu")
 OWN_PROCESSES = 16
-"""The launcher's in each group, and bwrap's two for each command, come on top of the commands' own."""
+"""Processes added to the commands' own: the launcher's in each group, and bwrap's two for each command."""
 _CPU_PERIOD = 100_000
 _REMOVAL_SECONDS = 5.0
 _LEAF = "antler-gateway"
-"""Where the gateway's own processes go: in v2 a group with children that have limits has no processes of its own."""
+"""The group for the gateway's own processes: in v2 a group whose children have limits must not contain processes."""
 
 
 class _Version(Protocol):
-    """What differs between the two versions."""
+    """The operations that differ between the two versions."""
 
     def limit(self, folder: Path, controller: str, limits: Limits) -> None: ...
 
@@ -40,7 +40,7 @@ class _Version(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """Where groups may be made. parents: of each controller that is there; in v2 they are the same folder."""
+    """Where groups can be created. parents: by available controller; in v2 they are the same folder."""
 
     version: _Version
     parents: dict[str, Path]
@@ -59,7 +59,7 @@ class Group:
 
     @property
     def entrances(self) -> tuple[str, ...]:
-        """The files to which a process writes 0 to become a member."""
+        """The files to which a process writes 0 to join the group."""
         return tuple(sorted({f"{folder}/cgroup.procs" for folder in self._folders.values()}))
 
     def make(self, limits: Limits) -> None:
@@ -73,15 +73,15 @@ class Group:
         return self._version.out_of_memory(memory) if memory is not None else 0
 
     def remove(self) -> None:
-        """Kill what is left in it and remove it. Blocks up to seconds, if something hangs in the kernel."""
+        """Kill what is left in it and remove it. May block for seconds if something hangs in the kernel."""
         for folder in set(self._folders.values()):
             _remove(self._version, folder)
 
 
 class Groups:
-    """The control groups of one gateway. name: unique among gateways of this machine, the same after a restart.
+    """The control groups of one gateway. name: unique among gateways of this machine, stable across restarts.
 
-    look: finds where they can be made; called by `start`.
+    look: finds where they can be created; called by `start`.
     """
 
     def __init__(self, name: str, look: Callable[[], Hierarchy | None]) -> None:
@@ -91,11 +91,11 @@ class Groups:
 
     @property
     def controllers(self) -> frozenset[str]:
-        """Those whose limits hold."""
+        """The controllers whose limits are enforced."""
         return frozenset(self._own.parents) if self._own is not None else frozenset()
 
     def start(self, limits: Limits) -> None:
-        """Remove what a killed gateway left behind, and try everything out. Where that fails there are no groups."""
+        """Remove leftovers of a killed gateway, and test everything. If that fails there are no groups."""
         try:
             found = self._look()
             if found is None:
@@ -107,7 +107,7 @@ class Groups:
         self._own = own
 
     def group(self, name: str, limits: Limits) -> Group | None:
-        """A group with these limits, made or found again; None where there are no control groups."""
+        """Create or find a group with these limits; None without control groups."""
         if self._own is None:
             return None
         group = Group(self._own, name)
@@ -115,7 +115,7 @@ class Groups:
         return group
 
     def close(self) -> None:
-        """Remove all groups, with whatever runs in them. Idempotent."""
+        """Remove all groups and kill what runs in them. Idempotent."""
         if self._own is not None:
             _clear(self._own)
 
@@ -191,9 +191,9 @@ class Unified:
 
 
 def find(mounts: str, own: str) -> Hierarchy | None:
-    """Where this process may make control groups. mounts: /proc/self/mountinfo; own: /proc/self/cgroup.
+    """Where this process may create control groups. mounts: /proc/self/mountinfo; own: /proc/self/cgroup.
 
-    v2 where it has a controller, else v1; None where neither lets us.
+    v2 if it has a controller, else v1; None if neither permits it.
     """
     places = dict(_mounted(mounts.splitlines(), dict(_memberships(own))))
     unified = places.get("")
@@ -208,7 +208,7 @@ def here() -> Hierarchy | None:
 
 
 def _memberships(own: str) -> Iterable[tuple[str, str]]:
-    """Controller ("" of v2) and path, of lines such as `4:memory:/user` and `0::/user`."""
+    """Controller ("" for v2) and path, from lines such as `4:memory:/user` and `0::/user`."""
     for line in own.splitlines():
         _, controllers, path = line.split(":", 2)
         for controller in controllers.split(","):
@@ -216,7 +216,7 @@ def _memberships(own: str) -> Iterable[tuple[str, str]]:
 
 
 def _mounted(lines: Iterable[str], own: dict[str, str]) -> Iterable[tuple[str, Path]]:
-    """Controller and this process's group in it. A mount shows the tree from its root on (proc(5), mountinfo)."""
+    """Controller and this process's group in it. A mount shows the tree below its root (proc(5), mountinfo)."""
     for line in lines:
         before, _, after = line.partition(" - ")
         root, mount_point = before.split()[3:5]
@@ -230,7 +230,7 @@ def _mounted(lines: Iterable[str], own: dict[str, str]) -> Iterable[tuple[str, P
 
 
 def _delegated(folder: Path) -> list[str]:
-    """The controllers that children of our own group may have: none unless it is ours to divide."""
+    """The controllers available to children of our own group: none unless we may divide it."""
     try:
         available = (folder / "cgroup.controllers").read_text().split()
     except FileNotFoundError:
@@ -245,7 +245,7 @@ def _delegated(folder: Path) -> list[str]:
             return []
         members = (folder / "cgroup.procs").read_text().split()
         if not all(map(_is_ours, members)):
-            return []  # A login session's, say: it is not ours to rearrange.
+            return []  # For example a login session's group, which we must not rearrange.
         leaf = folder / _LEAF
         leaf.mkdir(exist_ok=True)
         for pid in members:
@@ -255,14 +255,14 @@ def _delegated(folder: Path) -> list[str]:
 
 
 def _is_ours(pid: str) -> bool:
-    """Whether a process is this one or below it. See proc(5), /proc/pid/stat."""
+    """Whether a process is this one or its descendant. See proc(5), /proc/pid/stat."""
     while pid not in ("0", str(os.getpid())):
         pid = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[1]
     return pid != "0"
 
 
 def enable(folder: Path, controllers: Iterable[str]) -> None:
-    """Give a v2 group's children these controllers."""
+    """Enable these controllers for a v2 group's children."""
     _write(folder / "cgroup.subtree_control", " ".join(f"+{each}" for each in controllers))
 
 

@@ -1,7 +1,7 @@
-"""The system calls that a sandboxed command may not make, as a seccomp filter (classic BPF, no library needed).
+"""The system calls forbidden to sandboxed commands, as a seccomp filter (classic BPF, no library needed).
 
-The bubblewrap and landlock providers load it. The rules are data, each with its reason; what no rule names is allowed.
-Source of the machine: Documentation/userspace-api/seccomp_filter.rst and linux/bpf_common.h.
+The bubblewrap and landlock providers load it. The rules are data, each with its reason; all other calls are allowed.
+Source: Documentation/userspace-api/seccomp_filter.rst and linux/bpf_common.h.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def fail(number: int) -> int:
 
 
 class Test(IntEnum):
-    """How an argument's lower 32 bits are looked at. A rule holds if one of its values passes."""
+    """How an argument's lower 32 bits are tested. A rule applies if one of its values passes."""
 
     EQUALS = 0
     HAS_BITS = 1
     IS_NONE_OF = 2
-    """Holds if the argument, masked, equals none of the values."""
+    """Passes if the argument, masked, equals none of the values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """index: from 0. mask: applied before the comparison (not for HAS_BITS)."""
+    """A test of an argument. index: from 0. mask: applied before the comparison (not for HAS_BITS)."""
 
     index: int
     test: Test
@@ -49,7 +49,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What to do about some system calls, always or when one of the arguments is of a kind, and why."""
+    """The verdict on some system calls, always or if one of the arguments passes its test, and its reason."""
 
     calls: str
     reason: str
@@ -62,7 +62,7 @@ CLONE_NEW = 0x7E020080
 SUID_BITS = 0o6000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 SETS_FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x800C6613, 0x40806685)
-"""FS_IOC_SETFLAGS (and of 32 bits), FS_IOC_FSSETXATTR, FS_IOC_SET_ENCRYPTION_POLICY, FS_IOC_ENABLE_VERITY."""
+"""FS_IOC_SETFLAGS (also for 32 bits), FS_IOC_FSSETXATTR, FS_IOC_SET_ENCRYPTION_POLICY, FS_IOC_ENABLE_VERITY."""
 SOCK_TYPE_MASK = 0xF
 
 
@@ -140,7 +140,7 @@ INTERNET_ONLY: tuple[Rule, ...] = (
         when=_none_of(0, socket.AF_INET.value, socket.AF_INET6.value),
     ),
 )
-"""For a network namespace of its own, which is what keeps the internet's sockets in."""
+"""For commands in a separate network namespace, which confines internet sockets."""
 
 SHARED_MACHINE: tuple[Rule, ...] = (
     Rule(calls="socket connect bind", reason="the network namespace is the host's"),
@@ -176,7 +176,7 @@ SHARED_MACHINE: tuple[Rule, ...] = (
         verdict=fail(errno.ENOSYS),
     ),
 )
-"""For commands without namespaces. These go before COMMON: the first rule that names a call decides."""
+"""For commands without namespaces. Put these before COMMON: the first rule that names a call applies."""
 
 PRIVATE_MEMORY: tuple[Rule, ...] = (
     Rule(
@@ -185,13 +185,13 @@ PRIVATE_MEMORY: tuple[Rule, ...] = (
         verdict=fail(errno.ENOSYS),
     ),
 )
-"""For commands whose memory is bounded for each process only."""
+"""For commands whose memory is limited only per process."""
 
 _LOAD, _RETURN = 0x20, 0x06  # BPF_LD|BPF_W|BPF_ABS, BPF_RET|BPF_K
 _AND = 0x54  # BPF_ALU|BPF_AND|BPF_K
 _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _JUMP_BITS = 0x15, 0x35, 0x45  # BPF_JMP | BPF_J* | BPF_K
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
-"""Offsets in struct seccomp_data; an argument is 8 bytes, the lower half first on both machines."""
+"""Offsets in struct seccomp_data; an argument has 8 bytes, with the lower half first on both machines."""
 _X32 = 0x40000000
 
 Instruction = tuple[int, int, int, int]
@@ -203,7 +203,7 @@ class Machine:
     audit: int
     numbers: Mapping[str, int]
     refuse_from: int | None = None
-    """Numbers from here on belong to another calling convention."""
+    """Call numbers from here on belong to another calling convention."""
 
 
 MACHINES = {
@@ -219,7 +219,7 @@ class UnknownMachine(Exception):
 def program(*rule_sets: tuple[Rule, ...], machine: str = "") -> bytes:
     """The filter as an array of struct sock_filter, for prctl and for `bwrap --seccomp`.
 
-    machine: as `uname -m` says; "" is this one. Raises UnknownMachine.
+    machine: as in `uname -m`; "" is this one. Raises UnknownMachine.
     """
     found = MACHINES.get(machine or platform.machine())
     if found is None:
@@ -249,8 +249,8 @@ def _verdict(value: int) -> Instruction:
 
 
 def _block(arguments: tuple[Argument, ...], verdict: int) -> list[Instruction]:
-    """The verdict if one of the arguments passes its test. It always ends in a return, because it overwrites the
-    call's number."""
+    """Return the verdict if one of the arguments passes its test. The block always ends with a return, because it
+    overwrites the call's number."""
     if not arguments:
         return [_verdict(verdict)]
     block: list[Instruction] = [_verdict(ALLOW), _verdict(verdict)]
@@ -260,7 +260,7 @@ def _block(arguments: tuple[Argument, ...], verdict: int) -> list[Instruction]:
 
 
 def _test(argument: Argument, *, to_verdict: int) -> list[Instruction]:
-    """Jump over `to_verdict` instructions behind this test if the argument passes, over none if it does not."""
+    """Skip `to_verdict` instructions after this test if the argument passes, none if it does not."""
     jump = _JUMP_BITS if argument.test is Test.HAS_BITS else _JUMP_EQUAL
     matched, unmatched = (0, to_verdict) if argument.test is Test.IS_NONE_OF else (to_verdict, 0)
     code: list[Instruction] = [(_LOAD, 0, 0, _ARGUMENTS + 8 * argument.index)]

@@ -1,4 +1,4 @@
-"""Numbers of the system calls that the filters name (asm/unistd_64.h; asm-generic/unistd.h for aarch64)."""
+"""Numbers of the system calls in the filters (asm/unistd_64.h; asm-generic/unistd.h for aarch64)."""
 
 from __future__ import annotations
 
@@ -128,6 +128,6 @@ NUMBERS: dict[str, tuple[int, int | None]] = {
     "mq_open": (240, 180),
     "mq_unlink": (241, 181),
 }
-"""Of x86-64 and of aarch64, which has not all of them."""
+"""Numbers on x86-64 and on aarch64, which lacks some of them."""
 X86_64 = {name: number for name, (number, _) in NUMBERS.items()}
 AARCH64 = {name: number for name, (_, number) in NUMBERS.items() if number is not None}

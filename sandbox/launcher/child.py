@@ -1,4 +1,4 @@
-"""The last steps of a freshly forked process before it becomes the program. Called by the keeper only."""
+"""The last steps of a freshly forked process before it becomes the program. Called only by the keeper."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BACKLOG = 64
 
 
 def become(spec: LaunchSpec, output: int, report: int, control: socket.socket) -> NoReturn:
-    """Turn into the program, with `output` as stdout and stderr. What hinders that is written to `report`."""
+    """Become the program, with `output` as stdout and stderr. Failures are written to `report`."""
     try:
         os.setsid()
         if spec.listen is not None:
@@ -46,9 +46,9 @@ def become(spec: LaunchSpec, output: int, report: int, control: socket.socket) -
 
 
 def _hand_over_listener(port: int, control: socket.socket) -> None:
-    """Make the network namespace, and send a socket that listens in it to the gateway.
+    """Create the network namespace, and send the gateway a socket that listens in it.
 
-    An ordinary user may make one in a user namespace only; the program starts with no rights in that.
+    Ordinary users can create one only in a user namespace; the program starts without rights in that.
     """
     uid, gid = os.getuid(), os.getgid()
     if uid == 0:
@@ -68,7 +68,7 @@ def _hand_over_listener(port: int, control: socket.socket) -> None:
 
 
 def _go_first() -> None:
-    """When memory is short the kernel takes commands first: before the launcher's processes and the gateway."""
+    """Make the kernel kill commands first when memory is short: before the launcher's processes and the gateway."""
     linux.allow_inspection()
     descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
     os.write(descriptor, b"1000")
@@ -76,9 +76,9 @@ def _go_first() -> None:
 
 
 def _stage(sources: tuple[str, ...]) -> None:
-    """Bind each source to STAGE/<number>, where any user can reach it; only in this process's mount namespace.
+    """Bind each source to STAGE/<number>, where any user can access it; only in this process's mount namespace.
 
-    The sources lie below folders that only root may enter. They are opened before STAGE hides what it covers.
+    The sources are below folders that only root may enter. They are opened before STAGE hides what it covers.
     """
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
@@ -101,7 +101,7 @@ def _drop_to(identity: Identity) -> None:
 
 
 def _arrange_descriptors(output: int, report: int, inputs: Sequence[bytes]) -> int:
-    """0: nothing; 1 and 2: output; _REPORT, given back: closed by exec; FIRST_INPUT and on: the inputs; no others."""
+    """Set up 0: nothing; 1, 2: output; _REPORT, returned: closed by exec; from FIRST_INPUT: the inputs; no others."""
     high = FIRST_INPUT + len(inputs)
     output, report = (fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, high) for each in (output, report))
     kept = [_memory_file(content, high) for content in inputs]

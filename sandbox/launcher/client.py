@@ -1,7 +1,7 @@
-"""The gateway's side of the launcher: what every provider starts its commands with.
+"""The gateway's side of the launcher, with which every provider starts its commands.
 
-Forking a process of 150 MB with threads is slow and unsafe, so a small one does it. Its environment is empty: nothing
-of the gateway's can be found in it or in its children.
+Forking a process of 150 MB with threads is slow and unsafe, so a small process does it. Its environment is empty, so
+that it and its children contain nothing of the gateway's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LONGEST_MESSAGE = 8192
 
 
 class Program:
-    """A program that was started. Closing it ends the program and all that it started."""
+    """A started program. Closing it ends the program and all processes that it started."""
 
     def __init__(self, control: socket.socket, output: int) -> None:
         self._control = control
@@ -44,22 +44,22 @@ class Program:
 
     @property
     def output(self) -> int:
-        """The reading end of the pipe that is its stdout and stderr; not blocking."""
+        """The reading end of the pipe for its stdout and stderr; non-blocking."""
         return self._output
 
     def kill(self) -> None:
-        """Have it and all its descendants killed; `ended` tells when that is done. Idempotent."""
+        """Have it and all its descendants killed; `ended` returns when that is done. Idempotent."""
         try:
             self._control.send(b"kill")
         except OSError:
-            return  # Nothing is left to be killed.
+            return  # Nothing is left to kill.
 
     async def ended(self) -> Ended:
-        """Wait until neither the program nor a descendant is left. Raises SandboxError if that can never be known."""
+        """Wait until neither the program nor a descendant is left. Raises SandboxError if that cannot be determined."""
         return await asyncio.shield(self._ended)
 
     async def listener(self) -> socket.socket:
-        """The socket of LaunchSpec.listen, as soon as it is there; the caller closes it. Never comes if that fails."""
+        """Wait for the socket of LaunchSpec.listen; the caller closes it. Never returns if its creation fails."""
         listener = await self._listener
         self._handed_over = True
         return listener
@@ -84,7 +84,7 @@ class Program:
         try:
             message, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_MESSAGE, 1)
         except ConnectionResetError:
-            # It ended without having read a `kill`. That is told once, and before what it said last.
+            # It ended without reading a `kill`. That is reported once, and before its last message.
             message, descriptors = self._control.recv(_LONGEST_MESSAGE), []
         if message == LISTENING:
             self._take(socket.socket(fileno=descriptors[0]))
@@ -96,19 +96,19 @@ class Program:
             self._ended.set_result(Ended.decode(message))
         else:
             self._ended.set_exception(SandboxError("the process that watched over the command was killed"))
-            self._ended.exception()  # Not every program is waited for.
+            self._ended.exception()  # Not every program is awaited.
 
 
 class Starter(Protocol):
-    """What starts programs. Asked from the event loop's thread."""
+    """Starts programs. Called from the event loop's thread."""
 
     async def launch(self, spec: LaunchSpec) -> Program:
-        """Start a program. Raises SandboxError if the launcher cannot be reached; a spec that cannot be carried out is
-        told by `Program.ended`."""
+        """Start a program. Raises SandboxError if the launcher cannot be reached; `Program.ended` reports a spec that
+        cannot be carried out."""
 
 
 class _Asking(ABC):
-    """Asks a process to start programs, and once more when it turns out to have died."""
+    """Asks a process to start programs; if it has died, asks once more."""
 
     async def launch(self, spec: LaunchSpec) -> Program:
         ours, theirs = _pair()
@@ -128,7 +128,7 @@ class _Asking(ABC):
                 os.close(writing)
             try:
                 program = Program(ours, reading)
-            except OSError as error:  # closing `ours` ends what was started
+            except OSError as error:  # closing `ours` ends the started program
                 raise SandboxError("the machine has no room to watch another command") from error
             unused.pop_all()
             return program
@@ -143,15 +143,15 @@ class _Asking(ABC):
 
     @abstractmethod
     async def _ready(self) -> socket.socket:
-        """What takes requests; the process is started where there is none."""
+        """The socket for requests; the process is started if there is none."""
 
     @abstractmethod
     async def _drop(self, dead: socket.socket) -> None:
-        """Forget a process that has died, unless somebody else has noticed before."""
+        """Forget a dead process, unless another caller has already done so."""
 
 
 class Launcher(_Asking):
-    """The launcher's process. `close` it after use; it is started, and started again, when it is needed."""
+    """The launcher's process. `close` it after use; it is started and restarted as needed."""
 
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
@@ -159,7 +159,7 @@ class Launcher(_Asking):
         self._starting = asyncio.Lock()
 
     async def start(self) -> None:
-        """Start the process, or another one if it has died. Idempotent."""
+        """Start the process, or a new one if it has died. Idempotent."""
         async with self._starting:
             if self._process is not None and self._process.returncode is None:
                 return
@@ -183,7 +183,7 @@ class Launcher(_Asking):
             self._requests = ours
 
     async def branch(self, cgroups: tuple[str, ...]) -> socket.socket:
-        """A socket that takes START for programs in these control groups. Raises OSError."""
+        """A socket that accepts START for programs in these control groups. Raises OSError."""
         ours, theirs = _pair()
         groups = _memory_file("groups", json.dumps(cgroups).encode())
         try:
@@ -207,7 +207,7 @@ class Launcher(_Asking):
                 await self._stop()
 
     async def close(self) -> None:
-        """End the process. Programs that run go on until they are closed. Idempotent."""
+        """End the process. Running programs continue until they are closed. Idempotent."""
         async with self._starting:
             await self._stop()
 
@@ -221,7 +221,7 @@ class Launcher(_Asking):
 
 
 class Branch(_Asking):
-    """Starts programs in control groups; a branch of the launcher's process that lives there. `close` it after use."""
+    """Starts programs in control groups with a branch of the launcher's process in them. `close` it after use."""
 
     def __init__(self, launcher: Launcher, cgroups: tuple[str, ...]) -> None:
         self._launcher = launcher
@@ -240,14 +240,14 @@ class Branch(_Asking):
             self.close()
 
     def close(self) -> None:
-        """Idempotent. Programs that run go on until they are closed."""
+        """End the branch. Running programs continue until they are closed. Idempotent."""
         if self._requests is not None:
             self._requests.close()
             self._requests = None
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:
-    """Ours, which does not block, and the other process's."""
+    """Our socket, which is non-blocking, and the other process's."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
     return ours, theirs

@@ -1,4 +1,4 @@
-"""System calls that Python 3.11 has no functions for."""
+"""System calls for which Python 3.11 has no functions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _LANDLOCK_RULE_PATH_BENEATH = 1
 FS_EXECUTE, FS_WRITE_FILE, FS_READ_FILE, FS_READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 FS_TRUNCATE, FS_IOCTL_DEVICE = 1 << 14, 1 << 15
 FS_ALL = (1 << 16) - 1
-"""Every right on files that ABI 6 knows."""
+"""All access rights on files of ABI 6."""
 FS_MAKE_DEVICES = (1 << 6) | (1 << 11)
 """MAKE_CHAR and MAKE_BLOCK."""
 FS_ON_FILES = FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEVICE
 _NET_ALL = 0b11
 _SCOPE_ALL = 0b11
-"""No abstract unix sockets of, and no signals to, processes outside."""
+"""Forbids abstract unix sockets of, and signals to, processes outside."""
 
 
 class _RulesetAttributes(ctypes.Structure):
@@ -73,17 +73,17 @@ def _prctl(option: int, value: int, pointer: object = 0) -> None:
 
 
 def become_subreaper() -> None:
-    """Orphaned descendants become children of this process instead of init's."""
+    """Make orphaned descendants children of this process instead of init's."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1, ctypes.c_ulong(0))
 
 
 def refuse_inspection() -> None:
-    """Not even processes of the same user may look into this one."""
+    """Forbid even processes of the same user to inspect this one."""
     _prctl(_PR_SET_DUMPABLE, 0, ctypes.c_ulong(0))
 
 
 def allow_inspection() -> None:
-    """Let processes of the same user inspect this one; without it one's own /proc/self is root's."""
+    """Let processes of the same user inspect this one; otherwise its own /proc/self belongs to root."""
     _prctl(_PR_SET_DUMPABLE, 1, ctypes.c_ulong(0))
 
 
@@ -97,7 +97,7 @@ def bring_up_loopback() -> None:
 
 
 def landlock_abi() -> int:
-    """The version of Landlock that the kernel has; 0 if it has none or it is switched off."""
+    """The kernel's version of Landlock; 0 if it has none or it is disabled."""
     version = _libc.syscall(
         _LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_LANDLOCK_CREATE_RULESET_VERSION)
     )
@@ -105,7 +105,7 @@ def landlock_abi() -> int:
 
 
 def confine(confinement: Confinement) -> None:
-    """Hold this process and all it starts, for good: no new privileges, Landlock (ABI 6 or later), the filter."""
+    """Confine this process and all it starts, permanently: no new privileges, Landlock (ABI 6 or later), the filter."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1, ctypes.c_ulong(0))
     attributes = _RulesetAttributes(FS_ALL, _NET_ALL, _SCOPE_ALL)
     ruleset = _check(

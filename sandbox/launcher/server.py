@@ -1,6 +1,6 @@
 """The small process that forks for the gateway. `client` starts it; it ends with the gateway or when closed.
 
-For each program it forks a keeper, which waits for the program, ends the whole tree after it, and tells the gateway.
+For each program it forks a keeper, which waits for the program, then ends its whole tree, and reports to the gateway.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _LONGEST_REPORT = 4096
 
 
 def keep(spec: LaunchSpec, control: socket.socket, output: int) -> None:
-    """Start the program and stay until nothing of it is left; then say how it ended.
+    """Start the program and stay until nothing of it is left; then report how it ended.
 
-    The gateway asks for its end by any message on `control`, or by closing it, which its death does too.
+    The gateway requests its end with any message on `control`, or by closing it, as its death does.
     """
     linux.become_subreaper()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     reading, writing = os.pipe()
     try:
         program = os.fork()
-    except OSError as error:  # The commands that run already are as many as there may be.
+    except OSError as error:  # The running commands have reached the limit on processes.
         _tell(control, Ended(exit_code=NOT_STARTED, problem=str(error)))
         return
     if program == 0:
@@ -56,11 +56,11 @@ def _tell(control: socket.socket, ended: Ended) -> None:
     try:
         control.send(ended.encode())
     except (BrokenPipeError, ConnectionResetError):
-        return  # The gateway is gone, and with it the one who wanted to know.
+        return  # The gateway is gone, so nobody needs the report.
 
 
 def _wait(program: int, control: socket.socket) -> None:
-    """Until the program has ended or the gateway asks for that."""
+    """Wait until the program has ended or the gateway requests its end."""
     handle = os.pidfd_open(program)
     poll = select.poll()
     poll.register(handle, select.POLLIN)
@@ -70,10 +70,10 @@ def _wait(program: int, control: socket.socket) -> None:
 
 
 def _end_tree(program: int) -> int:
-    """Kill and reap every descendant, daemons included. Gives the exit code of `program`.
+    """Kill and reap every descendant, including daemons. Returns the exit code of `program`.
 
-    What orphaned itself became our child. All are stopped before the first is killed, so that none can start another
-    meanwhile. A process namespace dies as a whole with its first process, which is reaped after all others.
+    Orphans have become our children. All are stopped before the first is killed, so that none can start another one in
+    between. A process namespace dies as a whole with its first process, which is reaped after all others.
     """
     exit_code = NOT_STARTED
     while True:
@@ -91,7 +91,7 @@ def _end_tree(program: int) -> int:
 
 
 def _reap() -> Iterator[tuple[int, int]]:
-    """The children that have ended."""
+    """Reap the children that have ended."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -111,7 +111,7 @@ def _descendants(pid: int) -> Iterator[int]:
 
 
 def _children(pid: int) -> list[int]:
-    """proc(5). Those of a process that has ended meanwhile are ours by now and seen in the next sweep."""
+    """The children of a process, see proc(5). If it has ended, they are ours by now and found in the next sweep."""
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -137,14 +137,14 @@ def _exit_code(status: int) -> int:
 
 def main() -> None:
     linux.refuse_inspection()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Keepers are reaped by the kernel.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # The kernel reaps keepers.
     gc.disable()
     gc.freeze()
     serve(socket.socket(fileno=int(sys.argv[1])))
 
 
 def serve(requests: socket.socket) -> None:
-    """Until the gateway closes the other end, or dies."""
+    """Serve requests until the gateway closes the other end, or dies."""
     while True:
         request, descriptors, _, _ = socket.recv_fds(requests, 1, _MOST_DESCRIPTORS)
         if not request:
@@ -157,7 +157,7 @@ def serve(requests: socket.socket) -> None:
 
 
 def _is_forked() -> bool:
-    """Fork; whether this is the child. Where that fails, the gateway sees its end of the request's socket close."""
+    """Fork; returns whether this is the child. On failure, the gateway sees its end of the request's socket close."""
     try:
         return os.fork() == 0
     except OSError as error:  # No processes or no memory are left.

@@ -1,4 +1,4 @@
-"""What is to be started, and what came of it: what the gateway and its launcher say to each other."""
+"""The protocol between the gateway and its launcher: what to start, and the result."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 
 START, BRANCH = b"+", b"<"
 """Requests to the server. START, with a spec (a file), the control socket and the pipe for the output: run a program.
-BRANCH, with a list of `cgroup.procs` files (a file) and a socket: go on as two, the other one in these control groups,
-answering there. Entering them takes the kernel milliseconds; who is born there pays nothing."""
+BRANCH, with a list of `cgroup.procs` files (a file) and a socket: fork a second server in these control groups, which
+serves the socket. Entering them takes the kernel milliseconds; processes created in them avoid that."""
 
 FIRST_INPUT = 10
-"""The descriptor at which a program finds its first input; the others follow."""
+"""The descriptor of a program's first input; the others follow."""
 
 LISTENING = b"listening"
-"""What comes with the socket of LaunchSpec.listen."""
+"""The message that carries the socket of LaunchSpec.listen."""
 
 STAGE = "/run"
-"""Where a staged program finds what was bound for it: STAGE/0, STAGE/1 ... in its own mount namespace."""
+"""The folder of a staged program's binds: STAGE/0, STAGE/1 ... in its own mount namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The user a program runs as when the gateway is root."""
+    """The user that a program runs as if the gateway is root."""
 
     uid: int
     gid: int
@@ -32,7 +32,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathRule:
-    """What a program may do below a path, if that exists (Landlock). access: LANDLOCK_ACCESS_FS_* bits."""
+    """A program's rights below a path, if that exists (Landlock). access: LANDLOCK_ACCESS_FS_* bits."""
 
     path: str
     access: int
@@ -40,7 +40,7 @@ class PathRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """A program that is held without namespaces: Landlock's rules, then a seccomp filter."""
+    """The confinement of a program without namespaces: Landlock's rules, then a seccomp filter."""
 
     rules: tuple[PathRule, ...]
     seccomp: bytes
@@ -48,14 +48,14 @@ class Confinement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSpec:
-    """A program to start; in this order.
+    """A program to start; the fields are applied in this order.
 
-    stage: host paths that it will find at STAGE/0, STAGE/1 ..., reached as root
-    in a mount namespace of its own. identity: who it becomes; None leaves that as it is. limits: (RLIMIT_*, value)
-    pairs, soft and hard. more_tasks: how many processes and threads its user may have beyond those of now; None: no
-    limit. inputs: contents of the descriptors from FIRST_INPUT on. env: all of its environment. listen: a port; the
-    program has a network namespace of its own with nothing but 127.0.0.1, and there a socket that listens at this port
-    and belongs to who launched it.
+    stage: host paths that will be at STAGE/0, STAGE/1 ..., opened as root, in a
+    separate mount namespace. identity: the user it becomes; None: unchanged. limits: (RLIMIT_*, value) pairs, soft and
+    hard. more_tasks: how many processes and threads its user may have in addition to the current ones; None: no
+    limit. inputs: contents of the descriptors from FIRST_INPUT on. env: its whole environment. listen: a port; the
+    program gets a separate network namespace with only 127.0.0.1, and in it a socket that listens at this port and
+    belongs to the launching process.
     """
 
     argv: tuple[str, ...]

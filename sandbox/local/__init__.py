@@ -1,1 +1,1 @@
-"""Commands on this machine: how they are started, watched and held; the providers bubblewrap, landlock and host."""
+"""Commands on this machine: how they are started, watched and confined; the providers bubblewrap, landlock and host."""

@@ -1,6 +1,6 @@
-"""The provider `bubblewrap`: each command in namespaces of its own, by bwrap(1). The default where it works.
+"""The provider `bubblewrap`: each command in separate namespaces, by bwrap(1). The default where it works.
 
-The arguments of bwrap are the boundary, since bwrap itself decides nothing.
+The arguments of bwrap are the boundary, since bwrap itself has no policy.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 PROGRAMS = "/usr/bin:/bin"
-"""Only the system's own bwrap: AppArmor's exceptions are bound to its path."""
+"""Only the system's bwrap: AppArmor's exceptions are bound to its path."""
 PROXY_PORT = 3128
 PROXIES = {
     name: f"http://127.0.0.1:{PROXY_PORT}" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
@@ -44,7 +44,7 @@ _PRLIMIT = {
     resource.RLIMIT_CORE: "core",
     resource.RLIMIT_AS: "as",
 }
-"""prlimit(1)'s names."""
+"""The names of prlimit(1)."""
 _MISSING = "apt-get install bubblewrap (or your system's package of that name)"
 _OLD = "bubblewrap 0.5 or newer is needed"
 _USER_NAMESPACES = (
@@ -73,7 +73,7 @@ _HINTS = (
 )
 HOSTNAME = "sandbox"
 UID = 1000
-"""Who a command thinks it is. On the host it is the gateway's user, or, under root, the sandbox's own."""
+"""The user as seen by a command. On the host it is the gateway's user, or, under root, the sandbox's own."""
 _SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 """Links into /usr on a merged system, folders on others."""
 FILES: Mapping[str, str] = {
@@ -82,12 +82,12 @@ FILES: Mapping[str, str] = {
     "/etc/hosts": f"127.0.0.1 localhost {HOSTNAME}\n::1 localhost {HOSTNAME}\n",
     "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
-"""Made up: the host's own would name its users."""
+"""Artificial contents: the host's own files would reveal its users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What this bwrap can do, by its --help."""
+    """The features of this bwrap, according to its --help."""
 
     disable_userns: bool
     size: bool
@@ -107,10 +107,10 @@ def arguments(
     files: Mapping[str, int],
     has_network: bool,
 ) -> bytes:
-    """Arguments of bwrap, as `--args FD` takes them.
+    """Arguments of bwrap for `--args FD`.
 
     seccomp: the descriptor of the filter. files: the descriptors of FILES' contents, by path.
-    has_network: bwrap is started in the network namespace that the command shall have, and makes none.
+    has_network: bwrap is started in the network namespace for the command, and creates none.
     """
     whole = [
         *_namespaces(features),
@@ -122,7 +122,7 @@ def arguments(
         *_bound(binds),
         *("--seccomp", str(seccomp)),
         *("--chdir", WORKSPACE),
-        # Last, so that nothing above finds them closed: not even empty files can be left outside the bound folders.
+        # Last, since the steps above write there; afterwards not even empty files can be created outside the binds.
         *("--remount-ro", "/dev", "--remount-ro", "/"),
     ]
     return b"".join(os.fsencode(each) + b"\0" for each in whole)
@@ -160,7 +160,7 @@ def _made_up(files: Mapping[str, int]) -> Iterator[str]:
 
 
 def _kernel(limits: Limits, features: Features) -> Iterator[str]:
-    """/proc/sys is bound read-only: some of its files do not ask for a capability, only for the host's root."""
+    """The kernel's file systems. /proc/sys is read-only: some of its files require host root, but no capability."""
     yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev")
     for path, size in (("/tmp", limits.temporary), ("/dev/shm", limits.shared_memory)):
         if features.size:
@@ -169,22 +169,22 @@ def _kernel(limits: Limits, features: Features) -> Iterator[str]:
 
 
 def _bound(binds: Iterable[Bind]) -> Iterator[str]:
-    """Outer ones first, so that a folder below another one is not hidden by it."""
+    """The binds, outer ones first, so that a folder below another one is not hidden by it."""
     for bind in sorted(binds, key=lambda each: each.target):
         yield from ("--ro-bind" if bind.read_only else "--bind", str(bind.source), bind.target)
 
 
 def hint(output: str) -> str:
-    """Find the advice that fits what bwrap, or the launcher before it, printed; "" for an unknown message."""
+    """The advice for a message of bwrap, or of the launcher before it; "" for an unknown one."""
     return next((text for fragment, text in _HINTS if fragment in output), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """env: declared variables. runtime: the host's folder of the runtime for the agent's code; it may be built later.
+    """The setup of commands. env: declared variables. runtime: the host's folder of the runtime, perhaps built later.
 
-    identity: who commands are on the host when the gateway is root, else None. memory_bounded: a control group bounds
-    the memory of all processes together. egress: commands find an HTTP proxy at 127.0.0.1 in their network namespace.
+    identity: the user of commands on the host if the gateway is root, else None. memory_bounded: a control group limits
+    the memory of all processes together. egress: there is an HTTP proxy at 127.0.0.1 in their network namespace.
     """
 
     limits: Limits
@@ -201,7 +201,7 @@ class BubblewrapCage:
     has_own_paths = True
 
     def __init__(self, setup: Setup, programs: str = PROGRAMS) -> None:
-        """programs: where bwrap is looked for, as in PATH."""
+        """programs: where to search for bwrap, like PATH."""
         self._setup = setup
         self._programs = programs
         self._program = ""
@@ -253,7 +253,7 @@ class BubblewrapCage:
             has_network=setup.egress,
         )
         return LaunchSpec(
-            # bwrap is the first process inside, where its own command line can be read: all else goes by descriptor.
+            # bwrap is the first process inside, where its command line can be read: all else is passed by descriptor.
             argv=(self._program, "--args", str(FIRST_INPUT), "--", *self._limited(order), *shell(order.command)),
             stage=stage,
             identity=setup.identity,
@@ -262,8 +262,8 @@ class BubblewrapCage:
         )
 
     def _limited(self, order: Order) -> tuple[str, ...]:
-        """Set inside, as the first step: the number of processes is counted for each user namespace, and outside the
-        gateway's own would count."""
+        """The wrapper that sets the limits, as the first step inside: the number of processes is counted per user
+        namespace, and outside the gateway's own would count."""
         limits = self._setup.limits.of_process(memory=not self._setup.memory_bounded, full=order.full)
         named = ((_PRLIMIT[name], value) for name, value in limits)
         return (
@@ -278,15 +278,15 @@ class BubblewrapCage:
 
 
 def _staged(binds: tuple[Bind, ...]) -> tuple[tuple[Bind, ...], tuple[str, ...]]:
-    """The same as seen by an unprivileged user, for whom root's launcher binds each source below STAGE."""
+    """The binds as seen by an unprivileged user, for whom root's launcher binds each source below STAGE."""
     moved = tuple(replace(bind, source=Path(STAGE, str(place))) for place, bind in enumerate(binds))
     return moved, tuple(str(bind.source) for bind in binds)
 
 
 class BubblewrapProvider(CagedProvider):
-    """workspaces: closed with it. instance: names this gateway's control groups; the same after a restart, and of no
-    other gateway on this machine. runtime: the folder to show at /opt/antler. programs: where bwrap is looked for.
-    proxy: in place of the one that the settings ask for.
+    """The provider. workspaces: closed with it. instance: identifies this gateway's control groups; stable across
+    restarts, unique on this machine. runtime: the folder to show at /opt/antler. programs: where to search for bwrap.
+    proxy: used instead of the configured one.
     """
 
     def __init__(

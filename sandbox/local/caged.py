@@ -1,7 +1,7 @@
-"""What the providers of commands on this machine share; bubblewrap, landlock and host differ in their `Cage`: how each
-holds a command.
+"""Common parts of the providers of commands on this machine; bubblewrap, landlock and host differ in their `Cage`: how
+each confines a command.
 
-Here are folders of the threads, limits, control groups, the watch over the disk, and the life of a sandbox.
+These are the threads' folders, limits, control groups, the disk watch, and the life cycle of a sandbox.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TEMPORARY = "tmp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """A command to run. binds: all that it sees of the host besides the system's own programs.
+    """A command to run. binds: everything visible of the host apart from the system's programs.
 
     full: the thread's share of the disk is used up, so that files can be deleted but not grow.
     """
@@ -60,7 +60,7 @@ class Order:
 
 
 class Cage(Protocol):
-    """How a provider holds a command. Without state of any thread."""
+    """How a provider confines a command. It has no state of threads."""
 
     @property
     def name(self) -> str: ...
@@ -70,20 +70,20 @@ class Cage(Protocol):
 
     @property
     def has_own_paths(self) -> bool:
-        """Whether commands see the virtual paths. If not, they see the host's, and /tmp must be bound."""
+        """Whether commands see the virtual paths. Otherwise they see the host's, and /tmp must be bound."""
 
     async def start(self, launcher: Launcher) -> tuple[str, ...]:
-        """Look at this machine. Gives what it cannot do here, a sentence each. Raises SandboxUnavailable."""
+        """Check this machine; returns the shortfalls, a sentence each. Raises SandboxUnavailable."""
 
     def spec(self, order: Order) -> LaunchSpec: ...
 
     def explain(self, output: str) -> str:
-        """What an operator can do when the very first command failed with this output, or ""."""
+        """Advice to an operator if the very first command failed with this output, or ""."""
 
 
 class CagedCommands(Commands):
-    """Runs the commands of one thread. binds: asked for before each command. group: the control group that holds them;
-    None where there is none. proxy: their only network."""
+    """Runs the commands of one thread. binds: called before each command. group: their control group, None: there is
+    none. proxy: their only network."""
 
     def __init__(
         self,
@@ -138,20 +138,20 @@ class CagedCommands(Commands):
             await asyncio.gather(*watching, return_exceptions=True)
 
     async def close(self) -> None:
-        """Kill what runs and wait for it; nothing can be run any more. Idempotent."""
+        """Kill what runs and wait for it; afterwards nothing can be run. Idempotent."""
         await self._end_all()
         if self._branch is not None:
             self._branch.close()
 
 
 async def _serve(proxy: EgressProxy, running: Running, whose: CagedCommands) -> None:
-    """The command's way out, until this is cancelled."""
+    """Serve the command's proxy until cancelled."""
     async with proxy.serve(await running.listener(), whose):
         await asyncio.Event().wait()
 
 
 class StandInFolders:
-    """The folders of one thread that stand in for /tmp and /mnt/skills where commands have no paths of their own."""
+    """The folders of one thread that replace /tmp and /mnt/skills if commands have no virtual paths."""
 
     def __init__(self, user_data: Path) -> None:
         self._user_data = user_data
@@ -165,7 +165,7 @@ class StandInFolders:
         )
 
     def make(self, layout: Layout) -> None:
-        """Raises OSError."""
+        """Create the folders. Raises OSError."""
         with Folder.at(self._user_data) as folder, contextlib.suppress(FileExistsError):
             os.mkdir(_TEMPORARY, 0o700, dir_fd=folder.fd)
         with Folder.at(self._links.parent) as folder:
@@ -177,7 +177,7 @@ class StandInFolders:
                     os.symlink(root.host.absolute(), f"{LINKS}/{place}", dir_fd=folder.fd)
 
     def remove(self) -> None:
-        """Raises OSError."""
+        """Remove the folders. Raises OSError."""
         with Folder.at(self._user_data) as folder:
             remove_tree(folder, _TEMPORARY)
         with Folder.at(self._links.parent) as folder:
@@ -185,7 +185,7 @@ class StandInFolders:
 
 
 class CagedSandbox(LocalSandbox):
-    """Sandbox of one thread, whose commands run on this machine, each held by the provider's cage."""
+    """The sandbox of one thread, whose commands run on this machine, each confined by the provider's cage."""
 
     def __init__(self, thread_id: str, files: LocalFiles, commands: CagedCommands) -> None:
         super().__init__(thread_id, files)
@@ -195,7 +195,7 @@ class CagedSandbox(LocalSandbox):
     async def execute_command(
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
     ) -> CommandResult:
-        # Even where commands have paths of their own, the kernel's table of mounts tells the host's.
+        # Even if commands have virtual paths, the kernel's mount table reveals the host's.
         layout = self._files.layout
         masking = layout.masking()
 
@@ -219,8 +219,8 @@ class _Held:
 
 
 class CagedProvider:
-    """make_cage: given the controllers whose limits control groups hold. hosts: that commands reach, None: any. It
-    closes `workspaces` and `proxy`."""
+    """A provider with a cage. make_cage: receives the controllers whose limits are enforced. hosts: reachable by
+    commands, None: any. It closes `workspaces` and `proxy`."""
 
     def __init__(
         self,
@@ -264,12 +264,12 @@ class CagedProvider:
         )
 
     async def _bounded(self) -> frozenset[str]:
-        """The controllers that control groups are there for."""
+        """The controllers for which there are control groups."""
         await asyncio.to_thread(self._groups.start, self._limits)
         return self._groups.controllers
 
     async def _probe(self, cage: Cage) -> tuple[str, ...]:
-        """Prove that commands run and are held; returns the Python packages that they find."""
+        """Verify that commands run and are confined; returns the Python packages available to them."""
         thread = probe_thread(self._groups.name)
         await self._workspaces.delete(thread)
         workspace = self._workspaces.layout(thread).roots[WORKSPACE].host
@@ -284,7 +284,7 @@ class CagedProvider:
             await self._workspaces.delete(thread)
 
     async def _prove(self, sandbox: CagedSandbox, workspace: Path, cage: Cage) -> None:
-        """That commands run and are held. workspace: the sandbox's, on the host. Raises SandboxUnavailable."""
+        """Verify that commands run and are confined. workspace: its folder on the host. Raises SandboxUnavailable."""
         await probe(sandbox.execute_command, workspace, cage.explain)
 
     async def acquire(self, thread_id: str) -> CagedSandbox:
@@ -316,12 +316,12 @@ class CagedProvider:
         return held.sandbox if held is not None else None
 
     async def release(self, thread_id: str) -> None:
-        """Nothing is kept warm: a sandbox costs nothing to make again."""
+        """End everything: nothing is kept warm, since remaking a sandbox costs nothing."""
         held = await self._held.pop(thread_id)
         if held is None:
             return
         await held.commands.close()
-        with contextlib.suppress(OSError):  # What cannot be removed now is at the next start.
+        with contextlib.suppress(OSError):  # What cannot be removed now is removed at the next start.
             if held.group is not None:
                 await asyncio.to_thread(held.group.remove)
             if held.folders is not None:

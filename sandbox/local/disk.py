@@ -1,6 +1,6 @@
-"""Watches what a thread's commands write: a bound folder has no quota of its own.
+"""Watches how much a thread's commands write: a bound folder has no quota.
 
-Between two looks a command can write as much as the disk takes in that time; RLIMIT_FSIZE bounds each file at once.
+Between two checks a command can write as much as the disk accepts; RLIMIT_FSIZE limits each file at once.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _GLANCE_SECONDS = 0.2
 _LOOK_SECONDS = 2.0
 _SHARE_OF_TIME = 10
-"""Counting a large tree takes at most one such part of the time."""
+"""Counting a large tree takes at most the reciprocal of this of the time."""
 _STALE_SECONDS = 20.0
 _STALE_COMMANDS = 16
 _SLACK_BYTES, _SLACK_FILES = 1 << 20, 64
 
 
 class Stoppable(Protocol):
-    """A command that runs."""
+    """A running command."""
 
     def stop(self, why: Stop) -> None:
         """Kill it. The first reason counts."""
@@ -51,16 +51,16 @@ class DiskShare:
         self._commands = 0
 
     async def check(self) -> bool:
-        """Before a command: whether the share is used up. Counts only if it was, else `watch` does."""
+        """Whether the share is used up; call it before a command. It counts only if it was; otherwise `watch` does."""
         self._commands += 1
         if self._full or not self._old:
             await self._look()
         return self._full
 
     async def watch(self, running: Stoppable) -> None:
-        """While a command runs: stop it when the share is used up. Cancel it when the command has ended.
+        """Stop a running command when the share is used up. Cancel this when the command has ended.
 
-        One that began with a full share may go on, to delete, while it makes things no worse.
+        A command that began with a full share may continue, to delete, as long as it does not use more.
         """
         before = self._usage if self._full else None
         left = self._left()
@@ -84,7 +84,7 @@ class DiskShare:
         try:
             usage = await self._measure()
         except SandboxError:
-            usage = Usage(complete=False)  # Who keeps it from being counted has it full.
+            usage = Usage(complete=False)  # A share that cannot be counted counts as full.
         self._usage = usage
         ended = time.monotonic()
         self._due = ended + max(_LOOK_SECONDS, _SHARE_OF_TIME * (ended - started))
@@ -94,23 +94,23 @@ class DiskShare:
         self._full = too_much or not usage.complete or self._free < self._limits.disk_free
 
     def _is_worse(self, before: Usage, left: tuple[int, int]) -> bool:
-        """Than when a command began, with that much left. What cannot be counted is judged by the file system alone."""
+        """Whether more is used than when a command began, with that much left; by the file system if not countable."""
         if self._usage.complete and before.complete:
             return _is_more(self._usage, before)
         size, files = self._part()
         return left[0] - self._free > size or left[1] - self._free_files > files
 
     def _part(self) -> tuple[int, int]:
-        """Part of the share that is noticed when it is gone."""
+        """The part of the share whose loss triggers a count."""
         return self._limits.disk // 8, self._limits.disk_files // 8
 
     def _grown(self, size: int, files: int) -> bool:
-        """Whether the file system, which others use too, has lost more than that since the last look."""
+        """Whether the file system, which others use too, has lost more than that since the last count."""
         free, free_files = self._left()
         return self._free - free > size or self._free_files - free_files > files
 
     def _left(self) -> tuple[int, int]:
-        """Bytes and inodes."""
+        """Free bytes and inodes."""
         found = os.statvfs(self._folder)
         return found.f_bavail * found.f_frsize, found.f_ffree
 

@@ -1,4 +1,4 @@
-"""The provider `host`: files under their virtual names; commands only where the settings allow them by name."""
+"""The provider `host`: files under their virtual names; commands only if the settings explicitly allow them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SHORTFALLS = (
 
 
 class HostCage:
-    """Cage port: commands run as Antler's own user, held by nothing but limits."""
+    """Cage port: commands run as Antler's own user, confined only by limits."""
 
     name = NAME
     isolation = Isolation.NONE
@@ -62,7 +62,7 @@ class HostCage:
 
     def spec(self, order: Order) -> LaunchSpec:
         spec = self._setup.spec(order)
-        # Nothing keeps Python from leaving compiled modules next to the scripts of a skill.
+        # Otherwise Python would leave compiled modules next to the scripts of a skill.
         return replace(spec, env=tuple(({"PYTHONDONTWRITEBYTECODE": "1"} | dict(spec.env)).items()))
 
     def explain(self, output: str) -> str:
@@ -72,9 +72,9 @@ class HostCage:
 def host_provider(
     settings: SandboxSettings, workspaces: Workspaces, *, instance: str, runtime: Path | None = None
 ) -> SandboxProvider:
-    """The provider that the settings ask for. Arguments as BubblewrapProvider's; workspaces are closed with it.
+    """The provider for the settings. Arguments: see BubblewrapProvider; workspaces are closed with it.
 
-    That commands are allowed only where every sender is an admin is not known here: see SandboxSettings.trusts_senders.
+    That every sender must be an admin for commands is not checked here: see SandboxSettings.trusts_senders.
     """
     if settings.host.allow_host_bash:
         return HostProvider(settings, workspaces, instance=instance, runtime=runtime)
@@ -85,7 +85,7 @@ def host_provider(
 
 
 class HostProvider(CagedProvider):
-    """Provider that runs commands. Raises SandboxUnavailable for settings that it cannot carry out."""
+    """A provider that runs commands. Raises SandboxUnavailable for settings that it cannot carry out."""
 
     def __init__(
         self, settings: SandboxSettings, workspaces: Workspaces, *, instance: str, runtime: Path | None = None
@@ -106,7 +106,7 @@ class HostProvider(CagedProvider):
         return await super().start()
 
     async def _prove(self, sandbox: CagedSandbox, workspace: Path, cage: Cage) -> None:
-        """Nothing is held, so there is only one thing to be proven."""
+        """Verify only that commands run, since they are not confined."""
         result = await sandbox.execute_command(f"exit {_ALIVE}", timeout=_SECONDS)
         if result.exit_code != _ALIVE:
             raise SandboxUnavailable("commands cannot be run on this machine")

@@ -1,4 +1,4 @@
-"""Holds a command without namespaces: Landlock, a call filter and limits. For where bubblewrap cannot run; restricted.
+"""Confines a command without namespaces: Landlock, a call filter, limits. Where bubblewrap cannot run; restricted.
 
 See landlock(7) and Documentation/userspace-api/landlock.rst of the kernel.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sandbox.local.caged import Order
 
 NEEDED_ABI = 6
-"""Linux 6.12: before it, signals to and abstract sockets of processes outside cannot be refused."""
+"""Linux 6.12: older versions cannot refuse signals to, and abstract sockets of, processes outside."""
 
 _RUN = linux.FS_EXECUTE | linux.FS_READ_FILE | linux.FS_READ_DIR
 _OWN = linux.FS_ALL & ~linux.FS_MAKE_DEVICES & ~linux.FS_IOCTL_DEVICE
@@ -49,10 +49,10 @@ SHORTFALLS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What commands without paths of their own are started with: they see the host's.
+    """The setup of commands without virtual paths, which see the host's.
 
-    env: declared variables. runtime: the folder of the runtime for the agent's code, which may not be built yet.
-    memory_bounded, processes_bounded: by a control group for all processes together.
+    env: declared variables. runtime: the folder of the runtime for the agent's code, perhaps not built yet.
+    memory_bounded, processes_bounded: limited by a control group for all processes together.
     """
 
     limits: Limits
@@ -63,7 +63,7 @@ class Setup:
 
     @classmethod
     def of(cls, settings: SandboxSettings, runtime: Path | None, bounded: frozenset[str]) -> Setup:
-        """bounded: the controllers whose limits control groups hold."""
+        """Make it from settings. bounded: the controllers whose limits are enforced."""
         return cls(
             limits=Limits.of(settings.limits),
             env=settings.environment,
@@ -73,7 +73,7 @@ class Setup:
         )
 
     def spec(self, order: Order) -> LaunchSpec:
-        """The command with its limits, environment and the host's paths, held by nothing more."""
+        """The command with its limits, environment and the host's paths, without further confinement."""
         sources = {bind.target: str(bind.source) for bind in order.binds}
         home, temporary = sources[WORKSPACE], sources[TEMPORARY]
         runtime = str(complete(self.runtime) or "")
@@ -136,7 +136,7 @@ class LandlockCage:
 
 
 def translated(command: str, binds: tuple[Bind, ...]) -> str:
-    """The command with the virtual paths replaced by those of the host, as text."""
+    """The command with virtual paths replaced by the host's, as text."""
     sources = {bind.target: str(bind.source) for bind in binds} | {USER_DATA: _user_data(binds)}
     longest_first = sorted(sources, key=len, reverse=True)
     pattern = r"(?<![\w./-])(?:" + "|".join(map(re.escape, longest_first)) + r")(?![\w-])"
@@ -149,7 +149,7 @@ def _user_data(binds: tuple[Bind, ...]) -> str:
 
 
 class LandlockProvider(CagedProvider):
-    """Arguments as BubblewrapProvider's."""
+    """The provider. Arguments: see BubblewrapProvider."""
 
     def __init__(
         self, settings: SandboxSettings, workspaces: Workspaces, *, instance: str, runtime: Path | None = None

@@ -1,4 +1,4 @@
-"""The first command of a start: proves that commands run, and that a few ways out are closed."""
+"""The first command of a start: verifies that commands run, and that a few escapes are closed."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ exit {alive}
 """
 
 
-# Folders, not Python itself: a tenth of its time. The system's own packages are elsewhere, and few.
+# Lists folders instead of running Python: a tenth of the time. The system's own few packages are elsewhere.
 _LIST_PACKAGES = 'python=$(command -v python3) && cd "${python%/bin/python3}/lib" && ls -1 python3*/site-packages'
 _PACKAGE = re.compile(r"([A-Za-z0-9][\w.]{0,63})-\w[\w.+!]*\.dist-info", re.ASCII)
 _MOST_PACKAGES = 100
 
 
 def probe_thread(instance: str) -> str:
-    """Whose sandbox it is made in: no other process's, since several may share the threads' folders. A start that is
-    killed leaves its files; the next one removes them."""
+    """The thread of the probe: separate for each process, since several may share the threads' folders. A killed start
+    leaves its files; the next one removes them."""
     return f"probe-{instance}"
 
 
 async def probe(
     execute: Callable[..., Awaitable[CommandResult]], workspace: Path, explain: Callable[[str], str]
 ) -> None:
-    """Run one command and look at what it could do. workspace: its own, on the host. Raises SandboxUnavailable."""
+    """Run one command and check what it could do. workspace: its folder on the host. Raises SandboxUnavailable."""
     mark = secrets.token_hex(16)
     canary = workspace.parent / "canary"
     connections = 0
@@ -77,8 +77,8 @@ async def probe(
 
 
 async def packages(execute: Callable[..., Awaitable[CommandResult]]) -> tuple[str, ...]:
-    """Names of the Python packages that commands find, as the folder of the first python3 in their PATH says; () where
-    it says nothing."""
+    """Names of the Python packages available to commands, from the folder of the first python3 in their PATH; () if
+    unknown."""
     listed = await execute(_LIST_PACKAGES, timeout=_SECONDS)
     found = (_PACKAGE.fullmatch(line.strip()) for line in listed.output.splitlines())
     return tuple(sorted({match[1].replace("_", "-").lower() for match in found if match}))[:_MOST_PACKAGES]

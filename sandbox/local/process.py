@@ -1,4 +1,4 @@
-"""Runs one program to its end: output with caps, a time limit, and nothing of it left afterwards."""
+"""Runs one program to its end: limited output, a time limit, and nothing of it left afterwards."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _log = logging.getLogger(__name__)
 HEAD_BYTES = TAIL_BYTES = 512 * 1024
 _READ_BYTES = 128 * 1024
 _PACE_SECONDS = 0.005
-"""From one read to the next: a flood of output, in pieces however small, costs at most a few per cent of one core."""
+"""Seconds between two reads: a flood of output, however small its pieces, costs at most a few per cent of one core."""
 _DEATH_SECONDS = 20.0
-"""A killed process that is still there after so long hangs in the kernel."""
+"""Seconds after which a killed process that still exists hangs in the kernel."""
 _LONGEST_CHARACTER = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """omitted: bytes left out between the beginning and the end, at the index `gap`."""
+    """Output. omitted: bytes left out between the beginning and the end, at the index `gap`."""
 
     output: str
     omitted: int = 0
@@ -79,7 +79,7 @@ class Capture:
             self._omitted += dropped
 
     def finish(self) -> Text:
-        """No more will come."""
+        """Return the output; nothing more will be added."""
         self._tell(self._decoder.decode(b"", final=True))
         beginning, end = bytes(self._beginning), b"".join(self._end)
         if not self._omitted:
@@ -115,7 +115,7 @@ def _from_a_character(data: bytes) -> bytes:
 
 
 class NotStarted(SandboxError):
-    """A program that could not be started. problem: why; it may name paths of this machine."""
+    """A program could not be started. problem: the reason, which may contain paths of this machine."""
 
     def __init__(self, problem: str) -> None:
         super().__init__("the command could not be started")
@@ -142,7 +142,7 @@ class Outcome:
 
 
 class Running:
-    """A program while it runs; what `run` hands to its watcher."""
+    """A running program; `run` passes it to its watcher."""
 
     def __init__(self, program: Program, on_output: Callable[[str], None] | None) -> None:
         self._program = program
@@ -164,7 +164,7 @@ class Running:
         self._program.kill()
 
     async def finish(self) -> tuple[int, Text, Stop | None]:
-        """Wait until nothing of it is left and all it printed is read. Raises NotStarted."""
+        """Wait until nothing of it is left and all its output has been read. Raises NotStarted."""
         ended = await self._program.ended()
         if ended.problem:
             _log.error("a command could not be started: %s", ended.problem)
@@ -195,7 +195,7 @@ class Running:
             self._pause = self._loop.call_later(_PACE_SECONDS, self._look)
 
     def _look(self) -> None:
-        """Read without being told that there is something, then try to listen again."""
+        """Read without notification, then try to listen again."""
         self._read()
         if self._over and not self._drained.is_set():
             self._listen()
@@ -203,7 +203,7 @@ class Running:
     def _read(self) -> None:
         try:
             data = os.read(self._program.output, _READ_BYTES)
-        except BlockingIOError:  # It can read its own output, and was quicker.
+        except BlockingIOError:  # The program can read its own output, and was faster.
             self._rest()
             return
         if not data:
@@ -214,7 +214,7 @@ class Running:
         self._rest()
 
     def _rest(self) -> None:
-        if not self._over:  # What is left then is a pipe full at most.
+        if not self._over:  # Afterwards at most a full pipe is left.
             self._loop.remove_reader(self._program.output)
             self._pause = self._loop.call_later(_PACE_SECONDS, self._listen)
 
@@ -238,7 +238,7 @@ async def run(
         if watch is not None:
             watch(running)
         exit_code, text, stopped = await running.finish()
-    except BaseException:  # cancelled too: nothing of its tree may be left
+    except BaseException:  # including cancellation: nothing of its tree may be left
         await _make_sure(running)
         raise
     finally:
@@ -248,7 +248,7 @@ async def run(
 
 
 async def _make_sure(running: Running) -> None:
-    """Kill it and wait for that, even when this task is cancelled again meanwhile."""
+    """Kill it and wait for its end, even if this task is cancelled again."""
     killing = asyncio.ensure_future(running.kill())
     await until_done(killing)
     if isinstance(problem := killing.exception(), TimeoutError):
@@ -256,14 +256,14 @@ async def _make_sure(running: Running) -> None:
 
 
 def not_run(reason: str) -> CommandResult:
-    """Result of a command that no shell could take."""
+    """The result of a command that no shell could run."""
     return CommandResult(ending=Ending.EXITED, exit_code=CANNOT_RUN, output=reason, seconds=0.0)
 
 
 def ended(
     text: Text, *, exit_code: int, stopped: Stop | None, seconds: float, out_of_memory: bool, full: bool
 ) -> CommandResult:
-    """Result of a command. full: it began with its share of the disk used up. Raises SandboxError for CLOSED."""
+    """The result of a command. full: it began with a used-up disk share. Raises SandboxError for CLOSED."""
     ending = Ending.EXITED
     match stopped:
         case Stop.CLOSED:
@@ -300,7 +300,7 @@ class Commands(ABC):
     async def execute(
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
     ) -> CommandResult:
-        """Run a command to its end, as Sandbox.execute_command does."""
+        """Run a command to its end, see Sandbox.execute_command."""
         if reason := refusal(command):
             return not_run(reason)
         self._calls += 1
@@ -319,16 +319,16 @@ class Commands(ABC):
     async def _execute(
         self, command: str, timeout: float, on_output: Callable[[str], None] | None, *, full: bool
     ) -> CommandResult:
-        """full: the thread's share of the disk is used up, so that files can be deleted but not grow."""
+        """Run it. full: the thread's disk share is used up, so that files can be deleted but not grow."""
 
     def _begun(self, running: Stoppable) -> None:
-        """Have it stopped when this is closed, which it may be already."""
+        """Register a command to be stopped when this is closed, which may have already happened."""
         self._running.add(running)
         if self._closed:
             running.stop(Stop.CLOSED)
 
     async def _end_all(self) -> None:
-        """Kill what runs and wait for it; nothing can be run any more. Idempotent."""
+        """Kill what runs and wait for it; afterwards nothing can be run. Idempotent."""
         self._closed = True
         for running in self._running:
             running.stop(Stop.CLOSED)

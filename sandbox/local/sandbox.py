@@ -1,5 +1,5 @@
-"""Base of the sandboxes over folders of this machine, how providers hold one for each thread, and the provider of files
-without commands, which is what is left where another one does not work."""
+"""The base of sandboxes with folders on this machine, the registry of sandboxes by thread, and the provider of files
+without commands, the fallback if another one does not work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class HeldByThread(Generic[T]):
-    """What a provider holds for each thread; it is made once, even when several ask at the same time."""
+    """A provider's object for each thread; it is made once, even with concurrent requests."""
 
     def __init__(self, make: Callable[[str], Coroutine[Any, Any, T]]) -> None:
         self._make = make
@@ -29,7 +29,7 @@ class HeldByThread(Generic[T]):
         return iter(self._made)
 
     async def get_or_make(self, thread_id: str) -> T:
-        """What the thread has; after a SandboxError or an OSError the next call tries again."""
+        """The thread's object; after a SandboxError or an OSError the next call tries again."""
         if thread_id not in self._made:
             self._made[thread_id] = asyncio.create_task(self._make(thread_id), name="acquire a sandbox")
         making = self._made[thread_id]
@@ -41,23 +41,23 @@ class HeldByThread(Generic[T]):
             raise
 
     def get(self, thread_id: str) -> T | None:
-        """What the thread has, if it is there already."""
+        """The thread's object, if it already exists."""
         making = self._made.get(thread_id)
         if making is None or not making.done() or making.cancelled() or making.exception() is not None:
             return None
         return making.result()
 
     async def pop(self, thread_id: str) -> T | None:
-        """Hold it no longer; None where there was none, or where it could not be made."""
+        """Remove and return it; None if there was none, or if it could not be made."""
         making = self._made.pop(thread_id, None)
         try:
             return None if making is None else await making
         except (SandboxError, OSError):
-            return None  # who asked for it was told
+            return None  # the requester has received the error
 
 
 class LocalSandbox:
-    """Sandbox of one thread over LocalFiles, whose methods it has as its own; subclasses run commands."""
+    """The sandbox of one thread, with the methods of LocalFiles; subclasses run commands."""
 
     def __init__(self, thread_id: str, files: LocalFiles) -> None:
         self._id = sandbox_id(thread_id)
@@ -75,7 +75,7 @@ class LocalSandbox:
 
 
 class FilesOnlySandbox(LocalSandbox):
-    """Sandbox of one thread that has files and refuses commands."""
+    """The sandbox of one thread that has files and refuses commands."""
 
     def __init__(self, thread_id: str, files: LocalFiles, refusal: SandboxError) -> None:
         super().__init__(thread_id, files)
@@ -84,12 +84,12 @@ class FilesOnlySandbox(LocalSandbox):
     async def execute_command(
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
     ) -> NoReturn:
-        """Raises SandboxError, always: no command is run in a weaker way than the settings ask for."""
+        """Raises SandboxError, always: no command is run with less isolation than configured."""
         raise SandboxError(f"commands cannot be run: {self._refusal}", self._refusal.hint)
 
 
 class FilesOnlyProvider:
-    """SandboxProvider port. name: of the provider that does not work, and why. It closes `workspaces`."""
+    """SandboxProvider port. name, refusal: of the provider that does not work. It closes `workspaces`."""
 
     def __init__(self, workspaces: Workspaces, *, name: str, refusal: SandboxError) -> None:
         self._workspaces = workspaces

@@ -1,2 +1,2 @@
-"""Sandboxes of another machine over HTTP: the provider `remote`, the contract it speaks (openapi.yaml) and a reference
-server over any local provider. See docs/sandbox-remote.md."""
+"""Sandboxes on another machine over HTTP: the provider `remote`, its contract (openapi.yaml) and a reference server for
+any local provider. See docs/sandbox-remote.md."""

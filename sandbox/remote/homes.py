@@ -1,5 +1,5 @@
-"""Where threads live among several sandbox servers: the order in which new ones go there, and notes of where they went,
-which all processes share."""
+"""The home of each thread among several sandbox servers: the order in which new threads are assigned, and notes of the
+assignments, which all processes share."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 NOTE = "sandbox-server"
-"""Beside a thread's user-data: the address of the server that its files are on."""
+"""A file next to a thread's user-data with the address of the server that has its files."""
 
 
 def in_order(urls: Sequence[str], sandbox: str) -> list[str]:
     """Servers by their weight for a sandbox, the first of which is its home (rendezvous hashing, Thaler and Ravishankar
-    1998): the same in every process, and a server more or less changes the home of its own share only."""
+    1998): the same in every process, and adding or removing a server changes only the homes of its own share."""
     return sorted(urls, key=lambda url: hashlib.sha256(f"{url}\n{sandbox}".encode()).digest(), reverse=True)
 
 
 class Homes:
-    """Notes of where threads live, in the folder of each. folder_of: a thread's user-data folder, in a folder that all
-    processes share. lists: a folder that they share, of what each server kept before threads were noted.
+    """Notes of the threads' homes, in the folder of each. folder_of: a thread's user-data folder, in a folder shared by
+    all processes. lists: a shared folder with the sandboxes that each server had before notes were kept.
 
     Its methods raise SandboxError.
     """
@@ -41,31 +41,31 @@ class Homes:
         self._lists = lists
 
     async def of(self, thread_id: str) -> str | None:
-        """The address of the server that a thread lives on; None where none is noted."""
+        """The address of the server that has a thread; None if there is no note."""
         return await _run(_read, self._note(thread_id))
 
     async def settle(self, thread_id: str, url: str) -> str:
-        """Note where a new thread lives; where it does if another process was quicker."""
+        """Note the home of a new thread; returns it, or the noted one if another process was faster."""
         return await _run(_settle, self._note(thread_id), url)
 
     async def move(self, thread_id: str, url: str) -> None:
-        """Note another place than before."""
+        """Note a new home."""
         await _run(_write, self._note(thread_id), f"{url}\n")
 
     async def forget(self, thread_id: str) -> None:
-        """Idempotent."""
+        """Remove the note. Idempotent."""
         await _run(_remove, self._note(thread_id))
 
     async def unlisted(self, urls: Collection[str]) -> list[str]:
-        """The servers of which it is not known what they kept before threads were noted."""
+        """The servers without a list of what they had before notes were kept."""
         return await _run(lambda: [url for url in urls if not self._list(url).exists()])
 
     async def enlist(self, url: str, sandboxes: Collection[str]) -> None:
-        """Note what a server keeps when it is first met; whatever it is to keep later has a note of its own."""
+        """List what a server has when it is first contacted; everything later has its own note."""
         await _run(_write, self._list(url), "".join(f"{each}\n" for each in sandboxes))
 
     async def may_keep(self, url: str, sandbox: str) -> bool:
-        """Whether a server may have files of a sandbox whose thread has no note."""
+        """Whether a server may have files of a sandbox without a note."""
         kept = await _run(_read, self._list(url))
         return kept is None or sandbox in kept
 
@@ -94,7 +94,7 @@ def _read(file: Path) -> str | None:
 def _settle(file: Path, url: str) -> str:
     new = _written(file, f"{url}\n")
     try:
-        os.link(new, file)  # unlike a rename it does not take the place of another one
+        os.link(new, file)  # unlike a rename this does not replace an existing file
     except FileExistsError:
         return _read(file) or url
     finally:
@@ -107,7 +107,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _written(file: Path, text: str) -> Path:
-    """A file of another name in the same folder."""
+    """Write a file with another name in the same folder."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     new.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""The provider's one way to its server: authentication, time-outs, what is tried again, and what failures mean."""
+"""The provider's connection to its server: authentication, timeouts, retries, and the meaning of failures."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 _CONNECTIONS = 1000
 _KEPT_SECONDS = 15.0
-"""How long an idle connection is kept; less than servers do, which would close one just as it is used again."""
+"""Seconds for which an idle connection is kept; less than on servers, which might close it just as it is reused."""
 _PAUSES = (0.2, 1.0)
 """Seconds before each further attempt."""
 _NOT_NOW = frozenset({502, 503, 504})
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
-"""Failures that come before the request was written: it has certainly changed nothing."""
+"""Failures before the request was written: it has certainly changed nothing."""
 
 CALLED = "the sandbox server"
-"""What the only one is called. One of several has its address in every error: the files of some threads are there."""
+"""The name of an only server in errors. With several, errors contain the address, since each has certain threads."""
 
 _FAILED = TypeAdapter(wire.Failed)
 _EVENT = TypeAdapter(wire.Event)
 
 
 class Answered(SandboxError):
-    """The server refused. code: of wire.Error, "" if it named none."""
+    """The server refused. code: of wire.Error, "" if it gave none."""
 
     def __init__(self, code: str, text: str, hint: str = "") -> None:
         super().__init__(text, hint)
@@ -48,10 +48,10 @@ class Lost(SandboxError):
 
 
 class Http:
-    """The provider's HTTP client of one server, which it closes. url: of that. proxy: None for a direct way. ca_file:
-    of CAs to trust besides the system's. Nothing is taken from the environment. Its methods raise SandboxError only.
+    """The provider's HTTP client for one server. Close it. url: the server's. proxy: None for a direct connection.
+    ca_file: CAs trusted in addition to the system's. The environment is ignored. Methods raise only SandboxError.
 
-    called: the server, in errors.
+    called: the server's name in errors.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class Http:
         )
 
     async def call(self, method: str, path: str, body: wire.Body | None = None, *, again: bool) -> Any:
-        """The JSON of the answer; None of an empty one. again: a second call after a first one of unknown outcome
-        changes nothing."""
+        """Return the JSON of the answer; None if it is empty. again: the call may be repeated after one with an unknown
+        outcome."""
         for pause in (*_PAUSES, None):
             try:
                 response = await self._client.request(method, self._base + path, **_content(body))
@@ -96,7 +96,7 @@ class Http:
 
     @asynccontextmanager
     async def stream(self, path: str, body: wire.Body) -> AsyncIterator[AsyncIterator[wire.Event]]:
-        """The events of an answer, which are not asked for a second time. Left early, the connection is closed."""
+        """The events of an answer, without retries. Leaving the block early closes the connection."""
         try:
             async with self._client.stream("POST", self._base + path, **_content(body)) as response:
                 if response.status_code >= 400:
@@ -106,11 +106,11 @@ class Http:
             raise self._lost(error) from error
 
     async def close(self) -> None:
-        """Idempotent."""
+        """Close the client. Idempotent."""
         await self._client.aclose()
 
     def _json(self, status: int, content: bytes) -> Any:
-        """Raises Answered for a refusal."""
+        """Parse an answer. Raises Answered for a refusal."""
         if status < 300:
             try:
                 return wire.parsed(content) if content else None
@@ -141,7 +141,7 @@ class Http:
                     raise not_understood(self.called) from error
 
     def _lost(self, error: httpx.HTTPError) -> Lost:
-        """Say that the connection was lost, without the error's text, which may quote a proxy's password."""
+        """The error for a lost connection, without the original text, which may quote a proxy's password."""
         if isinstance(error, httpx.ProxyError):
             return Lost(f"the proxy before {self.called} refuses", "see network.proxy and sandbox.remote.url")
         if isinstance(error, _NOT_SENT):
@@ -156,7 +156,7 @@ def not_understood(called: str = CALLED) -> SandboxError:
 
 
 def _proxy(url: str, context: ssl.SSLContext) -> httpx.Proxy:
-    """The context is for TLS to the proxy itself."""
+    """The proxy. context: for TLS to the proxy itself."""
     return httpx.Proxy(url, ssl_context=context if url.startswith("https:") else None)
 
 

@@ -1,5 +1,5 @@
-"""The provider `remote`: each thread's sandbox is on another machine, behind HTTP: on one of the servers that the
-settings name. See docs/sandbox-remote.md."""
+"""The provider `remote`: each thread's sandbox is on another machine, on one of the configured servers, accessed over
+HTTP. See docs/sandbox-remote.md."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 
 _SHUTDOWN_SECONDS = 10.0
 _CHECK_SECONDS = 30.0
-"""How often each of several servers is asked whether it is there."""
+"""Seconds between two checks whether each of several servers is available."""
 _WITHOUT_SKILLS = "takes no skills: the agent cannot read or run those of this installation there"
 _ORDER = (Isolation.NONE, Isolation.RESTRICTED, Isolation.FULL)
 
 
 class RemoteProvider:
-    """SandboxProvider and Watched port. route: (proxy, CA file) for an address, as network.* says. skills: of a thread,
-    on this machine; they are sent. homes: notes of which server a thread lives on, None where none are kept.
+    """SandboxProvider and Watched port. route: (proxy, CA file) for an address, according to network.*. skills: of a
+    thread, on this machine; they are sent. homes: notes of the threads' servers, None: no notes are kept.
 
     Raises SandboxUnavailable for settings that it cannot carry out.
     """
@@ -63,14 +63,14 @@ class RemoteProvider:
 
     @property
     def _alone(self) -> Upstream | None:
-        """The only server; None where there are several."""
+        """The only server; None if there are several."""
         first, *others = self._upstreams.values()
         return None if others else first
 
-    # Life
+    # Life cycle
 
     async def start(self) -> Report:
-        """Raises SandboxUnavailable where no server works; one of several that does not is told by `troubles`."""
+        """Start. Raises SandboxUnavailable if no server works; `troubles` reports single failing servers."""
         outcomes = await asyncio.gather(*map(_tried, self._upstreams.values()))
         failures = [each for each in outcomes if each is not None]
         if len(failures) == len(outcomes):
@@ -83,7 +83,7 @@ class RemoteProvider:
         return self._report()
 
     def _report(self) -> Report:
-        """What holds of all servers that have said something of themselves: of each thing the least."""
+        """The minimum of the reports of all servers that have given one."""
         told = [(each, each.report) for each in self._upstreams.values() if each.report is not None]
         reports = [report for _, report in told]
         known = [report.hosts for report in reports if report.hosts is not None]
@@ -108,12 +108,12 @@ class RemoteProvider:
             await self.check()
 
     async def check(self) -> None:
-        """Ask each of several servers whether it is there."""
+        """Check whether each of several servers is available."""
         await asyncio.gather(*map(_greeted, self._upstreams.values()))
         await self._enlist()
 
     async def _enlist(self) -> None:
-        """Ask servers that nobody has asked before what they have. Until one was, it may have any thread's files."""
+        """List the sandboxes of servers not listed before. Until then a server may have any thread's files."""
         if self._homes is None:
             return
         try:
@@ -132,7 +132,7 @@ class RemoteProvider:
         )
 
     async def shutdown(self) -> None:
-        """What runs is ended as well as can be: the server ends it too when the connections are gone."""
+        """End what runs, as far as possible: the server ends it, too, when the connections are gone."""
         if self._checking is not None:
             self._checking.cancel()
             await asyncio.wait({self._checking})
@@ -150,7 +150,7 @@ class RemoteProvider:
     # Threads
 
     async def acquire(self, thread_id: str) -> RemoteSandbox:
-        """Raises SandboxError, which names the server where the thread's files are there and it is away."""
+        """Open the thread's sandbox. Raises SandboxError, naming a server that has its files but is unavailable."""
         return await self._held.get_or_make(thread_id)
 
     def get(self, thread_id: str) -> RemoteSandbox | None:
@@ -162,7 +162,7 @@ class RemoteProvider:
             await sandbox.release()
 
     async def forget(self, thread_id: str) -> None:
-        """The thread's files, which are on the other machine only, are deleted too: wherever there are some."""
+        """End the sandbox and delete the thread's files, which exist only on other machines, on all servers."""
         await self._held.pop(thread_id)
         identifier = sandbox_id(thread_id)
         noted = await self._homes.of(thread_id) if self._homes else None
@@ -180,11 +180,11 @@ class RemoteProvider:
     async def _opened(self, thread_id: str) -> RemoteSandbox:
         return await (await self._home(thread_id)).open(thread_id)
 
-    # Which server
+    # Choice of the server
 
     async def _home(self, thread_id: str) -> Upstream:
-        """The server that a thread lives on. Raises SandboxError where that is not certain: another one would show it
-        as empty."""
+        """The server that has a thread. Raises SandboxError if that is uncertain: another server would show an empty
+        one."""
         noted = await self._homes.of(thread_id) if self._homes else None
         if noted in self._upstreams:
             return self._upstreams[noted]
@@ -194,16 +194,16 @@ class RemoteProvider:
 
     async def _settled(self, thread_id: str, upstream: Upstream) -> Upstream:
         url = await self._homes.settle(thread_id, upstream.url) if self._homes else upstream.url
-        if url not in self._upstreams:  # of another process, whose list is another one
+        if url not in self._upstreams:  # noted by another process with a different list
             raise _unnamed(url)
         return self._upstreams[url]
 
     async def _looked_up(self, thread_id: str, noted: str) -> Upstream:
-        """The server that has the files of a thread which lived on one that is named no more."""
+        """Find the server with the files of a thread whose noted server is no longer configured."""
         assert self._homes is not None
         alone = self._alone
         if alone is not None and alone.failure is None and not alone.tells:
-            found = [alone]  # it has another address now, as far as can be known
+            found = [alone]  # probably the same server with a new address
         else:
             answers = await self._asked(list(self._upstreams.values()), sandbox_id(thread_id))
             found = [each for each, kept in answers.items() if kept]
@@ -216,8 +216,8 @@ class RemoteProvider:
         return upstream
 
     async def _chosen(self, identifier: str) -> Upstream:
-        """The server for a thread that no process has noted: the one that has its files all the same, or for a new
-        thread the first one in the order that is there."""
+        """The server for a thread without a note: the one that has its files nevertheless, or, for a new thread, the
+        first available one in the order."""
         order = [self._upstreams[url] for url in in_order(tuple(self._upstreams), identifier)]
         asked = [each for each in order if each.failure is None or await self._may_keep(each, identifier)]
         answers = await self._asked(asked, identifier)
@@ -233,17 +233,17 @@ class RemoteProvider:
         return there[0]
 
     async def _may_keep(self, upstream: Upstream, identifier: str) -> bool:
-        """Whether a server that is away may have files of a thread that has no note."""
+        """Whether an unavailable server may have files of a thread without a note."""
         return self._homes is None or await self._homes.may_keep(upstream.url, identifier)
 
     async def _asked(self, upstreams: Sequence[Upstream], identifier: str) -> dict[Upstream, bool | None]:
-        """Whether each has files of a sandbox; None where it did not answer."""
+        """Whether each has files of a sandbox; None if it did not answer."""
         answers = await asyncio.gather(*(_kept(each, identifier) for each in upstreams))
         return dict(zip(upstreams, answers, strict=True))
 
 
 def _only(found: Sequence[Upstream]) -> Upstream:
-    """Raises SandboxError for two: neither may be taken for the whole."""
+    """The only element. Raises SandboxError for two: neither may have all files."""
     if len(found) > 1:
         names = " and ".join(each.url for each in found)
         raise SandboxError(
@@ -265,7 +265,7 @@ def _unnamed(url: str) -> SandboxError:
 
 
 async def _tried(upstream: Upstream) -> SandboxError | None:
-    """Start it; why that failed."""
+    """Start it; returns the error, if any."""
     try:
         await upstream.start()
     except SandboxError as error:
@@ -274,7 +274,7 @@ async def _tried(upstream: Upstream) -> SandboxError | None:
 
 
 async def _greeted(upstream: Upstream) -> None:
-    """Greet it, and say when it is away or back; of one that was away at the start also what it does not enforce."""
+    """Greet it, and log when it fails or returns; if it was unavailable at the start also what it does not enforce."""
     was, known = upstream.failure, upstream.report
     try:
         await upstream.greet()
@@ -292,7 +292,7 @@ async def _kept(upstream: Upstream, identifier: str) -> bool | None:
     try:
         return await upstream.keeps(identifier)
     except SandboxError:
-        return None  # which it remembers as its failure
+        return None  # the upstream keeps it as its failure
 
 
 async def _deleted(upstream: Upstream, identifier: str) -> SandboxError | None:

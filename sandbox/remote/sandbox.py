@@ -1,7 +1,7 @@
-"""One thread's sandbox on another machine, and the skills of this one that it is sent.
+"""One thread's sandbox on another machine, and the skills that are sent there.
 
-A place of skills is sent once for every state of its files, whichever threads see it; before each use of a sandbox only
-the digests are.
+A place of skills is sent once for every state of its files, whichever threads use it; before each use of a sandbox only
+the digests are sent.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 _GRACE_SECONDS = 60.0
-"""What a command may take beyond its time until the server has said how it ended."""
+"""Seconds after a command's timeout in which the server has to report its end."""
 _KILL_SECONDS = 25.0
 _TAIL = 1000
-"""Characters of a command's last output that are told when its result never came."""
+"""Characters of a command's last output that are reported if its result never arrived."""
 
 MOST_BYTES = 32 << 20
 MOST_ENTRIES = 5000
-"""Of one place; a larger one is not sent."""
+"""Maximum number of entries in one place; a larger one is not sent."""
 _WANTED = TypeAdapter(wire.Wanted)
 
 
 class SkillSender:
-    """Sends one sandbox its skills. folders: of the thread's skills, by place. path: of the sandbox on the server."""
+    """Sends skills to one sandbox. folders: of the thread's skills, by place. path: of the sandbox on the server."""
 
     def __init__(self, http: Http, path: str, folders: Callable[[], Mapping[str, Path]]) -> None:
         self._http = http
@@ -56,7 +56,7 @@ class SkillSender:
         self._folders = folders
 
     async def send(self) -> None:
-        """Have the sandbox show them as they are now, from its next opening on. Raises SandboxError."""
+        """Have the sandbox show the current skills from its next opening on. Raises SandboxError."""
         places = await asyncio.to_thread(_read, self._folders())
         digests = {name: wire.digest_of(files) for name, files in places.items()}
         said = await self._http.call("PUT", f"{self._path}/skills", wire.SkillsBody(places=digests), again=True)
@@ -93,10 +93,10 @@ def _body(files: Mapping[str, SkillFile]) -> wire.SkillFilesBody:
 
 
 class RemoteSandbox:
-    """Sandbox port. If the server no longer has the sandbox, it is made again: its files are still there."""
+    """Sandbox port. If the server has closed the sandbox, it is opened again: its files are still there."""
 
     def __init__(self, identifier: str, http: Http, skills: SkillSender | None = None) -> None:
-        """skills: sends those of the thread, None where the server takes none."""
+        """skills: sends those of the thread; None if the server accepts none."""
         self._id = identifier
         self._skills = skills
         self._http = http
@@ -107,7 +107,7 @@ class RemoteSandbox:
         return self._id
 
     async def open(self) -> None:
-        """Make it on the server, or find it there; it shows the skills that there are now. Idempotent."""
+        """Create it on the server, or find it there, with the current skills. Idempotent."""
         if self._skills is not None:
             try:
                 await self._skills.send()
@@ -116,7 +116,7 @@ class RemoteSandbox:
         await self._http.call("PUT", self._path, again=True)
 
     async def release(self) -> None:
-        """This process does not use it for now; its files stay, and what another one runs in it. Idempotent."""
+        """Note that this process does not use it now; its files and other processes' commands stay. Idempotent."""
         await self._http.call("POST", f"{self._path}/release", again=True)
 
     # Commands
@@ -142,7 +142,7 @@ class RemoteSandbox:
         raise await self._unknown(path, run, f"{self._http.called} ended its answer before the command's result")
 
     async def _killed(self, path: str) -> bool:
-        """Have a command killed; whether the server says that nothing of it is left."""
+        """Have a command killed; returns whether the server confirms that nothing of it is left."""
         try:
             async with asyncio.timeout(_KILL_SECONDS):
                 await self._http.call("DELETE", path, again=True)
@@ -219,7 +219,7 @@ class RemoteSandbox:
             return _understood(wire.PROBLEM, answer["problem"])
         return _understood(kind, answer.get("result") if isinstance(answer, dict) else None)
 
-    # A server that was restarted, or needed the room
+    # A server that was restarted, or needed the slot
 
     async def _again_if_gone(self, call: Callable[[], Awaitable[Any]]) -> Any:
         try:
@@ -244,7 +244,7 @@ class RemoteSandbox:
 
 
 class _Run:
-    """A command as its events tell it."""
+    """A command, according to its events."""
 
     def __init__(self, on_output: Callable[[str], None] | None) -> None:
         self.tail = ""
@@ -256,7 +256,7 @@ class _Run:
         return time.monotonic() - self._begun
 
     def heard(self, event: wire.Event) -> CommandResult | None:
-        """The result, once it has come. Raises SandboxError."""
+        """Process an event; returns the result once it has arrived. Raises SandboxError."""
         if event.error is not None:
             raise Answered(event.error.code, event.error.text, event.error.hint)
         if event.result is not None:

@@ -1,4 +1,4 @@
-"""One server of the provider `remote`: what it says of itself, whether it answers, and the sandboxes on it."""
+"""One server of the provider `remote`: its description, its availability, and the sandboxes on it."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _KEPT = TypeAdapter(wire.Kept)
 _ALIVE = 7
 _PROBE_SECONDS = 30.0
 _WORD_SECONDS = 10.0
-"""One of several servers that takes longer to say what it is, or what it keeps, is not waited for."""
+"""Timeout for one of several servers to describe itself, or what it has."""
 
 
 class Upstream:
-    """url: as the settings name it. skills: of a thread; they are sent. alone: whether there is no other server, so
-    that this one need not tell what it keeps. Its methods raise SandboxError.
+    """One server. url: as configured. skills: of a thread; they are sent. alone: there is no other server, so that this
+    one need not report what it has. Its methods raise SandboxError.
 
-    failure: why it did not answer when it was last greeted, None where it did.
+    failure: why it did not answer the last greeting, None if it did.
     """
 
     def __init__(self, url: str, http: Http, skills: SkillsOf, *, alone: bool) -> None:
@@ -55,7 +55,7 @@ class Upstream:
 
     @property
     def report(self) -> Report | None:
-        """What it said of itself; None before it did."""
+        """Its description of itself; None before it has sent one."""
         return None if self._welcome is None else self._welcome.report
 
     @property
@@ -64,11 +64,11 @@ class Upstream:
 
     @property
     def tells(self) -> bool:
-        """Whether it can be asked what it keeps."""
+        """Whether it can report what it has."""
         return self._welcome is not None and self._welcome.kept
 
     async def greet(self, *, again: bool = False) -> None:
-        """Have it say what it is. again: as of Http.call."""
+        """Request its description. again: see Http.call."""
         try:
             self._welcome = await self._greeted(again=again)
         except SandboxError as error:
@@ -111,7 +111,7 @@ class Upstream:
             await self.delete(sandbox_id(thread_id))
 
     async def open(self, thread_id: str) -> RemoteSandbox:
-        """A thread's sandbox there, made or found with its files."""
+        """Create or find a thread's sandbox there, with its files."""
         async with self._greeting:
             if self._welcome is None:
                 await self.greet(again=True)
@@ -139,7 +139,7 @@ class Upstream:
         return told
 
     async def kept(self) -> list[str]:
-        """All sandboxes that it has files of."""
+        """All sandboxes whose files it has."""
         return self._understood(_KEPT, await self._http.call("GET", "/kept", again=True)).sandboxes
 
     async def delete(self, identifier: str) -> None:
@@ -147,7 +147,7 @@ class Upstream:
         await self._http.call("DELETE", f"/sandboxes/{identifier}", again=True)
 
     async def close(self) -> None:
-        """Idempotent."""
+        """Close the connections. Idempotent."""
         await self._http.close()
 
     def _understood(self, kind: TypeAdapter[T], said: object) -> T:

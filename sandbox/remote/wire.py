@@ -1,6 +1,6 @@
-"""What client and server say to each other; openapi.yaml is the same for people and for other servers.
+"""The protocol between client and server; openapi.yaml describes it for people and for other servers.
 
-All is JSON in ASCII, because a path may hold half a character, which has no UTF-8. Streams are lines of JSON.
+All is JSON in ASCII, because a path may contain half a character, which UTF-8 cannot represent. Streams are JSON lines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SKILLS_DIGEST = r"[0-9a-f]{64}"
 PLACE = r"[a-z][a-z0-9-]{0,31}"
 LINES = "application/x-ndjson"
 LONGEST_LINE = 16 << 20
-"""In bytes; a command's result, with all of its output that is kept, is one line."""
+"""In bytes; a command's result, with all of its retained output, is one line."""
 MOST_SECONDS = 86_400
 _MOST_NAMED, _LONGEST_NAME = 10, 100
 
@@ -94,7 +94,7 @@ class GrepBody(Body):
 
 
 class SkillsBody(Body):
-    """The places of skills that a sandbox has, each with the digest of its files (`digest_of`)."""
+    """The places of a sandbox's skills, each with the digest of its files (`digest_of`)."""
 
     places: dict[Annotated[str, Field(pattern=f"^{PLACE}$")], Annotated[str, Field(pattern=f"^{SKILLS_DIGEST}$")]]
 
@@ -110,13 +110,13 @@ class SkillFilesBody(Body):
 
 
 class Wanted(BaseModel):
-    """The digests whose files the server does not have."""
+    """The digests of files that the server does not have."""
 
     wanted: list[str]
 
 
 class Welcome(BaseModel):
-    """What a server says of itself. skills: whether it takes them. kept: whether it tells what it keeps files of."""
+    """A server's description. skills: whether it accepts them. kept: whether it reports which sandboxes have files."""
 
     version: int
     report: Report
@@ -131,13 +131,13 @@ class Keeps(BaseModel):
 
 
 class Kept(BaseModel):
-    """The ids of all sandboxes that a server has files of, open or not."""
+    """The ids of all sandboxes whose files a server has, open or not."""
 
     sandboxes: list[str]
 
 
 class Error(BaseModel):
-    """text and hint: as SandboxError's, without host paths and secrets."""
+    """An error. text and hint: see SandboxError, without host paths and secrets."""
 
     code: str
     text: str
@@ -145,8 +145,8 @@ class Error(BaseModel):
 
 
 class Event(BaseModel):
-    """One line of a stream; the one with a result, a problem or an error is the last. One with nothing is a sign of
-    life. output: of a command. data: of a file, in base64."""
+    """One line of a stream; the one with a result, a problem or an error is the last. An empty one is a sign of life.
+    output: of a command. data: of a file, in base64."""
 
     output: str | None = None
     data: str | None = None
@@ -156,7 +156,7 @@ class Event(BaseModel):
 
 
 class Failed(BaseModel):
-    """The body of every answer from status 400 on."""
+    """The body of every answer with a status of 400 or more."""
 
     error: Error
 
@@ -180,16 +180,16 @@ def digest_of(files: Mapping[str, SkillFile]) -> str:
 
 
 class Malformed(ValueError):
-    """What came is not what the contract says. The text quotes nothing of it."""
+    """Received data violates the contract. The text quotes nothing of it."""
 
 
 def dumped(value: object) -> bytes:
-    """Dump values that JSON knows."""
+    """Dump a JSON-compatible value."""
     return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
 def parsed(data: bytes | str) -> Any:
-    """Raises Malformed."""
+    """Parse JSON. Raises Malformed."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -197,7 +197,7 @@ def parsed(data: bytes | str) -> Any:
 
 
 def understood(kind: TypeAdapter[T], value: object) -> T:
-    """Raises Malformed."""
+    """Validate a value. Raises Malformed."""
     try:
         return kind.validate_python(value)
     except ValidationError as error:

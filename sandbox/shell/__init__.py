@@ -1,1 +1,1 @@
-"""Shell scripts as they are read before they run: their commands, and what is suspicious about them."""
+"""Shell scripts, read before they run: their commands, and what is suspicious about them."""

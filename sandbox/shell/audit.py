@@ -1,7 +1,7 @@
-"""What is to be said about a shell command before it runs: pass, warn or block, by a table. For the harness's tools.
+"""The assessment of a shell command before it runs: pass, warn or block, according to a table.
 
-Defence in depth, never the boundary: the sandbox holds whatever the command does. This keeps an agent that was talked
-into something from wasting its own files and everybody's machine, and leaves a trace of what it tried.
+Defense in depth, never the boundary: the sandbox confines commands whatever they do. This keeps a manipulated agent
+from destroying its own files and overloading the machine, and leaves a trace of its attempts.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 class Verdict(StrEnum):
     PASS = "pass"
     WARN = "warn"
-    """It runs, and is noted."""
+    """It runs, and is recorded."""
     BLOCK = "block"
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """rule: the row that decided, "" of a pass. reason: one sentence, for the model and the audit log."""
+    """The result. rule: the row that applied, "" for a pass. reason: one sentence, for the model and the audit log."""
 
     verdict: Verdict
     rule: str = ""
@@ -48,19 +48,19 @@ class Row:
 
 _EXPANSION = 4
 _ALWAYS_READ = 20_000
-"""Characters of what runs, beyond so many times those of the command: programs that run programs say them again."""
+"""Characters read in addition to _EXPANSION times those of the command: programs that run programs repeat text."""
 
 _FORK_BOMB = re.compile(r"(?<![\w:.])([\w:.]{1,40})\(\)\{(?:\1\|\1|\1&\1)")
 
 
 def assess(command: str) -> Assessment:
-    """The severest row that fits; of equals the first."""
+    """The most severe matching row; the first among equals."""
     if _FORK_BOMB.search("".join(command[:LONGEST].split())):
         return Assessment(Verdict.BLOCK, "fork-bomb", "It starts copies of itself without end.")
     try:
         pipelines = list(_pipelines(command))
     except Unreadable as error:
-        # Nobody writes by hand what is too long or too deep; an open quote is an ordinary mistake that the shell tells.
+        # Nobody writes something too long or too deep by hand; an open quote is a common mistake that shells report.
         verdict = Verdict.WARN if error.unfinished else Verdict.BLOCK
         return Assessment(verdict, "unreadable", f"It cannot be checked: {error}. Put long scripts into a file.")
     fitting = [row for row in TABLE if any(row.found(pipeline) for pipeline in pipelines)]
@@ -69,7 +69,7 @@ def assess(command: str) -> Assessment:
 
 
 def _pipelines(command: str) -> Iterator[list[Command]]:
-    """All that it runs. Raises Unreadable, also where it means far more than it says."""
+    """All pipelines that it runs. Raises Unreadable, also if it expands to far more text than its own."""
     room = _EXPANSION * len(command) + _ALWAYS_READ
     for pipeline in all_pipelines(parsed(command)):
         room -= sum(len(word.text) + 1 for run in pipeline for word in run.words)
@@ -108,4 +108,4 @@ TABLE: tuple[Row, ...] = (
     Row(W, "package", "It installs a package from the internet.", found.some(found.installs)),
 )
 # fmt: on
-"""Looked through from above; the first severest row counts."""
+"""Checked from the top; the first of the most severe rows applies."""

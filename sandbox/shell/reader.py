@@ -1,12 +1,12 @@
-"""Reader of shell command lines: the programs that one runs and their words, for the audit and the rules of approvals.
+"""Reader of shell command lines: the programs that one runs and their words, for the audit and the approval rules.
 
-Quotes, escapes, substitutions, here-documents and simple variables are seen through. It is no shell: what it does not
-know stays as it was written.
+Quotes, escapes, substitutions, here-documents and simple variables are resolved. It is no shell: unknown syntax stays
+as it was written.
 
-Why no library: bashlex is under the GPL. tree-sitter-bash 0.25.1 was tried on the cases of the tests: it splits a word
-at an escaped line break without a word about it (`r\\<newline>m -rf /` is a program r), has no brace expansion and
-refuses `5<>file` and two here-documents in a line, and its time grows with the square of the text (a pipeline of 32 000
-words took 41 seconds). What words come to (variables, escapes, IFS) would have stayed ours.
+Why no library: bashlex is under the GPL. tree-sitter-bash 0.25.1 was tried on the cases of the tests: it silently
+splits a word at an escaped line break (`r\\<newline>m -rf /` is a program r), has no brace expansion and refuses
+`5<>file` and two here-documents in a line, and its time grows with the square of the text (a pipeline of 32 000 words
+took 41 seconds). The expansion of words (variables, escapes, IFS) would still have been ours.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 LONGEST = 100_000
 DEEPEST = 12
-"""Substitutions within substitutions, and shells within shells."""
+"""Maximum depth of substitutions within substitutions, and of shells within shells."""
 
 
 def names(text: str) -> frozenset[str]:
@@ -25,7 +25,7 @@ def names(text: str) -> frozenset[str]:
 
 
 class Unreadable(Exception):
-    """The text says why. unfinished: the script ends within something; the shell would refuse it too."""
+    """A script cannot be read; the text says why. unfinished: it ends in a construct; the shell would refuse it too."""
 
     def __init__(self, text: str, *, unfinished: bool = False) -> None:
         super().__init__(text)
@@ -34,7 +34,7 @@ class Unreadable(Exception):
 
 @dataclass(slots=True)
 class Word:
-    """text: without its quotes. inner: the scripts that are substituted in it. bare: nothing of it was quoted."""
+    """A word. text: without its quotes. inner: the scripts substituted in it. bare: no part of it was quoted."""
 
     text: str = ""
     inner: list[Script] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Command:
 
     @property
     def name(self) -> str:
-        """Name of the program without its folder."""
+        """The program's name without its folder."""
         return self.words[0].text.rpartition("/")[2] if self.words else ""
 
     @property
@@ -61,7 +61,7 @@ class Command:
 
     @property
     def plain(self) -> list[str]:
-        """The arguments that are no options."""
+        """The arguments that are not options."""
         return [text for text in self.arguments if not text.startswith("-")]
 
     def has(self, letter: str, *long: str) -> bool:
@@ -74,13 +74,13 @@ class Command:
 
 @dataclass(slots=True)
 class Script:
-    """Commands by pipeline; those of substitutions stand in the words that they are substituted in."""
+    """Commands by pipeline; those of substitutions are in the words that contain the substitutions."""
 
     pipelines: list[list[Command]] = field(default_factory=list)
 
 
 _LONGEST_VALUE = 1000
-"""Longest value of a variable that is kept: `a=$a$a` doubles it each time."""
+"""Maximum length of a variable's value: `a=$a$a` doubles it each time."""
 _RESERVED = names("if then else elif fi do done while until for in case esac { } ! select function coproc")
 _OPERATOR = re.compile(r"\|\||&&|\|&|;;&?|;&|[;|\n()]|&(?!>)")
 _REDIRECTION = re.compile(r"(?:\d*|&(?=>))(?:<<<|<<-?|<>|>>|>\||>&|<&|[<>](?!\())")
@@ -93,14 +93,14 @@ _KNOWN = {"HOME": "~", "PWD": ".", "IFS": " "}
 
 
 def parsed(text: str) -> Script:
-    """Raises Unreadable."""
+    """Parse a script. Raises Unreadable."""
     if len(text) > LONGEST:
         raise Unreadable("it is too long")
     return _Reader(text, {}, 0).script()
 
 
 class _Reader:
-    """Reads one script. known: variables whose value stands in it."""
+    """Reads one script. known: variables whose value is set in it."""
 
     def __init__(self, text: str, known: dict[str, str], depth: int) -> None:
         if depth > DEEPEST:
@@ -113,7 +113,7 @@ class _Reader:
         self._naming: Command | None = None
 
     def script(self, end: str = "") -> Script:
-        """Up to `end`, which is taken, or to the end of the text."""
+        """Read up to `end`, which is consumed, or to the end of the text."""
         script, pipeline, command = Script(), list[Command](), Command()
         groups = 0
         while True:
@@ -133,7 +133,7 @@ class _Reader:
                 return script
 
     def _operator(self, command: Command, end: str) -> str | None:
-        """What ends the command, "" at the end of the text; None: something was added to the command."""
+        """The operator that ends the command, "" at the end of the text; None: something was added to the command."""
         self._blanks()
         if self._at >= len(self._text):
             if end:
@@ -150,7 +150,7 @@ class _Reader:
         return None
 
     def _is_whole(self, command: Command) -> bool:
-        """Whether there is a command after its assignments, which are remembered."""
+        """Whether there is a command after its assignments, which are recorded."""
         while command.words and (match := ASSIGNMENT.fullmatch(command.words[0].text)):
             self._known[match[1]] = match[2][:_LONGEST_VALUE]
             command.reads.append(Word("", command.words.pop(0).inner))
@@ -204,7 +204,7 @@ class _Reader:
                     break
                 lines.append(line)
             command.given = "\n".join(lines)
-            if mark.bare:  # then what is substituted in it runs, no matter who reads it
+            if mark.bare:  # then substitutions in it run, whatever reads it
                 body = Word()
                 self._below(command.given)._double(body, closing="")
                 command.reads.append(Word("", body.inner))
@@ -228,7 +228,7 @@ class _Reader:
                 self._quoted(word)
             else:
                 self._plain(word)
-        if self._at == begun:  # a sign that begins nothing
+        if self._at == begun:  # a special character that begins nothing
             word.text, self._at = self._text[begun], begun + 1
         return word
 
@@ -246,7 +246,7 @@ class _Reader:
             self._double(word)
 
     def _double(self, word: Word, closing: str = '"') -> None:
-        """Text with substitutions, up to `closing` or, if that is "", to the end."""
+        """Read text with substitutions, up to `closing` or, if that is "", to the end."""
         self._at += len(closing)
         while self._at < len(self._text):
             text, at = self._text, self._at
@@ -267,7 +267,7 @@ class _Reader:
             raise Unreadable("a quote is not closed", unfinished=True)
 
     def _plain(self, word: Word, stop: str = " \t\r\n;|&()<>'\"`\\") -> None:
-        """What stands for itself, and variables."""
+        """Read literal text and variables."""
         match = _VARIABLE.match(self._text, self._at)
         if match is not None:
             name = match[1] or match[2]
@@ -290,7 +290,7 @@ class _Reader:
         return script
 
     def _below(self, text: str) -> _Reader:
-        """A reader of what stands within this text."""
+        """A reader of a nested text."""
         return _Reader(text, self._known, self._depth + 1)
 
     def _until(self, sign: str, skip: int, *, escapes: bool = True) -> str:
@@ -304,7 +304,7 @@ class _Reader:
 
 
 def _split(word: Word) -> list[str]:
-    """The words that an unquoted one becomes: of `a${IFS}b` and `{a,b}` two."""
+    """The words that an unquoted one expands to: two for `a${IFS}b` and for `{a,b}`."""
     if word.inner:
         return [word.text]
     match = _BRACES.fullmatch(word.text)

@@ -1,4 +1,4 @@
-"""Programs that a shell script runs, those that its programs run (`env`, `bash -c`, `xargs`) among them."""
+"""Programs run by a shell script, including those that its programs run (`env`, `bash -c`, `xargs`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RUNNERS = names(
     " catchsegv chrt taskset parallel setpriv runuser pkexec flock watch strace ltrace numactl systemd-run"
     " fakeroot xvfb-run prlimit chroot"
 )
-"""Programs that run the program that their arguments name."""
+"""Programs that run the program named in their arguments."""
 _VALUED = {
     "env": names("-u --unset -C --chdir"),
     "sudo": names("-u -g -h -p -C -D -R -r -t -T -U --user --group --host --prompt --chdir --chroot"),
@@ -39,13 +39,13 @@ _VALUED = {
     "strace": names("-e -o -s -u -E -P"),
     "ltrace": names("-e -o -s -u"),
 }
-"""Of each its options whose value is a word of its own."""
+"""The options of each whose value is a separate word."""
 _PLACES = names("flock chroot taskset")
-"""Those that name something else first: a file, a folder, a mask."""
+"""Those whose first argument is something else: a file, a folder, a mask."""
 
 
 def all_pipelines(script: Script, depth: int = 0) -> Iterator[list[Command]]:
-    """Its pipelines, with commands as those that they run, and all that stand within them. Raises Unreadable."""
+    """All pipelines, including nested ones, with commands replaced by those that they run. Raises Unreadable."""
     if depth > DEEPEST:
         raise Unreadable("it is nested too deeply")
     for pipeline in script.pipelines:
@@ -57,7 +57,7 @@ def all_pipelines(script: Script, depth: int = 0) -> Iterator[list[Command]]:
 
 
 def _run_by(command: Command) -> Command:
-    """The command that this one runs in the end."""
+    """The command that this one finally runs."""
     words = command.words
     if command.name not in _RUNNERS:
         return command
@@ -73,12 +73,12 @@ def _run_by(command: Command) -> Command:
 
 
 def _is_number(word: Word) -> bool:
-    """Whether it is a number, such as the time that `timeout` takes."""
+    """Whether it is a number, such as the duration for `timeout`."""
     return re.fullmatch(r"[\d.]+[smhd]?", word.text) is not None
 
 
 def _within(command: Command) -> Iterator[Script]:
-    """The scripts that a command runs besides itself."""
+    """The further scripts that a command runs."""
     for word in (*command.words, *command.reads, *command.writes):
         yield from word.inner
     if command.name in SHELLS | {"su"}:

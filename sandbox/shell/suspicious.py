@@ -1,4 +1,4 @@
-"""What makes a command line suspicious: tests of one pipeline, which the table of sandbox/shell/audit.py names."""
+"""Tests of one pipeline for suspicious commands, for the table in sandbox/shell/audit.py."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _words(command: Command) -> Iterator[str]:
 
 
 def _paths(command: Command) -> Iterator[str]:
-    """Everything that may be a path, `of=/x` and `--file=/x` too."""
+    """Everything that may be a path, including those in `of=/x` and `--file=/x`."""
     for text in _words(command):
         yield _normal(text)
         if "=" in text:
@@ -62,7 +62,7 @@ def _paths(command: Command) -> Iterator[str]:
 
 
 def _normal(path: str) -> str:
-    path = path.removeprefix("@")  # as curl has it
+    path = path.removeprefix("@")  # curl's notation
     return "/" + posixpath.normpath(path).lstrip("/") if path.startswith("/") else path
 
 
@@ -83,7 +83,7 @@ def contains(pattern: re.Pattern[str]) -> Found:
 
 
 def _doomed(command: Command) -> Iterator[str]:
-    """What is deleted with everything in it."""
+    """Paths that are deleted with all their contents."""
     if command.name == "rm" and (command.has("r", "--recursive") or command.has("R")):
         yield from map(_normal, command.plain)
     elif command.name == "find" and (
@@ -119,7 +119,7 @@ def empties_a_folder(command: Command) -> bool:
 
 
 def _writes(command: Command) -> Iterator[str]:
-    """The files that a command writes, as far as its words tell."""
+    """The files that a command writes, as far as its words show."""
     yield from (_normal(word.text) for word in command.writes)
     if command.name in ("tee", "truncate", "touch", "mkdir", "chmod", "chown") or (
         command.name in ("sed", "perl") and command.has("i", "--in-place")
@@ -142,7 +142,7 @@ def formats(command: Command) -> bool:
 
 
 def _runs_input(command: Command) -> bool:
-    """Whether it takes its program from what is piped into it."""
+    """Whether it reads its program from its piped input."""
     if command.name in SHELLS:
         return all(text in _INPUT for text in command.plain) or command.has("s")
     if _INTERPRETERS.fullmatch(command.name):
@@ -151,7 +151,7 @@ def _runs_input(command: Command) -> bool:
 
 
 def piped_into_shell(sources: frozenset[str]) -> Found:
-    """Whether the output of a program is run: piped into one that runs it, or substituted where one is expected."""
+    """Whether a program's output is run: piped into one that runs it, or substituted where a program is expected."""
 
     def found(pipeline: Pipeline) -> bool:
         begun = False
@@ -205,7 +205,7 @@ _HUGE = 20 << 30
 
 
 def _is_huge(arguments: list[str]) -> bool:
-    """Whether sizes among the words, taken together, make more than a sandbox's disk ever has."""
+    """Whether the sizes among the words add up to more than a sandbox's disk ever has."""
     sizes = [match for text in arguments if (match := _SIZE.fullmatch(text)) is not None]
     values = {match.group().partition("=")[0]: int(match[1]) << _UNITS[match[2].lower()] for match in sizes}
     product = values.get("bs", 512) * values["count"] if "count" in values else 0

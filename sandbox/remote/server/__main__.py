@@ -1,4 +1,4 @@
-"""python -m sandbox.remote.server --config FILE: starts the provider, serves until it is asked to stop."""
+"""python -m sandbox.remote.server --config FILE: starts the provider and serves until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KEPT_SECONDS = 60.0
 
 
 class Service:
-    """provider: in place of the one that the settings name, with the skills that itself has."""
+    """The server. provider: used instead of the configured one, with its own skills."""
 
     def __init__(self, settings: ServerSettings, provider: SandboxProvider | None = None) -> None:
         self._settings = settings
@@ -63,7 +63,7 @@ class Service:
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> Report:
-        """Raises SandboxUnavailable."""
+        """Start the provider and listen. Raises SandboxUnavailable."""
         tls = await asyncio.to_thread(self._tls)
         await asyncio.to_thread(self._settings.data_dir.mkdir, 0o700, parents=True, exist_ok=True)
         report = await self._provider.start()
@@ -93,7 +93,7 @@ class Service:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     async def stop(self) -> None:
-        """Clients of running commands are told that these were ended. Idempotent."""
+        """Stop; clients of running commands are notified that these were ended. Idempotent."""
         await self._rooms.close()
         if self._runner is not None:
             await self._runner.cleanup()

@@ -1,4 +1,4 @@
-"""The routes of the reference server, as openapi.yaml has them."""
+"""The routes of the reference server, as described in openapi.yaml."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ STATUS = {
 _CHUNK = 1 << 20
 
 _MOST_WAITING = 1 << 18
-"""Characters of output; of a flood, what a slow client has not read yet gives way to what is newer."""
+"""Maximum characters of waiting output; in a flood, newer output replaces what a slow client has not read yet."""
 
 
 class ClientGone(ConnectionError):
-    """It reads no more, or its machine does not answer."""
+    """The client has stopped reading, or its machine does not answer."""
 
 
 class Lines:
-    """alive: seconds between signs of life. stalled: seconds after which a client that reads nothing is gone."""
+    """A stream. alive: seconds between signs of life. stalled: seconds without reading until a client counts as gone."""
 
     def __init__(self, request: web.Request, *, alive: float, stalled: float) -> None:
         self._request = request
@@ -62,7 +62,7 @@ class Lines:
         self._response = web.StreamResponse(headers={"Content-Type": wire.LINES, "X-Accel-Buffering": "no"})
 
     async def begin(self) -> None:
-        """A machine that vanished without a word is noticed too (TCP_USER_TIMEOUT, tcp(7))."""
+        """Begin the response. A silently vanished machine is detected, too (TCP_USER_TIMEOUT, tcp(7))."""
         transport = self._request.transport
         if transport is not None:
             connection: socket.socket = transport.get_extra_info("socket")
@@ -70,7 +70,7 @@ class Lines:
         await self._response.prepare(self._request)
 
     async def send(self, event: Mapping[str, object]) -> None:
-        """Raises ConnectionError."""
+        """Send an event. Raises ConnectionError."""
         try:
             async with asyncio.timeout(self._stalled):
                 await self._response.write(wire.dumped(event) + b"\n")
@@ -83,7 +83,7 @@ class Lines:
         return self._response
 
     async def follow(self, output: Output, work: asyncio.Task[object]) -> None:
-        """Send output as it comes, until the work is done."""
+        """Send output as it arrives, until the work is done."""
         while not work.done() or output.waiting:
             if output.waiting:
                 await self.send({"output": output.take()})
@@ -92,7 +92,7 @@ class Lines:
 
 
 class Output:
-    """What a command prints, between the sandbox that tells it and the client that reads it."""
+    """A buffer for a command's output between the sandbox and the client."""
 
     def __init__(self) -> None:
         self._pieces: deque[str] = deque()
@@ -118,7 +118,7 @@ class Output:
         return text
 
     async def more(self, work: asyncio.Task[object], seconds: float) -> bool:
-        """Wait for output or for the end of the work; whether one of them came in time."""
+        """Wait for output or for the end of the work; returns whether one of them occurred in time."""
         coming = asyncio.ensure_future(self._come.wait())
         try:
             done, _ = await asyncio.wait({coming, work}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -128,7 +128,7 @@ class Output:
 
 
 class Api:
-    """report: of the provider behind `rooms`, which is told to everybody with the token. skills: what it shows."""
+    """The API. report: of the provider behind `rooms`; everyone with the token can read it. skills: what it shows."""
 
     def __init__(self, rooms: Rooms, skills: SkillStore, report: Report, token: str, limits: ServerLimits) -> None:
         self._rooms = rooms
@@ -168,7 +168,7 @@ class Api:
         )
         return app
 
-    # Before every route, also those that do not exist
+    # Before every route, including nonexistent ones
 
     @web.middleware
     async def _translated(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -247,7 +247,7 @@ class Api:
     # Commands
 
     async def _execute(self, request: web.Request) -> web.StreamResponse:
-        """The command lives no longer than its connection: this handler is cancelled when that is gone."""
+        """Run a command. It ends with its connection: this handler is cancelled when that is gone."""
         body = await _body(request, _COMMAND)
         identifier, command = request.match_info["sandbox"], request.match_info["command"]
         output = Output()

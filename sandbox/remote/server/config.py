@@ -1,4 +1,4 @@
-"""The settings of the reference server: a YAML file of its own."""
+"""The settings of the reference server: a separate YAML file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class WrongSettings(Exception):
-    """The text says what is wrong, and quotes no value."""
+    """Invalid settings. The text describes the fault, and quotes no value."""
 
 
 class ListenSettings(Section):
@@ -65,7 +65,7 @@ class ServerSettings(Section):
 
     @property
     def sends_in_the_clear(self) -> bool:
-        """Whether others of the network could read along."""
+        """Whether others on the network could read the traffic."""
         try:
             return self.tls is None and not ipaddress.ip_address(self.listen.host).is_loopback
         except ValueError:
@@ -73,7 +73,7 @@ class ServerSettings(Section):
 
 
 def load(path: Path) -> ServerSettings:
-    """Relative paths are relative to the file. Raises WrongSettings."""
+    """Load the settings. Relative paths are relative to the file. Raises WrongSettings."""
     try:
         values = yaml.safe_load(path.read_text())
     except OSError as error:

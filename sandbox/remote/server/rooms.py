@@ -1,4 +1,4 @@
-"""The sandboxes that the server has open, and the commands that run in them."""
+"""The server's open sandboxes, and the commands that run in them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from sandbox.base import CommandResult, Sandbox, SandboxProvider
 
 _IDS_KEPT = 10_000
-"""Of commands, so that none is run twice."""
+"""Number of command ids that are remembered, so that none is run twice."""
 
 
 class Refusal(Exception):
-    """The server does not do that. code: of wire.Error."""
+    """The server refuses a request. code: of wire.Error."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -33,8 +33,8 @@ class Refusal(Exception):
 
 
 class Rooms:
-    """delete: removes the files of a sandbox for good. folder: with a folder of files for each sandbox. sandboxes and
-    commands: the most at a time, of one sandbox."""
+    """Open sandboxes. delete: permanently removes a sandbox's files. folder: contains a folder of files for each
+    sandbox. sandboxes: maximum open at once; commands: maximum running at once in one sandbox."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Rooms:
         self._most = sandboxes
         self._most_commands = commands
         self._open: OrderedDict[str, int] = OrderedDict()
-        """The open ones with the calls that use each; the longest unused one first."""
+        """The open ones with the number of calls using each; the least recently used first."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._running: dict[tuple[str, str], asyncio.Task[CommandResult]] = {}
         self._ids: LRUCache[tuple[str, str], None] = LRUCache(_IDS_KEPT)
@@ -64,24 +64,24 @@ class Rooms:
         return sandbox in self._open
 
     async def keeps(self, sandbox: str) -> bool:
-        """Whether there are files of it, or it is open and so may get some."""
+        """Whether it has files, or is open and so may get some."""
         return self.is_open(sandbox) or await asyncio.to_thread((self._folder / sandbox).exists)
 
     async def kept(self) -> list[str]:
-        """All of which there are files, and the open ones, sorted."""
+        """All sandboxes with files, and the open ones, sorted."""
         return sorted({*self._open, *await asyncio.to_thread(self._in_folder)})
 
     def _in_folder(self) -> list[str]:
         try:
             return os.listdir(self._folder)
         except FileNotFoundError:
-            return []  # nothing was ever kept
+            return []  # nothing was ever stored
 
     def commands_of(self, sandbox: str) -> list[str]:
         return sorted(command for owner, command in self._running if owner == sandbox)
 
     async def open(self, sandbox: str) -> bool:
-        """Whether it was not open before. Idempotent. Raises Refusal, SandboxError."""
+        """Open it; returns whether it was not open before. Idempotent. Raises Refusal, SandboxError."""
         async with self._lock(sandbox):
             if sandbox in self._open:
                 self._open.move_to_end(sandbox)
@@ -92,14 +92,14 @@ class Rooms:
             self._open[sandbox] = 0
             try:
                 await self._provider.acquire(sandbox)
-            except BaseException:  # cancelled too: it was not opened, so its place is free
+            except BaseException:  # including cancellation: it was not opened, so its slot is free
                 self._open.pop(sandbox, None)
                 raise
             return True
 
     async def release(self, sandbox: str) -> None:
-        """Close it, unless a command runs in it: that is another process's, which ends its own before it gives the
-        sandbox back. The files stay. Idempotent."""
+        """Close it, unless a command runs in it: that belongs to another process, since each ends its own before it
+        releases the sandbox. The files stay. Idempotent."""
         async with self._lock(sandbox):
             if not self.commands_of(sandbox):
                 self._open.pop(sandbox, None)
@@ -115,7 +115,7 @@ class Rooms:
 
     @contextmanager
     def using(self, sandbox: str) -> Iterator[Sandbox]:
-        """Hold an open sandbox for a call. Raises Refusal where it is not open."""
+        """Hold an open sandbox for a call. Raises Refusal if it is not open."""
         found = self._provider.get(sandbox)
         if found is None or sandbox not in self._open:
             raise Refusal(wire.NO_SUCH_SANDBOX, "there is no such sandbox here; PUT makes it")
@@ -130,7 +130,7 @@ class Rooms:
     def begin(
         self, sandbox: str, command: str, work: Coroutine[None, None, CommandResult]
     ) -> asyncio.Task[CommandResult]:
-        """Run a command under the id that its client gave it; an id is used once. Raises Refusal."""
+        """Run a command under the id given by its client; an id can be used once. Raises Refusal."""
         key = (sandbox, command)
         refusal = None
         if self._closed:
@@ -148,7 +148,7 @@ class Rooms:
         return task
 
     async def cancel(self, sandbox: str, command: str) -> None:
-        """Kill a command, and wait until nothing of it is left; one that comes later is not begun. Idempotent."""
+        """Kill a command, and wait until nothing of it is left; a later one with this id is not started. Idempotent."""
         self._ids[sandbox, command] = None
         task = self._running.get((sandbox, command))
         if task is not None:
@@ -156,7 +156,7 @@ class Rooms:
             await asyncio.wait([task])
 
     async def close(self) -> None:
-        """End all commands; none is begun any more. Idempotent."""
+        """End all commands; no further ones are started. Idempotent."""
         self._closed = True
         for owner in {owner for owner, _ in self._running}:
             await self._end_all(owner)
@@ -175,7 +175,7 @@ class Rooms:
                 raise Refusal(wire.BUSY, f"all of {self._most} sandboxes are in use")
             async with self._lock(unused):
                 if self._open.get(unused, 1):
-                    continue  # it is used again, or gone
+                    continue  # it is in use again, or gone
                 del self._open[unused]
                 await self._provider.release(unused)
 

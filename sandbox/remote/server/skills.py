@@ -1,4 +1,4 @@
-"""The skills that clients sent, each state of a place in a folder named by its digest; shown to sandboxes read-only."""
+"""The skills sent by clients, each state of a place in a folder named by its digest; read-only in sandboxes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_KEPT = 500
-"""States of places on disk; of those that no known sandbox shows the longest unused go."""
+"""Maximum number of states on disk; those not shown by a known sandbox and unused the longest are removed."""
 MOST_SANDBOXES = 10_000
-"""Whose places are known; a client tells them before each use."""
+"""Maximum number of sandboxes whose places are remembered; clients send them before each use."""
 
 
 class SkillStore:
-    """folder: where they are kept. own: this machine's, for sandboxes whose client sends none of that place."""
+    """Stores skills in a folder. own: this machine's, for sandboxes whose client sends none of that place."""
 
     def __init__(self, folder: Path, own: Mapping[str, Path]) -> None:
         self._folder = folder
@@ -35,12 +35,12 @@ class SkillStore:
         self._writing = asyncio.Lock()
 
     def of(self, sandbox: str) -> Mapping[str, Path]:
-        """What a sandbox shows, by place."""
+        """The folders that a sandbox shows, by place."""
         sent = self._places.get(sandbox, {})
         return self._own | {place: self._folder / digest for place, digest in sent.items()}
 
     async def tell(self, sandbox: str, places: Mapping[str, str]) -> list[str]:
-        """What a sandbox shall show; the digests that are to be sent."""
+        """Set what a sandbox shows; returns the digests that have to be sent."""
         self._places[sandbox] = dict(places)
         self._places.move_to_end(sandbox)
         if len(self._places) > MOST_SANDBOXES:
@@ -51,7 +51,7 @@ class SkillStore:
         self._places.pop(sandbox, None)
 
     async def put(self, digest: str, body: wire.SkillFilesBody) -> None:
-        """Keep the files of a digest. Idempotent. Raises wire.Malformed where they are not those, SandboxError."""
+        """Store the files of a digest. Idempotent. Raises wire.Malformed if they do not match it, SandboxError."""
         files = await asyncio.to_thread(_decoded, body)
         if await asyncio.to_thread(wire.digest_of, files) != digest:
             raise wire.Malformed("the files are not those of the digest")
@@ -65,7 +65,7 @@ class SkillStore:
         missing = []
         for digest in sorted(digests):
             try:
-                os.utime(self._folder / digest)  # it is used
+                os.utime(self._folder / digest)  # marks it as used
             except FileNotFoundError:
                 missing.append(digest)
         return missing
@@ -95,7 +95,7 @@ class SkillStore:
 
 
 def _write(path: Path, file: SkillFile) -> None:
-    """Make it readable for the user of commands, under any umask."""
+    """Write a file that is readable for the user of commands, under any umask."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(file.data)
     path.chmod(0o755 if file.executable else 0o644)
