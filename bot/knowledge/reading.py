@@ -86,8 +86,7 @@ class Reading:
         self._settings = settings
 
     async def file(self, name: str, body: bytes, whose: str) -> ReadText:
-        """The text of a file's content. whose: the waiting owner; files of many owners take turns. Raises Unreadable.
-        """
+        """The text of a file's content. whose: the waiting owner; owners take turns. Raises Unreadable."""
         suffix = PurePosixPath(name).suffix.lower()
         if suffix in documents.KINDS:
             text = await self._converted(suffix, body, whose)

@@ -195,8 +195,7 @@ ENV_FILE = ".env"
 
 
 def variables(path: Path | None, env: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment, completed by the .env file next to the config. Raises ConfigError if that file cannot be read.
-    """
+    """The environment, completed by the .env file next to the config. Raises ConfigError if the file is unreadable."""
     file = _env_file(path)
     if file is None:
         return env

@@ -53,7 +53,7 @@ class ClientGone(ConnectionError):
 
 
 class Lines:
-    """A stream. alive: seconds between signs of life. stalled: seconds without reading until a client counts as gone."""
+    """A stream. alive: seconds between signs of life. stalled: seconds without reads until a client counts as gone."""
 
     def __init__(self, request: web.Request, *, alive: float, stalled: float) -> None:
         self._request = request
