@@ -212,7 +212,7 @@ class Texts:
     agents: Mapping[str, str]  # as above
     models_thinks: str
     skills: Mapping[str, str]  # {count} {name} {names} {detail} {place}; see bot/commands/skills.py
-    research: Mapping[str, str]  # what harness/research says, and bot/commands/research.py
+    research: Mapping[str, str]  # texts of harness/research and of bot/commands/research.py
     offers: Mapping[str, str]  # buttons below a report; keys: harness.research.record.COMPANIONS, "deeper"
     offer_says: Mapping[str, str]  # the message that they send for the person; {report}; keys: as above
     memory: Mapping[str, str]  # {number} {numbers} {text} {date} {count} {words} {agent}
@@ -221,7 +221,7 @@ class Texts:
     knowledge: Mapping[
         str, str
     ]  # {name} {collection} {count} {number} {names} {problem}; see bot/commands/knowledge.py
-    knowledge_problem: Mapping[str, str]  # {detail}; keys: what Unreadable says (bot/knowledge), and other
+    knowledge_problem: Mapping[str, str]  # {detail}; keys: problems of Unreadable (bot/knowledge), and other
     whoami: str  # {person} {conversation} {chat}
     whoami_group: str  # {chat}
     sign_in: Mapping[str, str]  # keys: link, private, off, here; {link} {life}

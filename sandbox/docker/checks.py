@@ -244,6 +244,6 @@ async def runtime_fits(execute: Callable[..., Awaitable[CommandResult]]) -> bool
 
 
 async def without_runtime(execute: Callable[..., Awaitable[CommandResult]]) -> list[str]:
-    """What the agent's code lacks in an image that the runtime does not fit."""
+    """The shortfalls for the agent's code in an image that the runtime does not fit."""
     own = await execute(_OWN_PACKAGES_CHECK, timeout=_RUNTIME_SECONDS)
     return [] if own.exit_code == 0 else [_NO_RUNTIME]

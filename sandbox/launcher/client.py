@@ -177,7 +177,7 @@ class Launcher(_Asking):
                         pass_fds=(theirs.fileno(),),
                         start_new_session=True,
                     )
-            except BaseException:  # cancelled too: nobody else has this socket
+            except BaseException:  # including cancellation: only this code has the socket
                 ours.close()
                 raise
             self._requests = ours
@@ -188,7 +188,7 @@ class Launcher(_Asking):
         groups = _memory_file("groups", json.dumps(cgroups).encode())
         try:
             await self._request(BRANCH, [groups, theirs.fileno()])
-        except BaseException:  # cancelled too: nobody else has this socket
+        except BaseException:  # including cancellation: only this code has the socket
             ours.close()
             raise
         finally:
