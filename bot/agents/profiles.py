@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A configured model, as /models shows it. detail: its name at the provider, or empty. thinks: whether it thinks
-    before it answers."""
+    """A configured model, as /models shows it. detail: its display name or its name at the provider, or empty. thinks:
+    whether it thinks before it answers."""
 
     name: str
     detail: str = ""
@@ -51,7 +51,7 @@ class AgentChoices:
         return choices
 
     def adopt(self, settings: Settings, definitions: Mapping[str, AgentDefinition]) -> None:
-        """Replace the available agents."""
+        """Replace the available agents and models."""
         self.definitions = definitions
         named = {account: settings.agent_for(account) for account in settings.channels}
         self._by_account = {account: name for account, name in named.items() if name in definitions}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _GLANCE_SECONDS = 0.2
 _LOOK_SECONDS = 2.0
 _SHARE_OF_TIME = 10
-"""Counting a large tree takes at most the reciprocal of this of the time."""
+"""Minimum ratio of the pause after a count of a large tree to the duration of the count."""
 _STALE_SECONDS = 20.0
 _STALE_COMMANDS = 16
 _SLACK_BYTES, _SLACK_FILES = 1 << 20, 64
