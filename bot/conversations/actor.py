@@ -1,6 +1,6 @@
-"""The actor of a conversation: takes its events in order, one run at a time, and is gone when there is nothing to do.
+"""The actor of a conversation: processes its events in order, one run at a time, and ends when idle.
 
-The manager posts to it and never waits for it; a run never blocks it, so that /stop and /status are answered at once.
+The manager posts to it without waiting; a run never blocks it, so /stop and /status are answered at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ REASONS = {Refusal.BUSY: "busy", Refusal.QUEUE_FULL: "queue full", Refusal.ALL_F
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The new state of a message that may still be waiting. id: the edit's own inbox row."""
+    """An edited message that may still be waiting. id: the edit's own inbox row."""
 
     id: int
     message: Message
@@ -55,33 +55,33 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Runs of an earlier process, oldest first."""
+    """Runs left by an earlier process, oldest first."""
 
     rows: tuple[RunRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something to do in the conversation's own order, such as a command. The event it answers is settled by it."""
+    """Work to do in the conversation's order, such as a command. It settles the event that it answers."""
 
     do: Callable[[Conversation], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Arrived:
-    """A turn's files are there."""
+    """The files of a turn have arrived."""
 
     turn: Turn
 
 
 @dataclass(frozen=True, slots=True)
 class _AskingChanged:
-    """The run waits for another decision; what waits behind it shows that, as after every item."""
+    """The run is waiting for a different decision. Queued messages are updated, as after every item."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """The run is over."""
+    """The run has ended."""
 
 
 Item = Spoken | Edited | Resume | Task | _Arrived | _AskingChanged | _Ended
@@ -89,7 +89,7 @@ Item = Spoken | Edited | Resume | Task | _Arrived | _AskingChanged | _Ended
 
 @dataclass(slots=True)
 class _Refused:
-    """Messages refused one after another for the same reason: one reply tells of all of them."""
+    """Consecutive messages refused for the same reason; a single reply covers all of them."""
 
     why: Refusal
     reply_key: str
@@ -101,7 +101,7 @@ def _anyone(address: Address, person: str) -> bool:
 
 
 class Conversation:
-    """line: what waits; active: what runs. Commands read both, and change them by the methods below."""
+    """line: the queued runs; active: the current run. Commands read both, and change them through the methods below."""
 
     def __init__(self, key: str, ports: ConversationPorts, on_idle: Callable[[Conversation], None]) -> None:
         self.key = key
@@ -119,7 +119,7 @@ class Conversation:
         self.active_since: datetime | None = None
 
     def post(self, item: Item) -> None:
-        """Add an event; returns at once."""
+        """Add an item to the mailbox; returns at once."""
         self._mailbox.append(item)
         self._resting.clear()
         if not self._working:
@@ -128,12 +128,12 @@ class Conversation:
 
     @property
     def load(self) -> int:
-        """Messages that wait here, in any stage."""
+        """Number of waiting messages, in any stage."""
         return self._waiting + sum(isinstance(item, Spoken) for item in self._mailbox)
 
     @property
     def arriving(self) -> int:
-        """Turns whose files or further parts are still to come."""
+        """Number of turns whose files or further parts have not arrived yet."""
         return len(self._arrivals)
 
     @property
@@ -154,18 +154,18 @@ class Conversation:
             self._on_idle(self)
 
     async def rest(self) -> None:
-        """Wait until everything that was posted is dealt with, or goes on only when a person decides something."""
+        """Wait until all posted items are handled, or can only continue after a person's decision."""
         await self._resting.wait()
 
     async def _handle(self, item: Item) -> None:
         try:
             await self._dispatch(item)
-            # While the first of them is about to begin it has no message, and those behind it must not stand above it.
+            # The first in line has no message yet while it is about to begin; the others must not appear above it.
             if not self._mailbox and not self.stopping:
                 await self.line.show(self.approvals.blocking(self.active), self.active)
         except Exception:
-            # The one place that survives a bug: the event stays in the inbox (and is tried again at the next start),
-            # the conversation goes on with the next one.
+            # The only place that survives a bug: the event stays in the inbox (and is retried at the next start),
+            # and the conversation continues with the next item.
             log.exception("%s could not handle %s", self.key, type(item).__name__)
         self._ports.tally.note(self, self._waiting)
         self._ports.runs.following.note(self.key)
@@ -192,7 +192,7 @@ class Conversation:
     # Messages become turns, turns become runs.
 
     async def hear(self, spoken: Spoken) -> None:
-        """A message for the agent. Only within the conversation's own order."""
+        """Handle a message for the agent. Call it only in the conversation's order."""
         ports = self._ports
         in_thread = spoken.message.address.topic is not None
         run_id = self.active.run_id if self.active is not None else ""
@@ -217,9 +217,9 @@ class Conversation:
         await self._open_complete()
 
     async def _gives_reason(self, run_id: str, spoken: Spoken) -> bool:
-        """Whether a message is what the running answer waits for: why something is denied. Then that is done.
+        """Whether a message was taken as the reason for a denial that the running answer is waiting for.
 
-        In doubt it is a request of its own, and the denial needs no reason any more: no message is ever lost as one.
+        When in doubt it is treated as a new request, and the denial goes without a reason: no message is ever lost.
         """
         if spoken.schedule or spoken.offer:
             return False
@@ -230,8 +230,8 @@ class Conversation:
         )
 
     async def _refuse(self, spoken: Spoken, why: Refusal, limit: int) -> None:
-        """Say that a message is not taken: once, in one reply whose count grows. limit: the number behind it."""
-        if spoken.heading:  # a reminder that nothing is done about still reminds
+        """Report a refused message, in a single reply whose count grows. limit: the limit that was reached."""
+        if spoken.heading:  # a refused reminder still reminds
             text = f"{spoken.heading}\n\n{texts_for(spoken.language).refusals[why].format(count=1, limit=limit)}"
             return await self._ports.responder.say(spoken.id, spoken.message, text, REASONS[why])
         if self._refused is None or self._refused.why is not why:
@@ -242,7 +242,7 @@ class Conversation:
         await self._ports.responder.say(spoken.id, spoken.message, text, REASONS[why], reply_key=key)
 
     async def _take_edit(self, edited: Edited) -> None:
-        """A message that still waits is replaced by its new state; one that is being answered is not run again."""
+        """Replace a message that is still waiting with its edit; one that is being answered is not run again."""
         settle = self._ports.responder.settle
         if (arriving := self._arrivals.edit(edited.message)) is not None:
             await settle([edited.id], "edit taken over", _edit(*arriving))
@@ -253,7 +253,7 @@ class Conversation:
 
     @property
     def approvals(self) -> ApprovalService:
-        """Decides what the running answer waits for."""
+        """The approvals that the running answer may be waiting for."""
         return self._ports.runs.approvals
 
     async def _open_complete(self) -> None:
@@ -264,7 +264,7 @@ class Conversation:
     # Runs, one at a time.
 
     async def _resume(self, rows: tuple[RunRow, ...]) -> None:
-        """What an earlier process left, in its order."""
+        """Queue the runs that an earlier process left, in their order."""
         store, now = self._ports.store, self._ports.clock.now()
         known = await store.read(lambda tx: [inbox.load(tx, row.inbox_ids) for row in rows])
         for row, events in zip(rows, known, strict=True):
@@ -276,7 +276,7 @@ class Conversation:
 
     @property
     def stopping(self) -> bool:
-        """What runs is about to end, and the first that waits about to begin."""
+        """Whether the current run is about to end, and the first in line about to begin."""
         return self.active is not None and self._ports.runs.stopping(self.active.run_id)
 
     async def _start_next(self) -> None:
@@ -299,10 +299,10 @@ class Conversation:
             self.post(_Ended())
 
     async def take_in(self, run: ActiveRun) -> None:
-        """The busy policy `steer`: make what waits for it a part of a run. Called by the run before each model call.
+        """The busy policy `steer`: add waiting messages to the run. Called by the run before each model call.
 
-        Until then such a message waits as any other does, so that a crash, a stop or the answer's end leaves it in the
-        line. One transaction moves it into the run's row, which tells the agent of it from there on.
+        Until then such a message waits like any other, so that a crash, a stop or the end of the answer leaves it in
+        the line. One transaction moves it into the run's row, from which the agent is then informed.
         """
         if not self.line.heard_by(run.row):
             return
@@ -312,7 +312,7 @@ class Conversation:
             try:
                 for waiting in self.line.heard_by(run.row):
                     if not self.is_active(run.row.run_id) or not self._ports.runs.hears(run.row.run_id):
-                        return  # it is being ended meanwhile: then this is the next turn
+                        return  # it is ending: the message becomes the next turn
                     self.active = run.row = await self._openings.let_hear(run.row, waiting)
             finally:
                 done.set()
@@ -320,23 +320,23 @@ class Conversation:
         self.post(Task(take))  # only the conversation's own order changes the line
         await done.wait()
 
-    # What commands do to them.
+    # Operations of commands.
 
     def stop_active(self, reason: StopReason) -> bool:
-        """Stop the running run; False when there is none to stop. To be recorded, see `stop_unit`."""
+        """Stop the current run; False when there is none. The caller has to record it, see `stop_unit`."""
         return self.active is not None and self._ports.runs.stop(self.active.run_id, reason)
 
     def is_active(self, run_id: str) -> bool:
-        """Whether that is the run which works here, or waits."""
+        """Whether this is the conversation's current run, running or waiting."""
         return self.active is not None and self.active.run_id == run_id
 
     def stop_unit(self, reason: StopReason) -> Callable[[Connection], None]:
-        """The unit that records why the running run is stopped, so that after a crash it does not go on."""
+        """The unit that records why the current run is stopped, so that it does not continue after a crash."""
         active = self.active
         return lambda tx: None if active is None else runs.ask_to_stop(tx, active.run_id, reason)
 
     async def run_next(self, waiting: Waiting) -> None:
-        """Stop what runs; this one is the next."""
+        """Stop the current run and put this one next."""
         row, ahead, active = waiting.row, self.line.next_ahead, self.active
         stop = self.stop_unit(StopReason.RUN_NOW)
 
@@ -350,14 +350,14 @@ class Conversation:
             self._ports.runs.stop(active.run_id, StopReason.RUN_NOW)
 
     async def drop(self, waiting: Waiting, sentence: Callable[[Texts], str]) -> None:
-        """End what waits with a sentence in its language."""
+        """End a queued run with a sentence in its language."""
         self.line.remove(waiting)
         await self._ports.runs.drop(waiting.row, sentence(texts_for(waiting.context.locale)))
 
     async def drop_waiting(
         self, sentence: Callable[[Texts], str], whose: Callable[[Address, str], bool] = _anyone
     ) -> int:
-        """drop for all that waits of these persons there, what still arrives too; returns how many messages."""
+        """`drop` everything of these persons that is waiting or still arriving; returns the number of messages."""
         dropped = 0
         for waiting in self.line:
             if whose(waiting.row.address, waiting.row.speaker):
@@ -366,26 +366,26 @@ class Conversation:
         return dropped + await self.drop_arriving(sentence, lambda turn: whose(turn.first.address, turn.person))
 
     async def drop_arriving(self, sentence: Callable[[Texts], str], which: Callable[[Turn], bool]) -> int:
-        """drop for these turns that still arrive; returns how many."""
+        """`drop` for turns that are still arriving; returns how many."""
         taken = self._arrivals.take(which)
         for turn in taken:
             notice = OutboundMessage(text=sentence(texts_for(turn.language)), final=True)
             await self._openings.answer(turn, notice, "dropped")
-        await self._open_complete()  # what was held back by them
+        await self._open_complete()  # the turns that they held back
         return len(taken)
 
     async def last_run(self) -> RunRow | None:
-        """The run that ended last in the current thread."""
+        """The latest ended run of the current thread."""
         known = await self.stored()
         if known is None:
             return None
         return await self._ports.store.read(lambda tx: runs.last_worked(tx, known.key, known.thread_id))
 
     async def repeat(self, ended: RunRow, event_id: int) -> None:
-        """Answer again what the last run answered: the agent forgets that run first. Nothing may run or wait.
+        """Answer the last run's messages again; the agent forgets that run first. Nothing may be running or waiting.
 
-        event_id: of the event that asks for it, from now on the new run's own; until then it is unsettled, so that
-        after a crash all of this happens again. Raises LookupError when what to go back to is not kept.
+        event_id: the requesting event, which then belongs to the new run; it is unsettled until then, so that all of
+        this is repeated after a crash. Raises LookupError when the state to go back to is no longer stored.
         """
         ports, known = self._ports, await self.stored()
         heard = ended.input.steered
@@ -408,7 +408,7 @@ class Conversation:
 
         def unit(tx: Connection) -> None:
             runs.open(tx, run)
-            if heard:  # the same words from now on, so that /undo finds both
+            if heard:  # the same texts in both, so that /undo finds both
                 runs.set_input(tx, ended.run_id, run.input)
             memories.drop_turns_of_runs(tx, [ended.run_id])
 
@@ -417,22 +417,22 @@ class Conversation:
         await self._start_next()
 
     async def hear_offer(self, spoken: Spoken) -> bool:
-        """hear what a button below a report says; False when that is here already and waits for files before it."""
+        """`hear` the text of a button below a report; False if it is already queued behind files that are arriving."""
         if self._arrivals.holds(spoken.offer):
             return False
         await self.hear(spoken)
         return True
 
     async def calls_skill(self, message: Message) -> bool:
-        """Whether a message calls one of the skills that can be used here, by its name behind a slash."""
+        """Whether a message calls one of the skills available here, by its name after a slash."""
         ports, row = self._ports, await self.row(message)
         agent = ports.agents.agent_of(row)
         return bool(ports.skills.called(parse(message.text), message.text, row.owner, agent, row.skills_off)[0])
 
-    # The conversation's own record.
+    # The conversation's record.
 
     async def row(self, message: Message) -> ConversationRow:
-        """The conversation as stored, made at its first message."""
+        """The stored conversation, created at its first message."""
         if (known := await self.stored()) is not None:
             return known
         owner, now = owner_of(message.address, message.sender, self.key), self._ports.clock.now()
@@ -441,23 +441,23 @@ class Conversation:
         return row
 
     async def stored(self) -> ConversationRow | None:
-        """The conversation as stored, None before its first message."""
+        """The stored conversation, None before its first message."""
         if self._row is None:
             self._row = await self._ports.store.read(lambda tx: conversations.load(tx, self.key))
         return self._row
 
     def forget_row(self) -> None:
-        """Read the record again at its next use."""
+        """Reload the record at its next use."""
         self._row = None
 
     def move(self, key: str) -> None:
-        """The conversation has another key, in the store already: what runs and waits here goes on under it."""
+        """Continue under another key, which the store already has: current and queued runs keep going."""
         self.key = key
         self._row = None
 
 
 def _edit(event_id: int, message: Message, run: RunRow | None = None) -> Callable[[Connection], None]:
-    """The unit that stores a waiting message's new state, and its run's."""
+    """The unit that stores an edited waiting message, and its run's input."""
 
     def unit(tx: Connection) -> None:
         inbox.replace_event(tx, event_id, message)

@@ -1,4 +1,4 @@
-"""Conversations: the actors that are at work, by key; one is made when its first event comes."""
+"""Conversations: the active actors by key; an actor is created for its first event."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class Conversations:
         return len(self._by_key)
 
     def of(self, key: str) -> Conversation:
-        """The conversation's actor, made if need be."""
+        """The conversation's actor, created if necessary."""
         if key not in self._by_key:
             self._by_key[key] = Conversation(key, self._ports, self._forget)
         return self._by_key[key]
 
     def standing(self, key: str) -> Conversation | None:
-        """The conversation's actor, None when it has nothing to do."""
+        """The conversation's actor, None when it is idle."""
         return self._by_key.get(key)
 
     @property
     def waiting(self) -> int:
-        """Messages that wait for their turn, in all of them."""
+        """Number of waiting messages in all conversations."""
         return sum(conversation.load for conversation in self._by_key.values())
 
     async def rest(self, key: str = "") -> None:
-        """Wait until nothing is to be done any more without a person's decision, in one conversation or in all."""
+        """Wait until one conversation or all of them are idle or can only continue after a person's decision."""
         for conversation in [each for name, each in self._by_key.items() if key in ("", name)]:
             await conversation.rest()
 
     def move(self, account: str, old_chat: str, new_chat: str) -> None:
-        """A chat has a new id: each actor goes on under its new key, or two would work in one thread at once."""
+        """Move the actors of a chat with a new id to their new keys; otherwise two would work in one thread."""
         for key, conversation in list(self._by_key.items()):
             moved = moved_key(key, account, old_chat, new_chat)
             if moved is None:
@@ -53,11 +53,11 @@ class Conversations:
             del self._by_key[key]
             standing = self._by_key.setdefault(moved, conversation)
             if standing is not conversation:
-                # Somebody wrote in the new chat already. What the old actor has is finished by it, unregistered.
+                # The new chat already has messages. The old actor finishes its own work, unregistered.
                 standing.forget_row()
 
     def expel(self, group: str | None, concerns: Callable[[Address, str], bool]) -> None:
-        """Access was taken from these persons there: what runs and waits for them ends, and says so.
+        """End the current and waiting runs of persons who lost access, with a notice.
 
         group: only in its conversations.
         """

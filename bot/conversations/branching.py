@@ -1,8 +1,8 @@
-"""Makes branches: chats that begin with what another one held up to one of its messages.
+"""Creates branches: chats that begin with the history of another one up to one of its messages.
 
-What is to be made is recorded first, with the conversation; then the agent's history and the files are copied, in the
-new conversation's own order, so that nobody is answered there before; then it is marked as whole. What a process leaves
-unfinished the next one makes from the beginning.
+The branch is recorded first, with the conversation; then the agent's history and the files are copied, in the new
+conversation's order, so that no message is answered there earlier; then it is marked as complete. The next process
+restarts the creation of a branch that was left unfinished.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ RESULTS, FILES = "results", "files"
 
 
 class Branching:
-    """in_order: lets something happen in the order of the conversation with that key. sandboxes: copy the files of
-    threads. spool: where files of answers are kept, those of a branch in a folder named after its thread."""
+    """in_order: runs a function in the order of the conversation with that key. sandboxes: copy the files of threads.
+    spool: the folder of answers' files; those of a branch are in a subfolder named after its thread."""
 
     def __init__(
         self,
@@ -55,22 +55,22 @@ class Branching:
         self._spool = spool
         self._in_order = in_order
         self._copying = asyncio.Lock()
-        """Files are copied for one branch at a time."""
+        """Allows only one branch at a time to copy files."""
 
     async def resume(self) -> None:
-        """Take up what an earlier process left, before anything that was said there: called at the start, before what
-        people wrote is taken up. Returns when that is in its order; the agent need not be there yet."""
+        """Resume branches that an earlier process left unfinished. Called at the start, before people's messages are
+        resumed. Returns when this is queued; the agent need not be loaded yet."""
         for row in await self._store.read(branches.unmade):
             self._begin(row)
 
     async def make(self, row: BranchRow, title: str) -> None:
-        """Make a branch; it is whole when this returns. Raises BeingDeleted, TooManyBranches, and what the
-        history's database and the disk raise: then nothing is left of it."""
+        """Create a branch, which is complete when this returns. Raises BeingDeleted, TooManyBranches, and errors of the
+        history's database and the disk; nothing is left of it then."""
         await self._store.write(lambda tx: branches.begin(tx, row, title))
         await self._begin(row)
 
     def folder_of(self, thread_id: str) -> Path:
-        """Where the copies of files that a branch shows are kept."""
+        """Folder with the copies of the files that a branch shows."""
         return self._spool / thread_id
 
     def _begin(self, row: BranchRow) -> asyncio.Future[None]:
@@ -79,7 +79,7 @@ class Branching:
                 if await self._is_open(row):
                     await self._make(row)
             except Exception:
-                # Of the history's database, the disk or a sandbox: it belongs to the one who waits for it.
+                # From the history's database, the disk or a sandbox: raised to the caller that awaits the branch.
                 log.exception("the branch %s could not be made", row.key)
                 await self._drop(row)
                 actor.forget_row()
@@ -88,12 +88,12 @@ class Branching:
         return self._in_order(row.key, do, Exception)
 
     async def _is_open(self, row: BranchRow) -> bool:
-        """It is still to be made, and nothing of it was deleted meanwhile."""
+        """Whether it is still unfinished, and has not been deleted in the meantime."""
         known = await self._store.read(lambda tx: branches.load(tx, row.key))
         return known is not None and known.made_at is None
 
     async def _make(self, row: BranchRow) -> None:
-        """Every step may be done again."""
+        """Create it. Every step may be repeated."""
         harness, lacks = await self._harness(), []
         await self._clear(row.thread_id)
         if not await self._forked(harness, row):
@@ -109,7 +109,7 @@ class Branching:
         )
 
     async def _forked(self, harness: Harness, row: BranchRow) -> bool:
-        """Whether the agent knows all that it knew there; where nothing was said to it it does."""
+        """Whether the agent's history was copied completely, which is also true where there is none."""
         if not row.before and not row.through:
             return not said_in(row.messages)
         return await harness.fork(
@@ -117,7 +117,7 @@ class Branching:
         )
 
     async def _copied(self, row: BranchRow) -> bool:
-        """Whether the workspace came along as it is now."""
+        """Whether the workspace was copied in its current state."""
         try:
             async with self._copying, asyncio.timeout(FILES_SECONDS):
                 return await self._sandboxes.copy(row.source_thread, row.thread_id)
@@ -126,7 +126,7 @@ class Branching:
             return False
 
     def _link(self, row: BranchRow) -> None:
-        """Keep the files that are shown, also when the other chat is deleted. One that is gone already stays gone."""
+        """Keep the shown files, even if the other chat is deleted. A file that is already deleted is skipped."""
         for each in row.messages:
             if each.file is not None:
                 each.file.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -135,27 +135,27 @@ class Branching:
                         os.link(each.original, each.file.path, follow_symlinks=False)
                     except FileExistsError:
                         pass
-                    except OSError:  # a file system without hard links
+                    except OSError:  # the file system has no hard links
                         shutil.copyfile(each.original, each.file.path, follow_symlinks=False)
 
     async def _clear(self, thread_id: str) -> None:
-        """Nothing is there of a try before."""
+        """Remove what an earlier attempt left."""
         await (await self._harness()).forget(thread_id)
-        with suppress(SandboxError):  # then what stands there is told when it is copied
+        with suppress(SandboxError):  # the copy that follows reports the problem
             await self._sandboxes.forget(thread_id)
         await asyncio.to_thread(shutil.rmtree, self.folder_of(thread_id), ignore_errors=True)
 
     async def _drop(self, row: BranchRow) -> None:
         try:
             await self._clear(row.thread_id)
-        except Exception as error:  # the same again, most likely
+        except Exception as error:  # most likely the same error
             log.warning("parts of the branch %s stay behind: %s", row.key, error)
         await self._store.write(lambda tx: branches.drop(tx, row))
 
 
 def said_in(messages: Sequence[Inherited]) -> list[HistoryEntry]:
-    """What was said to the agent and by it, for a thread whose own history is not kept any more; commands and their
-    answers are not."""
+    """The messages to and from the agent, for a thread whose history is no longer stored; without commands and their
+    answers."""
     said: list[HistoryEntry] = []
     is_command = False
     for each in messages:

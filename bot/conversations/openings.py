@@ -1,7 +1,7 @@
-"""Opens the run of each complete turn, by the busy policy.
+"""Opens the run of each complete turn, according to the busy policy.
 
-What becomes of a message is one transaction: its run, the buttons of its acknowledgement, the end of the run that it
-stops. So a crash leaves all of it or nothing, and the message is decided on again.
+All effects of a message are one transaction: its run, the buttons of its acknowledgement, the end of the run that it
+stops. A crash leaves all or nothing of it, and in the latter case the message is handled again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Openings:
-    """record: the conversation as stored."""
+    """record: returns the stored conversation."""
 
     def __init__(
         self, ports: ConversationPorts, line: WaitingLine, record: Callable[[Message], Awaitable[ConversationRow]]
@@ -48,8 +48,8 @@ class Openings:
         self._opening: asyncio.Task[None] | None = None
 
     async def open(self, turn: Turn, running: RunRow | None) -> RunRow | None:
-        """Put the turn into the line, or just tell that its files were refused, or that voice messages are not
-        transcribed here, when it was nothing else. Returns the run that works, as it is now."""
+        """Queue the turn, or only report that its files were refused or that voice messages are not transcribed here,
+        if it consists of nothing else. Returns the current run in its new state."""
         notice = turn.not_taken()
         if notice is not None and turn.hollow:
             await self.answer(turn, notice, "files refused")
@@ -76,7 +76,7 @@ class Openings:
         return decide(turn.rules.busy, moment, turn.person, turn.is_admin)
 
     async def _restart(self, running: RunRow, turn: Turn, notice: OutboundMessage | None) -> RunRow | None:
-        """The run that works begins again with this turn, where that is to be and still can be; else None."""
+        """Restart the current run with this turn added, if the policy says so and it is still possible; else None."""
         unseen = self._ports.runs.unseen(running.run_id, turn.rules.join) and belongs(running, turn)
         overtakes = any(waiting.row.speaker == turn.person for waiting in self._line)
         if self._decide(turn, running, unseen=unseen and not overtakes) is not Move.RESTART:
@@ -99,7 +99,7 @@ class Openings:
             await self._add(turn, notice, waits=move is not Move.START, heard=move is Move.STEER)
 
     def _is_heard(self, running: RunRow, turn: Turn) -> bool:
-        """Whether a run can hear the turn, at its next step. While it waits for a person it takes none."""
+        """Whether the turn can be added to a run at its next step. A run that waits for a person takes none."""
         hears = self._ports.runs.hears(running.run_id) and self._line.all_heard_by(running, turn.person)
         return hears and can_steer(running, turn)
 
@@ -124,25 +124,25 @@ class Openings:
 
         if waits or turn.offer or notice is not None:
             await self._commit(turn, notice, unit)
-        else:  # it starts at once, which is one commit with this
+        else:  # it starts at once, in the same commit
             self._opening = self._ports.tasks.spawn(f"{run.run_id}:open", written())
-            await asyncio.sleep(0)  # it begins before whatever comes next is written: runs are numbered in this order
+            await asyncio.sleep(0)  # let it be submitted before any later write: runs are numbered in this order
         self._line.add(run)
 
     async def _show_choice(self, question: Answered) -> None:
-        """What was answered stands in the question, in the place of its buttons."""
+        """Replace the buttons of a question with the answer."""
         channel = self._ports.channel(question.address.account)
         if channel is not None and channel.capabilities.edits and channel.capabilities.buttons:
             await self._ports.responder.show_choice(question.reply_key, question.address, question.choice)
 
     async def _join(self, last: Waiting, turn: Turn, notice: OutboundMessage | None) -> None:
-        """The last that waits answers this turn too."""
+        """Add the turn to the last waiting run."""
         row = joined_run(last.row, turn, self._ports.background.take(last.row.conversation))
         await self._commit(turn, notice, lambda tx: runs.extend(tx, row.run_id, turn.ids, row.input))
         self._line.join(row)
 
     async def _replace(self, running: RunRow, turn: Turn, notice: OutboundMessage | None, reason: StopReason) -> None:
-        """Stop what runs; the turn is the next."""
+        """Stop the current run; the turn is next."""
         run, told = await self._with_resources(await self._run_of(turn, 1), turn)
         run, notice = replace(run, ahead=self._line.next_ahead), _with(notice, told)
 
@@ -155,7 +155,7 @@ class Openings:
         self._ports.runs.stop(running.run_id, reason)
 
     async def let_hear(self, running: RunRow, waiting: Waiting) -> RunRow:
-        """Make what waits a part of a run that works; returns that run's new state."""
+        """Add a waiting message to the current run; returns that run's new state."""
         row, now, joined = waiting.row, self._ports.clock.now(), steered_run(running, waiting.row)
         told = OutboundMessage(text=texts_for(waiting.context.locale).steered, final=True)
 
@@ -167,7 +167,7 @@ class Openings:
         return joined
 
     async def _run_of(self, turn: Turn, before: int) -> RunRow:
-        """before: how many runs stand before it."""
+        """before: number of runs ahead of it."""
         ports, record = self._ports, await self._record(turn.first)
         agent, first = ports.agents.agent_of(record), turn.first
         people: tuple[str, ...] = ()
@@ -189,8 +189,8 @@ class Openings:
         return replace(run, rule=turn.parts[0].rule, place=before)
 
     async def _with_resources(self, run: RunRow, turn: Turn) -> tuple[RunRow, str]:
-        """The run with the collections that it names, and for a research with the files that the thread has; and what
-        there is to tell of those that it names and that there are not."""
+        """The run with the collections that it names and, for a research, the files of the thread; and a notice about
+        those that it names and that do not exist."""
         ports, run_input, words, told = self._ports, run.input, texts_for(turn.language).research, []
         research = run_input.research if run_input.research is not None and not run_input.research.resumes else None
         names = named_collections(run_input.text)
@@ -213,11 +213,11 @@ class Openings:
         return replace(run, input=run_input), "\n\n".join(told)
 
     def _called(self, turn: Turn, record: ConversationRow, agent: str) -> Called:
-        """What a turn calls by a slash or by one of a plan's answers, and what is asked of it."""
+        """What a turn invokes, by a slash or one of a plan's answers, and the text that it is given."""
         ports, line = self._ports, parse(turn.text)
         try:
             research = research_asked(line) if not ports.research() else None
-        except BadOption:  # with a file, which no command has: then it is a text like others
+        except BadOption:  # only with a file, which no command takes: plain text then
             research = None
         if research is not None:
             request, question = research
@@ -226,8 +226,8 @@ class Openings:
         return Called(text, skill=skill, choice=choice(turn.text) if not turn.files else "")
 
     async def _commit(self, turn: Turn, notice: OutboundMessage | None, unit: Callable[[Connection], object]) -> None:
-        """What becomes of a turn, together with what there is to tell about its files."""
-        if self._opening is not None and not self._opening.done():  # an outage may keep it from being numbered first
+        """Commit the effects of a turn, together with the notice about its files."""
+        if self._opening is not None and not self._opening.done():  # after a failed write it would be numbered later
             await asyncio.wait({self._opening})
         if notice is None:
             await self._ports.store.write(unit)
@@ -237,7 +237,7 @@ class Openings:
         await self._ports.responder.tell(key, first.address, first.platform_message_id, notice, also=unit)
 
     async def answer(self, turn: Turn, notice: OutboundMessage, reason: str) -> None:
-        """Settle a turn that gets no run, with a sentence."""
+        """Settle a turn without a run, by a sentence."""
         responder, first = self._ports.responder, turn.first
         await responder.tell(
             f"event:{turn.ids[0]}",
@@ -249,7 +249,7 @@ class Openings:
 
 
 def _with(notice: OutboundMessage | None, told: str) -> OutboundMessage | None:
-    """A notice that tells this too."""
+    """The notice with this text added."""
     if not told or notice is None:
         return OutboundMessage(text=told, final=True) if told else notice
     return replace(notice, text=f"{notice.text}\n\n{told}")

@@ -1,6 +1,6 @@
-"""The line of runs that wait in one conversation, and what their messages show meanwhile.
+"""The line of runs waiting in one conversation, and what their messages show in the meantime.
 
-The acknowledgement of a waiting message is its run's own reply: the answer will grow in the same message.
+The acknowledgement of a waiting message is the reply of its run: the answer will grow in the same message.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from harness.context import RunContext
 
 MOST_HEARD = 50
-"""Messages that one answer hears while it works; further ones are turns of their own."""
+"""Messages that are added to one running answer; further ones become separate turns."""
 SECONDS_PER_EDIT = 4.0
-"""How often, on average, one conversation's line edits a message to tell a new number."""
+"""Average interval between two edits of one conversation's line that only change a number."""
 
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A run that waits. messages: how many it will answer. steers: another one may hear it. shown: None when its
-    message is to be brought up to date. quiet: it has none before it begins, since another one's notice counts it."""
+    """A queued run. messages: how many it will answer. steers: it may be added to a running answer. shown: None when
+    its message has to be updated. quiet: it has no message before it begins, as another one's notice counts it."""
 
     row: RunRow
     context: RunContext
@@ -48,7 +48,7 @@ class Waiting:
     shown: OutboundMessage | None = None
 
     def heard_by(self, running: RunRow) -> bool:
-        """Whether that run may hear it, which may be another one than when it was said."""
+        """Whether it may be added to that run, which may differ from the one at the time of the message."""
         if not self.steers or self.row.inbox_ids[0] <= running.inbox_ids[-1]:
             return False
         context, row = running.context, self.row
@@ -57,7 +57,7 @@ class Waiting:
 
 
 class WaitingLine:
-    """Changed by the conversation's actor only."""
+    """The waiting runs of one conversation. Only its actor may change it."""
 
     def __init__(
         self, store: RetryingStore, delivery: Delivery, clock: Clock, channel: Callable[[str], Channel | None]
@@ -85,31 +85,31 @@ class WaitingLine:
 
     @property
     def next_ahead(self) -> int:
-        """`RunRow.ahead` of a run that is to go before all of these."""
+        """`RunRow.ahead` of a run that is to precede all of these."""
         return 1 + max((waiting.row.ahead or 0 for waiting in self._line), default=0)
 
     def heard_by(self, running: RunRow) -> list[Waiting]:
-        """What that run is to hear, as far as it hears anything more."""
+        """What is to be added to that run, up to its limit."""
         found = [waiting for waiting in self._line if waiting.heard_by(running)]
         return found and found[: max(0, MOST_HEARD - len(running.input.steered))]
 
     def all_heard_by(self, running: RunRow, person: str) -> bool:
-        """Nothing of that person waits for a turn of its own, which a later message must not overtake."""
+        """Whether that person has no message waiting for a separate turn, which a later one must not overtake."""
         return all(waiting.heard_by(running) for waiting in self._line if waiting.row.speaker == person)
 
     def find(self, run_id: str) -> Waiting | None:
         return next((waiting for waiting in self._line if waiting.row.run_id == run_id), None)
 
     def add(self, row: RunRow, messages: int = 1) -> None:
-        """Let a run wait at the end."""
+        """Append a run."""
         self._line.append(_waiting(row, messages))
 
     def add_first(self, row: RunRow) -> None:
-        """Let a run wait before all others; its row says that too (`next_ahead`)."""
+        """Prepend a run; its row has to reflect that (`next_ahead`)."""
         self._put_first(_waiting(row, 1))
 
     def join(self, row: RunRow) -> None:
-        """The last that waits answers one message more: `row` is its new state."""
+        """Add a message to the last run: `row` is its new state."""
         last = self._line[-1]
         last.row, last.messages, last.shown = row, last.messages + 1, None
 
@@ -120,17 +120,17 @@ class WaitingLine:
 
     def _put_first(self, waiting: Waiting) -> None:
         self._line.appendleft(waiting)
-        self._renumber_at = 0.0  # the others have got worse places: that is told at once
+        self._renumber_at = 0.0  # the others got worse places, which is shown at once
 
     def pop(self) -> RunRow:
-        """The next one; its reply is the run's from now on."""
+        """Remove and return the first run; its reply belongs to the run from now on."""
         return self._line.popleft().row
 
     def remove(self, waiting: Waiting) -> None:
         self._line.remove(waiting)
 
     async def edit(self, new: Message) -> tuple[int, Message, RunRow] | None:
-        """Put a message's new state in its place: its inbox row, that state and its run's. None when it is not here."""
+        """Replace a message with its edit. Returns its inbox row, the message and its run; None if it is not here."""
         for waiting in self._line:
             ids = waiting.row.inbox_ids
             known = await self._store.read(lambda tx: inbox.load(tx, ids))  # noqa: B023  # awaited at once
@@ -140,14 +140,14 @@ class WaitingLine:
         return None
 
     async def show(self, blocking: ApprovalRow | None = None, running: RunRow | None = None) -> None:
-        """Bring the messages of those that wait up to date. blocking: what the running answer waits for, for its
-        requester's decision. running: the run of that answer.
+        """Update the messages of the waiting runs. blocking: the approval that the running answer is waiting for.
+        running: the run of that answer.
 
-        Of all that waits behind a decision only the first asks for it, and what was said later stays quiet: one notice
-        with buttons is enough.
+        Of the runs waiting behind a decision only the first one asks for it, and later ones stay quiet: one notice with
+        buttons is enough.
 
-        A new place is told at once to the next in line and to those who got a worse one. The others hear of it within
-        the budget of their chat: until then they are told a worse place than they have, never a better one.
+        A new place is shown at once for the next in line and for those that got a worse one. The others are updated
+        within the budget of their chat; until then they show a worse place than they have, never a better one.
         """
         now = self._clock.monotonic()
         renumber, edits = now >= self._renumber_at, 0
@@ -174,17 +174,17 @@ class WaitingLine:
         return self._without_end(waiting, shown)
 
     def _asks_for(self, waiting: Waiting, blocking: ApprovalRow, more: int) -> OutboundMessage:
-        """The notice that the decision comes first, for this one and so many more messages."""
+        """The notice that the decision comes first, for this run and that many more messages."""
         texts, buttons = texts_for(waiting.context.locale), self._has_buttons(waiting)
         shown = first(blocking, texts, more, buttons=buttons)
-        if buttons and self._streams(waiting):  # it shows none of them, and the request may have been refused
+        if buttons and self._streams(waiting):  # a stream shows none, and the platform may have refused the request
             shown = replace(shown, status=shown.status + texts.see_approvals)
         return self._without_end(
             waiting, shown if buttons else replace(shown, buttons=waiting_buttons(waiting.row, texts))
         )
 
     def _without_end(self, waiting: Waiting, shown: OutboundMessage) -> OutboundMessage:
-        """Buttons would end a stream and stay above the answer."""
+        """Remove buttons that would end a stream and stay above the answer."""
         return replace(shown, buttons=()) if self._has_buttons(waiting) and self._streams(waiting) else shown
 
     def _has_buttons(self, waiting: Waiting) -> bool:
@@ -192,7 +192,7 @@ class WaitingLine:
         return channel is not None and channel.capabilities.buttons
 
     def _streams(self, waiting: Waiting) -> bool:
-        """Only a stream can be changed there: the notice is its beginning, and the answer grows in its place."""
+        """Whether only a stream can be changed there: it begins with the notice, and the answer grows in its place."""
         channel = self._channel(waiting.row.address.account)
         return channel is not None and channel.capabilities.append_only_stream and not channel.capabilities.edits
 
@@ -218,7 +218,7 @@ def _waiting(row: RunRow, messages: int) -> Waiting:
 
 
 def acknowledgement(waiting: Waiting, place: int, *, heard: bool = False) -> OutboundMessage:
-    """What the message of a waiting run shows; place: 1 is the next. heard: the run that works is going to hear it."""
+    """Content of a waiting run's message. place: 1 is next. heard: it will be added to the current run."""
     texts = texts_for(waiting.context.locale)
     if heard:
         return OutboundMessage(status=texts.steering, buttons=waiting_buttons(waiting.row, texts))

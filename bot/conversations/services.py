@@ -1,4 +1,4 @@
-"""ConversationPorts: what every conversation of a gateway works with."""
+"""ConversationPorts: the services that every conversation of a gateway uses."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConversationPorts:
-    """limits: as they are now. with_text: given a thread's id, a file that came and the person who sent it, the file
-    with its text, where it has one. timezone: of conversations that have chosen none. research: why there is none
-    here, a key of Texts.research; "" where there is. report_style: of researches where nobody has chosen one.
+    """limits: the current ones. with_text: given a thread's id, a received file and the person who sent it, the file
+    with its text, if it has any. timezone: the default of conversations. research: why research is unavailable, a key
+    of Texts.research; "" if it is available. report_style: the default of researches.
     """
 
     store: RetryingStore
