@@ -1,4 +1,4 @@
-"""Owns what is visible: replies that grow in their chats, finals that always arrive, budgets that hold."""
+"""Everything that users see: replies that grow in their chats, finals that always arrive, budgets that hold."""
 
 from bot.delivery.account import AccountSnapshot
 from bot.delivery.plan import idem_key

@@ -1,4 +1,4 @@
-"""The replies of one account, with its channel while it has one: decides what each wants and reacts to how it went."""
+"""The replies of one account and its channel, if any: schedules their calls and reacts to the outcomes."""
 
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AFTER_A_BUG = 30.0
-"""Seconds before a reply is tried again whose call raised what no call may raise."""
+"""Seconds before retrying a reply whose call raised an unexpected exception."""
 
 HOLDING = 60.0
-"""Seconds for which a reply whose calls fail holds back its whole chat, so that order is kept."""
+"""Seconds for which a reply with failing calls holds back its whole chat, to preserve the order."""
 
 
 SECOND_OPINION = 1.0
-"""Seconds after which another chat is tried, once a call was refused as if nothing could be sent at all."""
+"""Seconds before another chat is tried, after a refusal that says that nothing can be sent at all."""
 LOOK = 5.0
-"""Seconds between two looks at whether its connection has come back."""
+"""Seconds between two checks whether its connection is back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountSnapshot:
     """An account's replies, for /status.
 
-    used_calls of allowed_calls in the last second; oldest_wait: seconds that a final has waited.
-    overdue: the same without pauses that the platform asked for. limited: seconds that such a pause lasts yet for a
-    final, 0 for none. stopped: why nothing is sent ("" while it works). proven: a call has passed since the start.
-    calls: since the start, by how they went: done, limited (429), unknown, refused. waits: of the finals, until shown.
+    used_calls of allowed_calls in the last second; oldest_wait: seconds that the oldest final has been waiting.
+    overdue: the same without pauses requested by the platform. limited: seconds left of such a pause for a final, 0 for
+    none. stopped: why nothing is sent ("" while it works). proven: a call has succeeded since the start.
+    calls: since the start, by outcome: done, limited (429), unknown, refused. waits: of finals until shown.
     """
 
     account: str
@@ -84,7 +84,7 @@ class AccountSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What all accounts share."""
+    """Services shared by all accounts."""
 
     journal: Journal
     clock: Clock
@@ -99,7 +99,7 @@ class Shared:
 
 
 class Account:
-    """Made with the first reply or the channel, whichever comes first."""
+    """One account's replies; created with its first reply or its channel, whichever comes first."""
 
     def __init__(self, name: str, shared: Shared) -> None:
         self.name = name
@@ -116,7 +116,7 @@ class Account:
         self._failures: Failures | None = None
         self._worked_at = -math.inf
         self._trial: Reply | None = None
-        """Whose call shows whether a stopped account works again."""
+        """The reply whose call shows whether a stopped account works again."""
         self._trial_at = 0.0
         self._trial_pause = 0.0
         self._rearmed_at = -math.inf
@@ -126,7 +126,7 @@ class Account:
 
     @property
     def unfinished(self) -> bool:
-        """A final, or the last draft before a planned stop, is left that could be shown now."""
+        """Whether a final, or the last draft before a planned stop, is left that could be shown now."""
         caps = self._caps
         if self._scheduler is None or self.stopped or caps is None or not self._shared.lease_valid():
             return False
@@ -136,7 +136,7 @@ class Account:
         )
 
     def connect(self, channel: Channel) -> None:
-        """Send through `channel` from now on, beginning with everything that waited for one."""
+        """Send through `channel` from now on, beginning with everything that was waiting for one."""
         shared = self._shared
         channel.recall(self._known)
         self._channel = channel
@@ -148,20 +148,20 @@ class Account:
         self._scheduler = Scheduler(self.name, channel.rate, shared.clock, self._perform, self._bug, self._allowed)
         self._scheduler.start()
         for reply in self.replies.values():
-            reply.view = None  # another channel may show it in another way
+            reply.view = None  # another channel may render it differently
         self._go_on()
 
     def recall(self, known: frozenset[tuple[str, str]]) -> None:
-        """Ids of messages that earlier processes knew, for `Channel.recall`."""
+        """Set the ids of messages known from before, for `Channel.recall`."""
         self._known = known
         if self._channel is not None:
             self._channel.recall(known)
 
     @property
     def intends_early(self) -> bool:
-        """It can be intended to send a message before there is anything to show: not where a question, or the time at
-        which a stream began, is recorded with that; nor where a repeated send is no other message, for then one that
-        was intended and perhaps sent has to be taken for a draft."""
+        """Whether the intent to send a message can be committed before there is anything to show. Not where the intent
+        also records a question or the start time of a stream, nor where sends are idempotent: a message that was
+        intended, and perhaps sent, has to be taken for a draft there."""
         return self._caps is not None and self._caps.edits and not self._caps.idempotent_send
 
     def newest(self, address: Address) -> str | None:
@@ -169,7 +169,7 @@ class Account:
         return None if self._channel is None else self._channel.newest(address)
 
     def detach(self, why: str) -> Scheduler | None:
-        """Stop sending: replies wait for the next `connect`. Returns what the caller has to close."""
+        """Stop sending: replies wait for the next `connect`. Returns the scheduler, which the caller has to close."""
         scheduler, self._scheduler = self._scheduler, None
         self.stopped, self._trial = why, None
         if self._watch is not None:
@@ -177,8 +177,8 @@ class Account:
         return scheduler
 
     async def disconnect(self, grace: float) -> None:
-        """Stop sending through a channel that goes. What is cut off after `grace` seconds may have been applied, and
-        open streams are left as a process leaves them."""
+        """Stop sending through a channel that is going away. Calls cut off after `grace` seconds may have been applied;
+        open streams are left as by a process that ends."""
         scheduler = self.detach("disconnected")
         if scheduler is None:
             return
@@ -194,7 +194,7 @@ class Account:
         self._places.add(reply)
 
     def changed(self, reply: Reply) -> None:
-        """Something about the reply is new: decide again what it wants."""
+        """Reconsider the next call of a reply after a change to it."""
         if reply.streaming:
             self._streaming.add(reply)
         else:
@@ -215,7 +215,7 @@ class Account:
             self.changed(other)
 
     def forget(self, reply: Reply) -> None:
-        """It is settled."""
+        """Remove a settled reply."""
         if reply.final:
             waited = self._shared.clock.monotonic() - reply.final_since
             self._waits.add(waited)
@@ -251,7 +251,7 @@ class Account:
         return -math.inf if self._scheduler is None else self._scheduler.limited_until(reply.chat)
 
     def _edit_interval(self, reply: Reply) -> float:
-        """The more replies grow at once, the wider their edits are spaced, so that all keep moving."""
+        """Seconds between two edits: longer the more replies grow at once, so that all of them keep moving."""
         assert self._caps is not None
         assert self._scheduler is not None
         strain = self._scheduler.strain(reply.chat)
@@ -262,7 +262,7 @@ class Account:
         )
 
     async def _perform(self, reply: Reply, line: ChatLine, priority: Priority) -> Made:
-        """The scheduler's grant: one call."""
+        """Make the one call that the scheduler has granted."""
         assert self._sender is not None
         assert self._caps is not None
         began = self._shared.clock.monotonic()
@@ -281,7 +281,7 @@ class Account:
             self._calls[outcome_of(error)] += 1
             await self._failed(reply, line, error)
             if isinstance(error, Fatal) and began < self._rearmed_at:
-                self.rearm()  # it was under way when the credential was accepted
+                self.rearm()  # the call was in flight when the credential was accepted
         except StoreUnavailable as error:
             log.error("reply %s waits for the database: %s", reply.key, error)
             self._wait_again(reply)
@@ -295,7 +295,7 @@ class Account:
         return made
 
     def _hold_back(self, reply: Reply, line: ChatLine) -> None:
-        """Let what was said later in the chat wait while a reply is in trouble, for at most HOLDING."""
+        """Hold back later messages of the chat while a reply is in trouble, for at most HOLDING."""
         if not reply.attempts and not reply.searching:
             reply.trouble_at = None
             return
@@ -320,7 +320,7 @@ class Account:
             case TopicClosed():
                 await self._give_up_topic(reply, error)
             case ChatMoved():
-                if reply.attempts:  # a chat that moves in circles
+                if reply.attempts:  # the chat keeps moving
                     self._wait_again(reply)
                 reply.attempts += 1
                 self._move(reply.chat, error.new_chat)
@@ -328,13 +328,13 @@ class Account:
                 wanted, had_buttons = reply.wanted, not reply.no_buttons
                 if not self._failures.note(reply, line, error):
                     await self._give_up([reply], "refused", error)
-                elif had_buttons and reply.no_buttons:  # before the numbers are shown, so that each can be answered
+                elif had_buttons and reply.no_buttons:  # committed before the numbers are shown
                     await self._shared.journal.numbered(reply)
                 elif reply.final and reply.wanted is not wanted and not reply.concessions.replaced:
                     await self._shared.journal.conceded(reply, self._shared.redact)
 
     async def _give_up_topic(self, reply: Reply, error: ChannelError) -> None:
-        """What is to be said elsewhere in the chat goes on; there it is told, once a day, what did not arrive."""
+        """Abandon the replies of a closed topic; report lost finals in the chat itself, once a day. Other replies go on."""
         assert self._failures is not None
         address, text = reply.address, "" if reply.wanted is None else reply.wanted.text
         there = [r for r in self.replies.values() if (r.chat, r.address.topic) == (address.chat, address.topic)]
@@ -367,11 +367,11 @@ class Account:
                 self.changed(reply)
         self._shared.moved(self.name, old, new)
 
-    # An account that cannot send: everything waits, and one call is tried now and then.
+    # An account that cannot send: everything waits, and a single call is tried periodically.
 
     def rearm(self) -> None:
-        """Its platform has accepted the credential: try at once, also what waits because the network was gone. What was
-        lost a moment ago may still be under way."""
+        """Retry at once, as the platform has accepted the credential; also replies that wait after network failures,
+        except those with a message lost a moment ago, which may still be in flight."""
         now = self._trial_at = self._rearmed_at = self._shared.clock.monotonic()
         for reply in self.replies.values():
             lost_at = max((state.lost_at for state in reply.states if state.searching), default=-math.inf)
@@ -383,13 +383,13 @@ class Account:
         self._try()
 
     def _cannot_send(self, reply: Reply, error: Fatal) -> None:
-        """Nothing works, by what the platform says: rows stay, and another chat is asked soon whether that is so."""
+        """Stop the account, since the platform refuses all calls. Rows stay; another chat is soon tried to verify that."""
         now = self._shared.clock.monotonic()
         reply.doing = None
         reply.attempts += 1
         reply.retry_at = now + reply.refusals.note(now)
         if self.stopped and reply is not self._trial:
-            return  # it was under way when the first one was refused
+            return  # it was in flight when the first one was refused
         if self.stopped:
             self._trial_pause = min(max(self._trial_pause * 2, FIRST_TRIAL), LONGEST_TRIAL)
         else:
@@ -415,8 +415,8 @@ class Account:
                 self._try()
 
     def _try(self) -> None:
-        """Let one reply make its call: of those that are due one that was refused least, each in its turn. None before
-        what stands above it in its chat."""
+        """Let one reply make its call: among those due, one that was refused least often, taking turns. In each chat
+        only the foremost reply is considered."""
         last, now = self._trial, self._shared.clock.monotonic()
         if not self.stopped or self._scheduler is None or self._caps is None or (last is not None and last.doing):
             return
@@ -438,7 +438,7 @@ class Account:
             self.changed(self._trial)
 
     def _worked(self, reply: Reply) -> None:
-        """The platform has taken a call of the reply, or refused it for its own sake."""
+        """Note that the platform accepted a call of the reply, or refused it for a reason specific to that call."""
         if not self.stopped:
             self._worked_at = self._shared.clock.monotonic()
         elif reply is self._trial:
@@ -455,7 +455,7 @@ class Account:
         return (not self.stopped or self._trial is not None) and self._shared.lease_valid()
 
     def _wait_again(self, reply: Reply) -> None:
-        """Not at once, and later each time."""
+        """Retry after a pause that grows with each attempt."""
         reply.attempts += 1
         reply.retry_at = self._shared.clock.monotonic() + pause(reply.attempts)
 

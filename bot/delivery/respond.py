@@ -1,4 +1,4 @@
-"""Responder: answers that need no run (commands, notices), committed together with what they decided."""
+"""Responder: answers that need no run (commands, notices), committed together with their effects."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Responder:
         also: Callable[[Connection], object] | None = None,
         reply_key: str | None = None,
     ) -> None:
-        """answer a message with a sentence."""
+        """`answer` a message with a sentence."""
         answer = OutboundMessage(text=text, final=True)
         reply_to = message.platform_message_id or None
         await self.answer(event_id, message.address, reply_to, answer, reason=reason, also=also, reply_key=reply_key)
@@ -73,7 +73,7 @@ class Responder:
         *,
         also: Callable[[Connection], object] | None = None,
     ) -> None:
-        """Show something, `also` committed in the same transaction. reply_to: "" too for what replies to no message."""
+        """Show a message, `also` committed in the same transaction. reply_to: None or "" if it replies to none."""
         reply_to = reply_to or None
 
         def unit(tx: Connection) -> None:
@@ -85,7 +85,7 @@ class Responder:
         self._delivery.finished(reply_key, address, reply_to, message)
 
     async def take_buttons_off(self, event_id: int, reply_key: str, address: Address, reason: str) -> None:
-        """Settle a pressed button and show the final reply that has it without any."""
+        """Settle a pressed button and remove all buttons from the final reply that shows it."""
         rows = await self._store.read(lambda tx: outbox.load(tx, reply_key))
         if not rows or not (rows[0].final and rows[0].body):
             return await self.settle([event_id], reason)
@@ -93,7 +93,7 @@ class Responder:
         await self.answer(event_id, address, rows[0].reply_to, message, reason=reason, reply_key=reply_key)
 
     async def show_choice(self, reply_key: str, address: Address, choice: str) -> None:
-        """Show the final reply that has buttons with the answer in their place."""
+        """Replace the buttons of a final reply by the chosen answer."""
         rows = await self._store.read(lambda tx: outbox.load(tx, reply_key))
         if rows and rows[0].final and rows[0].body:
             shown = OUTBOUND_MESSAGE.validate_json(rows[0].body)
@@ -103,7 +103,7 @@ class Responder:
     async def settle(
         self, event_ids: Sequence[int], reason: str, also: Callable[[Connection], object] | None = None
     ) -> None:
-        """Settle inbox rows that get no answer, `also` in the same transaction; the reason is kept."""
+        """Settle inbox rows that get no answer, `also` in the same transaction; the reason is stored."""
 
         def unit(tx: Connection) -> None:
             if also is not None:
@@ -113,9 +113,9 @@ class Responder:
         await self._store.write(unit)
 
     def settle_soon(self, event_id: int, reason: str) -> None:
-        """settle without waiting, many at once: for what is dropped, so that a flood of it holds up nobody else.
+        """`settle` without waiting, in batches: for dropped events, so that a flood of them does not delay others.
 
-        After a crash the event is decided on again.
+        After a crash the event is decided again.
         """
         self._dropped.setdefault(reason, []).append(event_id)
         if not self._dropping:
@@ -131,5 +131,5 @@ class Responder:
             self._dropping = False
 
     def answered(self, tx: Connection, event_ids: Sequence[int], reason: str) -> None:
-        """Settle inbox rows that are answered in the same transaction."""
+        """Settle inbox rows that are answered in this transaction."""
         inbox.settle(tx, event_ids, InboxState.DONE, reason)

@@ -1,4 +1,4 @@
-"""Delivery: owns what is visible of the gateway's replies; runs and commands talk to it."""
+"""Delivery: shows the gateway's replies to users; the entry point for runs and commands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 STORE_RETRY = 1.0
 LAST_CALLS = 5.0
-"""Seconds that the calls under way have when their channel is taken away; what came of longer ones is not known."""
+"""Seconds granted to calls in flight when their channel is removed; the outcome of longer ones stays unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class DeliverySnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenDraft:
-    """A reply of an earlier process that never became final and that nobody has opened again."""
+    """A reply of an earlier process that never became final and has not been reopened."""
 
     reply_key: str
     address: Address
@@ -55,10 +55,10 @@ class OpenDraft:
 class Delivery:
     """Shows replies through the registered channels.
 
-    redact: takes secrets out of everything shown. lease_valid: whether this process may act outside; without it nothing
-    is sent. on_shown: told (reply key, account, seconds) of a final that is settled, so long after it was decided.
-    on_moved: told (account, old chat, new chat) when a platform gave a chat a new id. texts: the sentences to
-    say for (account, text): in the account's language, or in that of the text.
+    redact: removes secrets from everything shown. lease_valid: whether this process may act externally; nothing is
+    sent without the lease. on_shown: called with (reply key, account, seconds) when a final is settled, that long after
+    it was decided. on_moved: called with (account, old chat, new chat) when a platform gives a chat a new id.
+    texts: the sentences to use for (account, text), in the account's language or that of the text.
     """
 
     def __init__(
@@ -96,19 +96,19 @@ class Delivery:
         self._closed = False
 
     def register(self, channel: Channel) -> None:
-        """Send the account's replies through `channel`, those included that waited for it. The account has none."""
+        """Send the account's replies, waiting ones included, through `channel`. The account must not have a channel."""
         self._channels[channel.account] = channel
         self._account(channel.account).connect(channel)
 
     async def disconnect(self, account: str) -> None:
-        """Send nothing more through the account's channel: its replies wait until another one is registered."""
+        """Stop sending through the account's channel: its replies wait until another one is registered."""
         self._channels.pop(account, None)
         if account in self._accounts:
             await self._accounts[account].disconnect(LAST_CALLS)
 
     async def reconnect(self, channel: Channel) -> None:
-        """Register a channel for an account that may have had another one: it knows what was sent through that one, and
-        what is undelivered goes on. Waits for a store that is away: without it a lost message could not be found."""
+        """Register a channel for an account that may have had another one: it is given the ids of earlier messages, and
+        undelivered replies continue. Waits for an unavailable store: without it, lost messages could not be found."""
         await self.disconnect(channel.account)
         while True:
             try:
@@ -122,7 +122,7 @@ class Delivery:
         self.register(channel)
 
     def rearm(self, account: str) -> None:
-        """The account's platform has accepted its credential: what could not be sent is tried again at once."""
+        """Retry at once what could not be sent, as the account's platform has accepted its credential."""
         if account in self._accounts:
             self._accounts[account].rearm()
 
@@ -151,9 +151,9 @@ class Delivery:
         ]
 
     async def open(self, reply_key: str, address: Address, reply_to: str | None, *, new: bool = False) -> Reply:
-        """A reply to show things in; continues the messages that the outbox knows under this key.
+        """Open a reply; it continues the messages that the outbox has under this key.
 
-        new: it knows none. Raises StoreUnavailable.
+        new: the outbox has none. Raises StoreUnavailable.
         """
         if new:
             reply = self.expect(reply_key, address, reply_to)
@@ -169,9 +169,9 @@ class Delivery:
         return reply
 
     def intent(self, reply: Reply) -> OutboxRow | None:
-        """The intent to send a new reply's first message, for the commit of its run's start (then call
-        `Reply.intended_early`), so that the first words wait for no commit of their own. None where it has to be
-        committed later."""
+        """The intent to send a new reply's first message, to be committed with the start of its run (then call
+        `Reply.intended_early`), so that the first words need no separate commit. None where it has to be committed
+        later."""
         account = self._account(reply.address.account)
         if not account.intends_early or reply.state(0).intended:
             return None
@@ -180,14 +180,14 @@ class Delivery:
         return self._journal.intent(reply, first)
 
     def expect(self, reply_key: str, address: Address, reply_to: str | None) -> Reply:
-        """The reply takes its place in the order of its chat: it will be opened at once, and is to stand above those
-        that are opened later."""
+        """Reserve the reply's place in the order of its chat, above replies that are opened later. The caller opens it
+        right afterwards."""
         return self._find(reply_key, address) or self._make(reply_key, address, reply_to)
 
     def finalize(
         self, tx: Connection, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage
     ) -> None:
-        """Store the reply's final state, redacted; part of the caller's unit (`Store.write`), before `finished`."""
+        """Store the reply's final state, redacted, in the caller's unit (`Store.write`); call `finished` afterwards."""
         assert message.final
         account, message = self._accounts.get(address.account), redact_message(message, self._redact)
         reply = None if account is None else account.replies.get(reply_key)
@@ -199,7 +199,7 @@ class Delivery:
         return None if account is None else account.newest(address)
 
     def finished(self, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage) -> Reply:
-        """See to it that the final gets shown, after the commit of `finalize`. The same arguments; never blocks."""
+        """Get the final shown, after the commit of `finalize`. Takes the same arguments; never blocks."""
         assert message.final
         reply = self._find(reply_key, address)
         if reply is None:
@@ -208,13 +208,13 @@ class Delivery:
         return reply
 
     async def say(self, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage) -> Reply:
-        """finalize in a transaction of its own, then finished. Raises StoreUnavailable: then nothing will be shown."""
+        """`finalize` in a separate transaction, then `finished`. Raises StoreUnavailable; nothing is shown then."""
         await self._store.write(lambda tx: self.finalize(tx, reply_key, address, reply_to, message))
         return self.finished(reply_key, address, reply_to, message)
 
     async def send_unrecorded(self, idem_key: str, address: Address, message: OutboundMessage) -> bool:
-        """Send a short message past the outbox, for news of the store's own outage: one try, at most once, and nothing
-        of it is kept. Returns whether it was sent, or may have been."""
+        """Send a short message without the outbox, to report an outage of the store itself: one attempt, at most once,
+        nothing is recorded. Returns whether it was sent, or may have been."""
         channel = self._channels.get(address.account)
         if channel is None or self._closed or not self._lease_valid():
             return False
@@ -229,8 +229,8 @@ class Delivery:
         return True
 
     async def drained(self, account: str = "") -> None:
-        """Wait until every final is shown or given up, or the delivery is closed; not for accounts that cannot send.
-        account: only of this one."""
+        """Wait until every final is shown or given up, or the delivery is closed. Accounts that cannot send are
+        skipped. account: wait for this one only."""
         while not self._closed and self._undelivered(account):
             self._progress.clear()
             await self._progress.wait()
@@ -238,7 +238,7 @@ class Delivery:
     async def close(self, grace: float) -> None:
         """Show finals and suspended drafts for at most `grace` seconds (0: none), then stop every call. Idempotent.
 
-        What is not shown by then is known to the outbox; those who wait for it are released.
+        What is not shown by then remains in the outbox; callers waiting for it are released.
         """
         if not self._closed and grace > 0:
             timer = self._tasks.spawn("grace", self._clock.sleep(grace))
@@ -259,7 +259,7 @@ class Delivery:
         return DeliverySnapshot(tuple(account.snapshot() for account in self._accounts.values()))
 
     def _unfinished(self) -> bool:
-        """Something is left that could be shown now."""
+        """Whether anything is left that could be shown now."""
         return any(account.unfinished for account in self._accounts.values())
 
     def _undelivered(self, only: str) -> bool:
