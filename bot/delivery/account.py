@@ -328,13 +328,13 @@ class Account:
                 wanted, had_buttons = reply.wanted, not reply.no_buttons
                 if not self._failures.note(reply, line, error):
                     await self._give_up([reply], "refused", error)
-                elif had_buttons and reply.no_buttons:  # committed before the numbers are shown
+                elif had_buttons and reply.no_buttons:  # before the numbers are shown, so that each can be answered
                     await self._shared.journal.numbered(reply)
                 elif reply.final and reply.wanted is not wanted and not reply.concessions.replaced:
                     await self._shared.journal.conceded(reply, self._shared.redact)
 
     async def _give_up_topic(self, reply: Reply, error: ChannelError) -> None:
-        """Abandon the replies of a closed topic; report lost finals in the chat itself, once a day. Other replies go on."""
+        """Abandon the replies of a closed topic; report lost finals in the chat outside it, at most once a day."""
         assert self._failures is not None
         address, text = reply.address, "" if reply.wanted is None else reply.wanted.text
         there = [r for r in self.replies.values() if (r.chat, r.address.topic) == (address.chat, address.topic)]
@@ -383,7 +383,7 @@ class Account:
         self._try()
 
     def _cannot_send(self, reply: Reply, error: Fatal) -> None:
-        """Stop the account, since the platform refuses all calls. Rows stay; another chat is soon tried to verify that."""
+        """Stop the account, as the platform refuses all calls; rows stay. Another chat is soon tried to verify it."""
         now = self._shared.clock.monotonic()
         reply.doing = None
         reply.attempts += 1

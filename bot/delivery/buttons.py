@@ -1,7 +1,7 @@
-"""The buttons of runs: on a message that waits, on an answer that failed, and below the report of a research. Their
-ids are derived from the run, so that a restarted process shows the same.
+"""The buttons of runs: on a waiting message, on an answer that failed, and below the report of a research. Their ids
+are derived from the run, so that a restarted process shows the same ones.
 
-And what stands for buttons on a platform without any: a numbered list, answered by the number (presses.py).
+On platforms without buttons: a numbered list, answered by typing the number (bot/inbound/button_handler.py).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ RETRY = "retry"
 CLARIFY = "clarify"
 OFFER = "offer"
 DEEPER = "deeper"
-"""What is offered below a report besides the names of skills: a further research."""
+"""The offer below a report that is not the name of a skill: a further research."""
 RUN_NOW, DROP = "now", "drop"
 LIFE = timedelta(days=7)
 LABEL = 60
 """Characters of an option on its button."""
 LOOKED_BACK = 50
-"""Messages of the bot in a chat among which a number looks for its question."""
+"""Number of the bot's newest messages in a chat that are searched for the question that a number answers."""
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,2}")
 
@@ -76,7 +76,7 @@ def waiting_question(run: RunRow, now: datetime) -> PromptRow:
 
 
 def waiting_buttons(run: RunRow, texts: Texts) -> tuple[tuple[Button, ...], ...]:
-    """Run now and Drop, for a message that waits."""
+    """The buttons Run now and Drop, for a waiting message."""
     return (row_of(_waiting_id(run), texts.button_run_now, texts.button_drop),)
 
 
@@ -85,12 +85,12 @@ def retry_question(run: RunRow, now: datetime) -> PromptRow:
 
 
 def retry_buttons(run: RunRow, texts: Texts) -> tuple[tuple[Button, ...], ...]:
-    """Try again, for an answer that failed."""
+    """The button Try again, for an answer that failed."""
     return (row_of(_retry_id(run), texts.button_retry),)
 
 
 def clarify_question(asked: Question, run: RunRow, now: datetime) -> PromptRow:
-    """What the agent asked, with answers to choose from."""
+    """The agent's question, with the answers to choose from."""
     life = asked.expires_at - now
     who = run.speaker if asked.personal else None
     prompt = question(CLARIFY, asked.prompt_id, run.conversation, list(asked.options), now, life=life, who=who)
@@ -98,24 +98,24 @@ def clarify_question(asked: Question, run: RunRow, now: datetime) -> PromptRow:
 
 
 def label(option: str) -> str:
-    """An option as its button shows it."""
+    """An option, shortened to fit on its button."""
     return option if len(option) <= LABEL else f"{option[: LABEL - 1]}…"
 
 
 def clarify_buttons(asked: Question) -> tuple[tuple[Button, ...], ...]:
-    """One below the other; what is too long for a button is whole in the text."""
+    """One button per row; the text holds the full version of an option that is too long for its button."""
     return tuple((button,) for button in row_of(asked.prompt_id, *map(label, asked.options)))
 
 
 def offer_question(report: Report, run: RunRow, now: datetime) -> PromptRow:
-    """What else can be made of a report. Each can be asked for, one after the other; see `offered` and `take_offer`."""
+    """The offers below a report. Each of them can be taken, one after another; see `offered` and `take_offer`."""
     offers = [[what, ""] for what in _offers(report)]
     told = {"title": report.title, "path": report.path, "offers": offers}
     return replace(question(OFFER, _offer_id(run), run.conversation, told, now), run_id=run.run_id)
 
 
 def offer_buttons(report: Report, run: RunRow, texts: Texts) -> tuple[tuple[Button, ...], ...]:
-    """One for each thing that can be made of a report."""
+    """One button for each offer below a report."""
     row = row_of(_offer_id(run), *(texts.offers[what] for what in _offers(report)))
     return (tuple(replace(button, stays=True) for button in row),)
 
@@ -126,8 +126,8 @@ def _offers(report: Report) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """One thing that is offered below a report. what: the name of a skill, or DEEPER. run_id: of the newest run that
-    somebody asked for it with, "" before. title, path: the report's."""
+    """An offer below a report. what: the name of a skill, or DEEPER. run_id: the newest run that was started by it, ""
+    for none. title, path: the report's."""
 
     what: str
     run_id: str
@@ -136,7 +136,7 @@ class Offered:
 
 
 def offered(prompt: PromptRow, index: int) -> Offered | None:
-    """What the button of this number offers; None when there is no such button."""
+    """The offer of the button with this index; None when there is no such button."""
     told = json.loads(prompt.options)
     if index >= len(told["offers"]):
         return None
@@ -145,27 +145,27 @@ def offered(prompt: PromptRow, index: int) -> Offered | None:
 
 
 def take_offer(tx: Connection, pressed: str, run_id: str) -> None:
-    """Record that a run makes what a button offers. pressed: the button's data."""
+    """Record the run that was started by a button's offer. pressed: the button's data."""
     prompt_id, _, index = pressed.partition(":")
     prompt = prompts.load(tx, prompt_id)
-    if prompt is not None:  # else it was deleted meanwhile, with its thread
+    if prompt is not None:  # it may have been deleted with its thread
         told = json.loads(prompt.options)
         told["offers"][int(index)][1] = run_id
         prompts.set_options(tx, prompt_id, json.dumps(told))
 
 
 def chosen(prompt: PromptRow, index: int) -> tuple[str, str]:
-    """(what to do, run id) of a pressed button; empty when there is no such option."""
+    """(action, run id) of a pressed button; empty strings when there is no such option."""
     options = json.loads(prompt.options)
     return tuple(options[index]) if index < len(options) else ("", "")
 
 
-# What the agent asked, answered by a pressed option or by the next message.
+# Questions of the agent, answered by a pressed option or by the next message.
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A question with its answer. choice: the option that was taken, or the beginning of what was said instead."""
+    """A question with its answer. choice: the chosen option, or the beginning of the message sent instead."""
 
     reply_key: str
     address: Address
@@ -173,9 +173,9 @@ class Answered:
 
 
 def take_answer(tx: Connection, run: RunRow, said: str) -> list[Answered]:
-    """Record what a new run was asked as the answer to the question of the run before it: nothing where that asked
-    none, or where somebody else says something that is no option of it."""
-    # With every message: most answers ask nothing, so that the run before need not be read.
+    """Record a new run's input as the answer to the question of the run before it. Nothing happens if that run asked
+    none, or if another person says something that is not one of the options."""
+    # Runs for every message: most answers ask nothing, so avoid reading the previous run.
     data = _data(runs.last_answer(tx, run.conversation, run.thread_id) or "", None)
     if not data:
         return []
@@ -197,13 +197,13 @@ def _same(option: str, words: str) -> bool:
     return " ".join(option.split()).casefold() == words.casefold()
 
 
-# Without buttons.
+# Platforms without buttons.
 
 
 def as_shown(message: OutboundMessage, caps: Capabilities, refused: str = "") -> OutboundMessage:
-    """What a channel is given to show: on a platform without buttons the options are a list below the text.
+    """The message to give to a channel: on a platform without buttons the options become a list below the text.
 
-    refused: the platform refused the buttons, and this sentence says how to answer without them.
+    refused: if the platform refused the buttons, the sentence that explains how to answer without them.
     """
     if not message.buttons or (caps.buttons and not refused):
         return message
@@ -214,18 +214,18 @@ def as_shown(message: OutboundMessage, caps: Capabilities, refused: str = "") ->
 
 
 def typed_number(text: str) -> int | None:
-    """The number that a message consists of, None for any other."""
+    """The number that a text consists of, None for any other text."""
     return int(text) if _NUMBER.fullmatch(text.strip()) else None
 
 
 def may_be_number(message: Message) -> bool:
-    """Whether a message may be the number of an option that stands in its chat."""
+    """Whether a message may be the number of an option shown in its chat."""
     return not message.attachments and not message.dictated and typed_number(message.text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A question that stands in a chat. data: of its buttons, in the order of their numbers. numbered: the platform
+    """A question shown in a chat. data: that of its buttons, in the order of their numbers. numbered: the platform
     refused the buttons."""
 
     prompt: PromptRow
@@ -235,8 +235,8 @@ class Standing:
 
 
 def questions(tx: Connection, conversation: str, address: Address, now: datetime) -> list[Standing]:
-    """What a number may answer in a conversation, newest first: questions without an answer yet, up to the last thing
-    that the agent said there, for a number below that is meant for the agent."""
+    """The unanswered questions of a conversation that a number may answer, newest first, back to the agent's last
+    message there: a number below that message is meant for the agent."""
     found = []
     for reply in outbox.newest_replies(tx, address, LOOKED_BACK):
         run = runs.load(tx, reply.reply_key)
@@ -250,12 +250,12 @@ def questions(tx: Connection, conversation: str, address: Address, now: datetime
 
 
 def _has_spoken(run: RunRow) -> bool:
-    """What waits for a decision has asked for it, however late its own draft was sent."""
+    """Whether the run has spoken. One that waits for a decision has only asked, however late its draft was sent."""
     return run.started_at is not None and run.state is not RunState.WAITING
 
 
 def _data(body: str, run: RunRow | None) -> tuple[str, ...]:
-    """Data of the buttons that a reply shows. Only of what is final the body is known; what waits has its own two."""
+    """Data of the buttons that a reply shows. Only finals have a known body; a queued run has its two fixed ones."""
     if body:
         shown = OUTBOUND_MESSAGE.validate_json(body).buttons
         return tuple(button.data for row in shown for button in row)

@@ -1,4 +1,4 @@
-"""What a failed call means for its reply, its chat and its account (channels/errors.py), decided in one place."""
+"""The consequences of a failed call for its reply, chat and account (channels/errors.py), decided in one place."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ LONGEST_PAUSE = 60.0
 
 
 def pause(attempts: int) -> float:
-    """Seconds before the next try: doubling, at most a minute, with jitter so that many do not come at once."""
+    """Seconds before the next attempt: doubling, at most a minute, with jitter so that retries spread out."""
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempts - 1, 10)) * random.uniform(0.5, 1.0)
 
 
 class Failures:
-    """The failures of one account's calls.
+    """Handles the failures of one account's calls.
 
-    texts: what to say, in an account's language or that of a text.
+    texts: the sentences for (account, text), in the account's language or that of the text.
     """
 
     def __init__(self, channel: Channel, clock: Clock, texts: Callable[[str, str], Texts]) -> None:
@@ -56,7 +56,7 @@ class Failures:
         self._hinted: set[str] = set()
 
     def note(self, reply: Reply, line: ChatLine, error: ChannelError) -> bool:
-        """Decide what the reply does next. Returns False when nothing is left to try: give it up."""
+        """Decide what the reply does next. Returns False when nothing is left to try: the caller gives it up."""
         step, reply.doing = reply.doing, None
         self._hint(error)
         match error:
@@ -73,7 +73,7 @@ class Failures:
             case MessageGone() if isinstance(step, Edit):
                 reply.edits_refused += 1
                 if step.final and reply.edits_refused > EDITS_REFUSED:
-                    step.state.replace(reply.rev)  # what is sent next is not edited any more
+                    step.state.replace(reply.rev)  # the next message is not edited any more
                 else:
                     step.state.gone()
             case MessageGone() if isinstance(step, Send) and not reply.unanchored:
@@ -95,13 +95,13 @@ class Failures:
         return True
 
     def cut_off(self, reply: Reply) -> None:
-        """Its call was cancelled while it was under way: whether it was applied is not known."""
+        """Note that the reply's call was cancelled in flight, so that its outcome is unknown."""
         step, reply.doing = reply.doing, None
         self._unknown(reply, step)
 
     def narrowed(self, reply: Reply, error: ChatGone | TopicClosed) -> ChannelError:
-        """What a refusal as if of the whole chat certainly means: of a plain send of words that, of all else the call
-        alone. If it is the chat's, the send that follows says so as well."""
+        """The error that a refusal concerning the whole chat or topic proves: for a plain send of text the same error,
+        for any other call only a refusal of that call. If the chat really is lost, the next send will show it too."""
         match reply.doing:
             case Send(state, live=False) if self._file(reply, reply.places.index(state)) is None:
                 return error
@@ -111,11 +111,11 @@ class Failures:
                 return Rejected(str(error))
 
     def topic_closed(self, account: str, text: str) -> str:
-        """What to say outside a topic in which `text` could not be said."""
+        """The sentence to show outside a topic that `text` could not be sent to."""
         return self._texts(account, text).platform_refused["topic"]
 
     def _hint(self, error: ChannelError) -> None:
-        """What the operator can do is told once, however often it is met."""
+        """Log what the operator can do, once per hint."""
         if isinstance(error, NotAllowed) and error.hint not in self._hinted:
             self._hinted.add(error.hint)
             log.error("account %s: %s; %s", self._channel.account, error, error.hint)
@@ -140,7 +140,7 @@ class Failures:
                 pass
 
     def _cannot_edit(self, reply: Reply, step: Edit, error: ChannelError) -> None:
-        """Send it again below: an answer or a question as often as it takes, a draft once."""
+        """Send it again below: an answer or a question as often as necessary, a draft once."""
         reply.edits_refused += 1
         log.warning("reply %s: one of its messages can no longer be edited: %s", reply.key, error)
         asks = reply.wanted is not None and bool(reply.wanted.buttons)
@@ -160,7 +160,7 @@ class Failures:
                 log.warning("reply %s: a file was refused: %s", reply.key, error)
                 state.settle()
                 state.refused = True
-                if isinstance(step, Send):  # else it is there, only not to be changed
+                if isinstance(step, Send):  # a refused edit leaves the file itself in the chat
                     self._leave_out(reply, file)
             case Send() | Edit() if reply.wanted is not None and reply.wanted.buttons and not reply.no_buttons:
                 log.warning("reply %s: refused with its buttons, trying it without: %s", reply.key, error)
@@ -175,7 +175,7 @@ class Failures:
         return True
 
     def _file(self, reply: Reply, part: int) -> OutboundFile | None:
-        """The file of a final's part, None for its text. Files are the last parts of every layout."""
+        """The file that a part of a final holds, None for text. Files are the last parts of every layout."""
         message = reply.wanted
         if message is None or not message.final or reply.view is None or reply.view[0] is not message:
             return None
@@ -187,17 +187,17 @@ class Failures:
         reply.not_taken.append(file)
 
     def _without_buttons(self, reply: Reply) -> None:
-        """Show its options as a numbered list instead."""
+        """Show the reply's options as a numbered list instead of buttons."""
         reply.no_buttons = self._words(reply)["buttons"]
         reply.view = None
         self._degrade(reply, Outcome.PLAIN)
 
     def _concede(self, reply: Reply, step: Send | Edit) -> str:
-        """Try a final's text again with less that a platform could refuse; "" when nothing is left to try."""
+        """Retry a final's text with less that a platform could refuse. Returns what is tried, "" for nothing left."""
         message, made = reply.wanted, reply.concessions
         assert message is not None
         stands = any(state.stands for state in reply.states)
-        reply.growing.restart()  # what is tried next is no continuation of what was refused
+        reply.growing.restart()  # the next attempt does not continue the refused text
         if (
             made.whole is None
             and message.text
@@ -206,8 +206,8 @@ class Failures:
         ):
             made.whole = message
             for state in reply.states:
-                state.final_shown = False  # it is divided into other parts now
-            # What was laid out is redacted; a secret in the escaped text would not be known any more.
+                state.final_shown = False  # the text is divided differently now
+            # Use the redacted text from the layout: a secret in the escaped text would not be recognized.
             shown = reply.view[1] if reply.view is not None and reply.view[0] is message else None
             text = shown.message.text if shown is not None and shown.whole else message.text
             reply.wanted = replace(message, text=plain(text), plain=True, asks_reply=False)
@@ -231,7 +231,7 @@ class Failures:
         return "saying that instead"
 
     def _texts_of(self, reply: Reply) -> int:
-        """Parts of a final that are not its files."""
+        """Number of a final's parts that hold text."""
         if reply.view is None or reply.wanted is None:
             return 1
         return len(reply.view[1].parts) - len(reply.wanted.files)
@@ -246,7 +246,7 @@ class Failures:
 
 
 def outcome_of(error: ChannelError) -> str:
-    """How a call went that was not done: limited (the platform's 429), unknown or refused."""
+    """The outcome of a failed call: limited (the platform's 429), unknown or refused."""
     if isinstance(error, RateLimited):
         return "limited"
     return "unknown" if isinstance(error, OutcomeUnknown) else "refused"

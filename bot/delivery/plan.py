@@ -1,6 +1,6 @@
-"""The messages that a reply consists of, and which call brings it nearer to what it should show.
+"""The messages that a reply consists of, and the next call that brings them closer to what the reply should show.
 
-`next_step` decides that and changes nothing.
+`next_step` decides that without changing anything.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from channels.message import OutboundMessage
 
 DELETES = 5
-"""Tries to remove a surplus message before it is left."""
+"""Attempts to delete a surplus message before it is left in the chat."""
 FIRST_TRIAL = 15.0
 LONGEST_TRIAL = 900.0
-"""Seconds between two trials of what was refused as if nothing could be sent: doubling, between these."""
+"""Seconds between two trials after a refusal that says that nothing can be sent: doubling, within these bounds."""
 ALONE = 3
-"""So often may that be said of one reply, while others are sent, before it counts as refused like any other."""
+"""Number of such refusals of one reply, while others are sent, after which it counts as refused itself."""
 ENOUGH = 30
-"""Characters of a growing text that are worth a notification without a whole sentence."""
+"""Characters of a growing text that justify a notification without a whole sentence."""
 _CHINESE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CHINESE}]{{2}}|[^\W{_CHINESE}]+")
 _SENTENCE = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}[.!?…]+[\"'”’)\]*_]*\s|[!?…。！？]|\n")
 
 
 def idem_key(reply_key: str, part: int) -> str:
-    """The idempotency key of one part: derived, so that a restarted process uses the same."""
+    """The idempotency key of one part: derived, so that a restarted process uses the same one."""
     return hashlib.sha256(f"{reply_key}|{part}".encode()).hexdigest()[:32]
 
 
 def button_data(message: OutboundMessage) -> tuple[str, ...]:
-    """Data of a message's buttons, in their order: by which one question is told from another."""
+    """Data of a message's buttons, in their order; it distinguishes one question from another."""
     return tuple(button.data for row in message.buttons for button in row)
 
 
@@ -48,28 +48,28 @@ def tells(text: str) -> bool:
 
 
 def worth_a_call(text: str) -> bool:
-    """Whether it holds a sentence or enough characters; never one word alone."""
+    """Whether a growing text has a sentence or enough characters to notify people; never a single word."""
     return tells(text) and (len(text.strip()) >= ENOUGH or _SENTENCE.search(text) is not None)
 
 
 @dataclass(slots=True, kw_only=True)
 class PartState:
-    """What is known of one platform message of a reply.
+    """What is known about one platform message of a reply.
 
-    shown: what it shows, None when not known. intended: its outbox row is committed; unsent: before there was anything
-    to show, or by an earlier process, and nothing of it was sent since.
+    shown: the content that it shows, None when not known. intended: its outbox row is committed; unsent: that happened
+    before there was anything to show, or in an earlier process, and nothing was sent since.
     sent_after: an older message id, recorded with the intent.
-    repeated: the next send with the same key may give back a message that shows something older.
-    lost: what was sent at lost_at without an answer; it is looked for before anything is sent again.
-    looks: how often that could not tell. unsure: a draft that was looked for enough, until there is a final.
-    crashed: an earlier process may have sent it; drafted: before it was final.
+    repeated: the next send with the same key may return a message with older content.
+    lost: the part sent at lost_at without an answer; it is searched for before anything is sent again.
+    looks: number of inconclusive searches. unsure: a draft that was searched for often enough, until there is a final.
+    crashed: an earlier process may have sent it; drafted: as a draft, before the final.
     lost_finals: sends of final content that may have been applied. assumed: counts as shown, after too many of them.
-    refused: the platform did not take the file, or no change of it: it stays as it is.
-    final_shown: an earlier process recorded the final content. deletes: failed tries to delete it.
-    left_open: an earlier process or channel began a stream here, and nothing says that it has ended. begun: not before
-    that was its message sent, on the clock; -inf when not known.
+    refused: the platform refused this part, or a change of it: it stays as it is.
+    final_shown: an earlier process recorded that it shows the final. deletes: failed attempts to delete it.
+    left_open: an earlier process or channel began a stream here, and it is not known to have ended. begun: the earliest
+    time at which its message was sent, on the clock; -inf when not known.
     asked: the data of the buttons that an earlier process showed.
-    retired: another message takes the place of its own, which goes once that one stands.
+    retired: another message replaces its message, which is deleted once the new one is in the chat.
     """
 
     index: int
@@ -98,27 +98,27 @@ class PartState:
 
     @property
     def stands(self) -> bool:
-        """It is known to show something that was wanted of it, maybe by an earlier process."""
+        """Whether it is known to show content that was wanted, perhaps by an earlier process."""
         return self.shown is not None or self.final_shown
 
     def gone(self) -> None:
-        """Its message is no more. The next one needs another key, or the platform would take it for this one. An
-        earlier process may have used that key already, for a message that is gone as well, or shows something older."""
+        """Note that its message was deleted. The next one needs another key, or the platform would take it for this
+        one. An earlier process may have used that key for a message that is also deleted, or shows older content."""
         self.message_id = self.shown = None
         self.repeated = True
         self.final_shown = False
         self.idem_key = idem_key(self.idem_key, self.index)
 
     def retire(self) -> None:
-        """Its message goes once another one stands in its place."""
+        """Have its message deleted once another one has taken its place."""
         self.retired = True
         self.settle()
         self.shown = None
         self.final_shown = False
 
     def replace(self, rev: int | None) -> None:
-        """Its message stays as it is; another one takes its place. rev: of the final that it will show, under a key
-        that stands for nothing else; None for a draft."""
+        """Leave its message as it is and use a new one. rev: revision of the final that the new one will show, under a
+        key that was never used for anything else; None for a draft."""
         self.gone()
         if rev is not None:
             self.idem_key = idem_key(f"{self.idem_key}|{rev}", self.index)
@@ -126,22 +126,22 @@ class PartState:
 
     @property
     def may_be_draft(self) -> bool:
-        """It may be in the chat, and show what was said before the final."""
+        """Whether an unrecorded message of it may be in the chat, showing a draft."""
         draft = (self.crashed and self.drafted) if self.lost is None else not self.lost_finals
         return self.message_id is None and draft
 
     @property
     def searching(self) -> bool:
-        """It may be in the chat and is looked for, or has to be repeated."""
+        """Whether it may be in the chat and is being searched for, or has to be sent again."""
         return (self.lost is not None and not self.unsure) or (self.lost_finals > 0 and not self.assumed)
 
     def lose(self, part: Part, final: bool, now: float) -> None:
-        """A send was not answered."""
+        """Note that a send was not answered."""
         self.lost, self.lost_at, self.looks, self.unsure = part, now, 0, False
         self.lost_finals += final
 
     def settle(self) -> None:
-        """Nothing of it is in the chat that is not known."""
+        """Note that no unrecorded message of it is in the chat."""
         self.lost, self.unsure, self.crashed = None, False, False
         self.lost_finals = 0
 
@@ -158,9 +158,9 @@ class Live:
 
 @dataclass(slots=True)
 class Concessions:
-    """What was given up of a final after the platform refused it, in this order.
+    """Concessions made for a final that the platform refused, tried in this order.
 
-    whole: as it was before its formatting was left out.
+    whole: the final before its formatting was removed.
     """
 
     whole: OutboundMessage | None = None
@@ -170,9 +170,9 @@ class Concessions:
 
 @dataclass(slots=True)
 class Refusals:
-    """Calls of one reply that were refused as if nothing at all could be sent.
+    """Calls of one reply that were refused with the claim that nothing at all can be sent.
 
-    tried: when it was last chosen to find out whether that is so. alone: how often others were taken meanwhile.
+    tried: when it was last chosen to verify that claim. alone: how often the calls of others succeeded between two.
     """
 
     count: int = 0
@@ -181,22 +181,22 @@ class Refusals:
     alone: int = 0
 
     def note(self, now: float) -> float:
-        """It was refused once more; returns the seconds until it may be tried again."""
+        """Count another refusal; returns the seconds until the next attempt."""
         self.last = now
         self.count += 1
         return min(FIRST_TRIAL * 2.0 ** min(self.count - 1, 10), LONGEST_TRIAL)
 
     def overruled(self, worked_at: float) -> bool:
-        """It is refused again, while others are taken (the last one at that time) again and again: so it is its own."""
+        """Whether the claim is wrong: calls of others (the last one at `worked_at`) succeed again and again in between."""
         self.alone += worked_at > self.last > -math.inf
         return self.alone >= ALONE
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a reply should show now: redacted, laid out by its channel.
+    """What a reply should show now: redacted, and laid out by its channel.
 
-    whole: the text is the reply's own from its beginning, not what a stream makes of it.
+    whole: the text is the reply's complete text, not the portion that a stream shows.
     """
 
     message: OutboundMessage
@@ -213,7 +213,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A new message, or a new stream (live) that becomes one. rev, final: of the state that `part` comes from."""
+    """Send a new message, or open a stream (live) that becomes one. rev, final: of the state that `part` is from."""
 
     state: PartState
     part: Part
@@ -232,7 +232,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """Look for the message of a send with unknown outcome."""
+    """Search for the message of a send with unknown outcome."""
 
     state: PartState
     part: Part
@@ -240,14 +240,14 @@ class Find:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove a message that the final layout has no use for."""
+    """Delete a message that the final layout does not need."""
 
     state: PartState
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The message stays as it is and the rest goes below it, since nothing here can be changed. Not a call."""
+    """Leave the message as it is and put the rest below it, since nothing can be changed here. Not a call."""
 
     state: PartState
 
@@ -260,7 +260,7 @@ class ShowStream:
 
 @dataclass(frozen=True, slots=True)
 class FinishStream:
-    """End the stream, showing `message`, of which `part` is what it can hold (None: not known)."""
+    """End the stream, showing `message`; `part` is the portion of it that fits (None: not known)."""
 
     live: Live
     message: OutboundMessage
@@ -273,7 +273,7 @@ Step = Preview | Send | Edit | Find | Delete | Seal | ShowStream | FinishStream
 def next_step(reply: Reply, caps: Capabilities, view: View, now: float, previews: bool) -> Step | None:
     """The next call, None when the reply shows what it should (or all that may be shown of a draft).
 
-    previews: this chat takes ephemeral drafts.
+    previews: this chat supports ephemeral drafts.
     """
     if reply.live is not None:
         return _stream_step(reply, reply.live, caps, view, now)
@@ -284,7 +284,7 @@ def next_step(reply: Reply, caps: Capabilities, view: View, now: float, previews
     if previews and len(view.parts) == 1 and not view.message.buttons and not reply.states_in_chat:
         fresh = view.parts[0] == reply.previewed and now < reply.shown_at + caps.preview_ttl
         return None if fresh else Preview(view.parts[0])
-    # A draft that is lost for good is not sent again: the final will be.
+    # A draft that is lost for good is not sent again, only the final.
     if any(state.unsure for state in reply.states):
         return None
     if caps.edits or view.message.buttons or may_stream(reply, caps, view.message) or reply.adds(caps):
@@ -293,7 +293,7 @@ def next_step(reply: Reply, caps: Capabilities, view: View, now: float, previews
 
 
 def may_stream(reply: Reply, caps: Capabilities, message: OutboundMessage) -> bool:
-    """Whether the reply's next message may be a stream: it is still growing, and no stream of it has broken."""
+    """Whether the reply's next message may be a stream: it is still growing, and none of its streams has broken."""
     return caps.append_only_stream and not reply.live_over and not message.final and not message.buttons
 
 
@@ -301,7 +301,7 @@ def _stream_step(reply: Reply, live: Live, caps: Capabilities, view: View, now: 
     if view.message.final or view.message.buttons:
         return FinishStream(live, view.message, view.parts[0] if view.parts else None)
     if now >= live.ends:
-        # Where it cannot be changed afterwards, what happens just now must not stay there as if it went on.
+        # A message that cannot be changed later must not keep the current status, which will be outdated.
         ended = view.message if caps.edits else replace(view.message, status=reply.goes_on)
         return FinishStream(live, ended, None)
     again = caps.stream_sign is not None and now >= reply.shown_at + caps.stream_sign
@@ -325,14 +325,14 @@ def _next_part(reply: Reply, caps: Capabilities, view: View) -> Step | None:
 
 
 def _by_earlier_process(state: PartState, message: OutboundMessage) -> bool:
-    """It shows what it should, as an earlier process has recorded: of a question the buttons tell which it is."""
+    """Whether an earlier process recorded that it shows `message`. Questions are identified by their buttons."""
     if message.final:
         return state.final_shown
     return bool(state.asked) and state.asked == button_data(message)
 
 
 def _surplus(reply: Reply, caps: Capabilities, view: View) -> Step | None:
-    """What the drafts had more than the final has, and what stands above it because it could not be edited."""
+    """The step that removes a message which the final does not need, or which was replaced or retired."""
     for state in reply.places[len(view.parts) :]:
         if state.message_id is not None:
             if state.deletes < DELETES:
@@ -349,7 +349,7 @@ def _surplus(reply: Reply, caps: Capabilities, view: View) -> Step | None:
 
 
 def may_be_there(state: PartState, caps: Capabilities, final: bool) -> bool:
-    """Whether to look for it before it is sent: for drafts of an earlier process only where the channel is told to."""
+    """Whether to search for it before sending. Drafts of an earlier process only where the channel can find them."""
     if caps.idempotent_send:
         return False
     if state.lost is not None:
