@@ -1,4 +1,4 @@
-"""How many calls an account and its chats can afford: the bookkeeping behind the scheduler."""
+"""Rate limits of an account and its chats: the bookkeeping behind the scheduler."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from channels.capabilities import Rate
 
 LONGEST_FLIGHT = 3.0
-"""Seconds after which an unanswered call counts as arrived long ago: calls that hang must not hold up all others."""
+"""Seconds after which an unanswered call no longer counts: calls that hang must not hold up all others."""
 
 BURST = 3
-"""Calls that a chat may make at once after it was quiet; platforms bear short bursts."""
+"""Calls that a chat may make at once after a quiet period; platforms tolerate short bursts."""
 
 DRAFT_SHARE = 0.7
-"""What edits of growing answers may use of a budget; the rest is kept for answers and for first signs of life."""
+"""Share of a budget for edits of growing answers; the rest is reserved for answers and first signs of life."""
 
 MINUTE, HOUR = 60.0, 3600.0
 
 
 class Priority(IntEnum):
-    """What goes first when not all can go. Within one of these the oldest goes first."""
+    """Order of calls that compete for a budget; within one priority the oldest goes first."""
 
     FINAL = 0
     QUESTION = 1
@@ -39,11 +39,11 @@ SHARE = {
     Priority.DRAFT: DRAFT_SHARE,
     Priority.TYPING: 0.5,
 }
-"""Up to which part of a window each may fill it."""
+"""Share of a window up to which each priority may fill it."""
 
 
 class Window:
-    """Sliding window: at most `limit` calls within any `seconds`, exactly."""
+    """An exact sliding window: at most `limit` calls within any `seconds`."""
 
     __slots__ = ("_limit", "_seconds", "_stamps")
 
@@ -53,14 +53,14 @@ class Window:
         self._stamps: deque[float] = deque()
 
     def ready_at(self, now: float, share: float) -> float:
-        """The earliest time for one more call of that share; not after `now` means at once."""
+        """The earliest time for another call of that share; `now` or earlier means at once."""
         self._forget(now)
         allowed = max(1, int(self._limit * share))
         return now if len(self._stamps) < allowed else self._stamps[-allowed] + self._seconds
 
     def spread(self, now: float, share: float) -> float:
-        """Seconds between two calls with which what is left of the share lasts until the oldest call is out of the
-        window; 0 while more than half is left."""
+        """Seconds between two calls so that the remaining share lasts until the oldest call leaves the window; 0 while
+        at least half of it is left."""
         used, allowed = self.used(now), max(1, int(self._limit * share))
         if used * 2 <= allowed or used >= allowed:
             return 0.0
@@ -79,7 +79,7 @@ class Window:
         return len(self._stamps)
 
     def empty_at(self, now: float) -> float:
-        """The time at which the last call that was taken is out of it."""
+        """The time at which the latest call leaves the window."""
         return self._stamps[-1] + self._seconds if self.used(now) else now
 
     def _forget(self, now: float) -> None:
@@ -88,9 +88,9 @@ class Window:
 
 
 class Flights:
-    """Limit of `limit` calls within any `seconds`, counted where they arrive: a call may get there at any time until it
-    is answered, so it counts from its start until `seconds` after its end. Without that, calls whose sending was held
-    up (by a busy process, by the network) arrive together with those that came after them.
+    """A limit of `limit` calls within any `seconds`, as counted by the platform: a call may arrive there at any time
+    until it is answered, so it counts from its start until `seconds` after its end. Otherwise, calls that were delayed
+    (by a busy process or the network) could arrive together with later ones.
     """
 
     __slots__ = ("_landed", "_limit", "_seconds", "_started")
@@ -102,7 +102,7 @@ class Flights:
         self._landed: deque[float] = deque()
 
     def ready_at(self, now: float, share: float) -> float:
-        """The earliest time for one more call of that share, as far as is known now: an answer may change it."""
+        """The earliest time for another call of that share, by what is known now: an answer may change it."""
         over = self.used(now) - max(1, int(self._limit * share))
         if over < 0:
             return now
@@ -114,13 +114,13 @@ class Flights:
         self._started.append(now)
 
     def land(self, now: float) -> None:
-        """One of them was answered, or failed."""
+        """Record that a call was answered, or failed."""
         if self._started:
             self._started.popleft()
         self._landed.append(now)
 
     def give_back(self) -> None:
-        """The last one was not made after all."""
+        """Undo the last `take`: the call was not made."""
         if self._started:
             self._started.pop()
 
@@ -133,7 +133,7 @@ class Flights:
 
 
 class Bucket:
-    """`rate` calls per second on average, `burst` at once after a pause."""
+    """A token bucket: `rate` calls per second on average, `burst` at once after a pause."""
 
     __slots__ = ("_at", "_burst", "_rate", "_tokens")
 
@@ -155,7 +155,7 @@ class Bucket:
         self._tokens = min(self._burst, self._tokens + 1)
 
     def drain(self, now: float) -> None:
-        """The platform says the chat has had enough: what was saved up is worth nothing."""
+        """Discard the accumulated burst after the platform reported a limit."""
         self._fill(now)
         self._tokens = min(self._tokens, 1.0)
 
@@ -169,7 +169,7 @@ class Bucket:
 
 
 class ChatBudget:
-    """One chat's calls: a bucket, the windows of a minute and an hour, and the pause that a platform asked for."""
+    """One chat's budget: a bucket, the windows of a minute and an hour, and the pause requested by the platform."""
 
     __slots__ = ("_bucket", "_windows", "blocked_until", "limited_until", "strain")
 
@@ -180,9 +180,9 @@ class ChatBudget:
         self._windows = tuple(Window(max(1, int(most)), length) for most, length in limits if math.isfinite(most))
         self.blocked_until = -math.inf
         self.limited_until = -math.inf
-        """The end of the pause that the platform itself asked for."""
+        """The end of the pause requested by the platform itself."""
         self.strain = 1.0
-        """How much wider than usual edits are spaced: doubled by a 429, eased by each call that passes."""
+        """Factor on the usual interval between edits: doubled by a 429, reduced by each successful call."""
 
     def ready_at(self, now: float, priority: Priority) -> float:
         ready = max(self._bucket.ready_at(now), self.blocked_until)
@@ -201,15 +201,15 @@ class ChatBudget:
             window.give_back()
 
     def _counting(self, priority: Priority) -> tuple[Window, ...]:
-        """A typing action is no message, so it spends nothing of what its chat may have."""
+        """The windows that a call counts in: none for a typing action, which is not a message."""
         return () if priority is Priority.TYPING else self._windows
 
     def draft_interval(self, now: float) -> float:
-        """Seconds between two drafts so that a growing answer gets slower, but never stands still for long."""
+        """Seconds between two drafts, so that a growing answer slows down but never stands still for long."""
         return max((window.spread(now, DRAFT_SHARE) for window in self._windows), default=0.0)
 
     def refuse(self, now: float, seconds: float) -> None:
-        """A 429: nothing goes to this chat for `seconds`, and edits come at half the pace afterwards."""
+        """Handle a 429: nothing is sent to this chat for `seconds`, and edits continue at half the pace afterwards."""
         self.block(now + seconds)
         self.limited_until = max(self.limited_until, now + seconds)
         self._bucket.drain(now)
@@ -219,15 +219,15 @@ class ChatBudget:
         self.blocked_until = max(self.blocked_until, until)
 
     def release(self) -> None:
-        """Nothing holds the chat back any more but what the platform asked for."""
+        """Lift all blocks except the pause requested by the platform."""
         self.blocked_until = self.limited_until
 
     def ease(self) -> None:
-        """A call passed."""
+        """Reduce the strain after a successful call."""
         self.strain = max(1.0, self.strain * 0.9)
 
     def fresh_at(self, now: float) -> float:
-        """The time from which this budget holds nothing worth remembering."""
+        """The time from which this budget can be forgotten without loss."""
         fresh = max(self._bucket.full_at(now), self.blocked_until)
         if self.strain > 1:
             fresh = max(fresh, self.blocked_until + MINUTE)
@@ -235,7 +235,7 @@ class ChatBudget:
 
 
 class AccountBudget:
-    """All calls of one account; edits of standing messages also by themselves, where the platform counts them apart."""
+    """The budget of one account's calls, and of its edits where the platform counts those separately."""
 
     __slots__ = ("_edits", "_edits_per_minute", "_rate", "_window")
 
@@ -255,7 +255,7 @@ class AccountBudget:
             self._window.take(now)
 
     def land(self, now: float) -> None:
-        """A call that was taken is over."""
+        """Record that a taken call has ended."""
         if self._window is not None:
             self._window.land(now)
 
@@ -271,7 +271,7 @@ class AccountBudget:
         return self._rate
 
     def edit_ready_at(self, now: float, priority: Priority) -> float:
-        """The earliest time for one more edit of a standing message."""
+        """The earliest time for another edit of an existing message."""
         return now if self._edits is None else self._edits.ready_at(now, SHARE[priority])
 
     def take_edit(self, now: float) -> None:
@@ -279,14 +279,14 @@ class AccountBudget:
             self._edits.take(now)
 
     def give_edit_back(self) -> None:
-        """The call that was taken for an edit was none."""
+        """Undo the last `take_edit`: the call was not an edit."""
         if self._edits is not None:
             self._edits.give_back()
 
     def draft_interval(self, streaming: int, edits: bool) -> float:
         """Seconds between two drafts of one reply so that `streaming` replies together stay within the drafts' share.
 
-        edits: they are edits of a standing message.
+        edits: the drafts are edits of existing messages.
         """
         every = streaming / (self._rate * DRAFT_SHARE)
         return max(every, streaming * MINUTE / (self._edits_per_minute * DRAFT_SHARE)) if edits else every

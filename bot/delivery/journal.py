@@ -1,4 +1,4 @@
-"""What delivery writes to and reads from the outbox, in its own terms."""
+"""Access to the outbox for delivery, in terms of replies and parts."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STORE_RETRY = 1.0
-"""Seconds between two tries to record what has already happened on the platform."""
+"""Seconds between two attempts to record what has already happened on the platform."""
 NOTHING_SHOWN = -1
-"""The revision of a message that was only intended, or made and is empty: behind any other."""
+"""The revision of a message that was only intended, or created empty: lower than any other."""
 NO_PAGE = 0
-"""The revision of a message that shows something else than a page of a final, all of which have a later one."""
+"""The revision of a message that does not show a page of a final; those have higher ones."""
 KNOWN_IDS = 2000
-"""How many of the newest messages that were received and sent are named to a channel at the start."""
+"""Number of the newest received, and of the newest sent, messages whose ids are passed to a channel at the start."""
 
 
 class Journal:
-    """The outbox, as all accounts use it. Recording what happened on the platform is tried until it succeeds; recording
-    an intention may fail."""
+    """The outbox, shared by all accounts. Recording what happened on the platform is retried until it succeeds;
+    recording an intent may fail."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -51,11 +51,11 @@ class Journal:
             log.error, "the outbox cannot be written", "the outbox can be written again", clock.monotonic
         )
         self._left: set[tuple[str, int]] = set()
-        """Parts that earlier processes intended and that they may or may not have sent."""
+        """Parts that earlier processes intended to send, and may or may not have sent."""
         self._left_open: set[tuple[str, int]] = set()
-        """Parts in which earlier processes began a stream of which nothing says that it has ended."""
+        """Parts in which earlier processes began a stream that is not known to have ended."""
         self._taken_over: frozenset[str] = frozenset()
-        """Replies that earlier processes did not deliver whole."""
+        """Replies that earlier processes did not deliver completely."""
 
     def finalize(
         self,
@@ -68,47 +68,47 @@ class Journal:
         *,
         unsent: bool = False,
     ) -> None:
-        """Store `message` (redacted) as the reply's last state; part of the caller's unit. unsent: see the outbox."""
+        """Store `message` (redacted) as the reply's last state, in the caller's unit. unsent: see `outbox.finalize`."""
         body, now, key = to_json(OUTBOUND_MESSAGE, message), self._clock.now(), idem_key(reply_key, 0)
         outbox.finalize(tx, reply_key, address, reply_to, sent_after, body, now, key, unsent=unsent)
 
     async def load(self, reply_key: str) -> list[OutboxRow]:
-        """Raises StoreUnavailable."""
+        """The reply's parts in their order. Raises StoreUnavailable."""
         return await self._store.read(lambda tx: outbox.load(tx, reply_key))
 
     async def take_over(self) -> dict[str, list[OutboxRow]]:
-        """What earlier processes left, to be asked at the start; as `undelivered`. Raises StoreUnavailable."""
+        """Read at the start what earlier processes left; as `undelivered`. Raises StoreUnavailable."""
         replies = await self.undelivered()
         self._left = {(row.reply_key, row.part) for rows in replies.values() for row in rows if row.message_id is None}
         self._taken_over = frozenset(replies)
-        # What has something below it was given up: it broke, or nothing more could be put into it.
+        # A stream with another part below it has ended: it broke, or nothing more could be added to it.
         newest = [rows[-1] for rows in replies.values()]
         begun = [row for row in newest if row.message_id is not None and row.sent_rev == NOTHING_SHOWN]
         self._left_open = {(row.reply_key, row.part) for row in begun}
         return replies
 
     async def undelivered(self) -> dict[str, list[OutboxRow]]:
-        """The parts of each reply that is neither delivered nor given up, oldest reply first. Raises as above."""
+        """The parts of each reply neither delivered nor given up, oldest reply first. Raises StoreUnavailable."""
         replies: dict[str, list[OutboxRow]] = {}
         for row in await self._store.read(outbox.undelivered):
             replies.setdefault(row.reply_key, []).append(row)
         return replies
 
     async def intend(self, reply: Reply, state: PartState, question: OutboundMessage | None = None) -> None:
-        """Commit that the part is about to be sent. Raises StoreUnavailable: then it must not be.
+        """Commit that the part is about to be sent. Raises StoreUnavailable; the part must not be sent then.
 
-        question: what the part asks, where the next process could not change it and should not ask it again.
+        question: the question in the part, where the next process could not change it and should not ask it again.
         """
         row = self.intent(reply, state, question)
         await self._store.write(lambda tx: outbox.intend(tx, [row]))
 
     async def retire(self, reply: Reply, retired: Sequence[PartState], instead: PartState) -> None:
-        """Commit that a part is about to be sent in whose favour others go. Raises as above."""
+        """Commit that a part is about to be sent that replaces others. Raises StoreUnavailable, as `intend`."""
         row, parts = self.intent(reply, instead), [state.index for state in retired]
         await self._store.write(lambda tx: outbox.retire(tx, parts, row))
 
     def intent(self, reply: Reply, state: PartState, question: OutboundMessage | None = None) -> OutboxRow:
-        """What `intend` commits."""
+        """The row that `intend` commits."""
         return OutboxRow(
             reply_key=reply.key,
             part=state.index,
@@ -125,41 +125,41 @@ class Journal:
         )
 
     async def sent(self, part: Sent) -> None:
-        """The part is in the chat and shows that revision."""
+        """Record that the part is in the chat and shows that revision."""
         await self._insist(lambda: self._store.add(outbox.RECORD_SENT, [part]))
 
     async def catch_up(self, reply: Reply) -> None:
-        """Record what the reply's newest call has sent, if that is not yet done."""
+        """Record the message sent by the reply's latest call, unless that is already done."""
         if reply.unrecorded is not None:
             await self.sent(reply.unrecorded)
             reply.unrecorded = None
 
     async def draft_sent(self, part: Sent) -> bool:
-        """Like `sent`, of a draft that the next process could not find. False: see Store.recorded."""
+        """`sent` for a draft that the next process could not find. False: see `Store.recorded`."""
         return await self._store.recorded(self.sent(part))
 
     async def shown(self, reply: Reply, state: PartState, rev: int) -> None:
-        """The part's message was changed and shows that revision."""
+        """Record that the part's message was changed and shows that revision."""
         row = outbox.Shown(reply_key=reply.key, part=state.index, rev=rev)
         await self._insist(lambda: self._store.add(outbox.RECORD_SHOWN, [row]))
 
     async def unsent(self, reply: Reply, state: PartState) -> None:
-        """Commit that nothing was sent of a part that was going to be a draft. Raises StoreUnavailable."""
+        """Commit that nothing was sent of a part intended as a draft. Raises StoreUnavailable."""
         await self._store.write(lambda tx: outbox.mark_unsent(tx, reply.key, state.index))
 
     async def ends(self, reply: Reply, state: PartState) -> None:
-        """Commit that the part's stream is about to end, and not with the final. Raises StoreUnavailable: then it must
-        not: the next process takes an ended stream for one that shows the final."""
+        """Commit that the part's stream is about to end, but not with the final. Raises StoreUnavailable; the stream
+        must not end then, as the next process would assume that it shows the final."""
         row = outbox.Shown(reply_key=reply.key, part=state.index, rev=NO_PAGE)
         await self._store.add(outbox.RECORD_SHOWN, [row])
 
     async def numbered(self, reply: Reply) -> None:
-        """The platform refused the reply's buttons: a numbered list of its options stands for them."""
+        """Record that a numbered list replaces the reply's buttons, which the platform refused."""
         await self._insist(lambda: self._store.write(lambda tx: outbox.mark_numbered(tx, reply.key)))
 
     async def conceded(self, reply: Reply, redact: Redactor) -> None:
-        """The platform refused the final's form: the next process is to go on with the one that is shown now, whose
-        pages are divided elsewhere. Nothing where a newer final has come."""
+        """Record the form of the final that is shown now, after the platform refused another one: its pages are divided
+        differently, and the next process has to continue it. No change if a newer final has arrived."""
         assert reply.wanted is not None
         rev, message = reply.rev, redact_message(reply.wanted, redact)
 
@@ -175,33 +175,33 @@ class Journal:
         await self._insist(write)
 
     async def only_answer(self, reply: Reply) -> bool:
-        """Whether no other reply may have said anything to the message that this one answers. Raises as above."""
+        """Whether no other reply may have answered the message that this one answers. Raises StoreUnavailable."""
         reply_to = reply.reply_to
         if reply_to is None:
             return False
         return not await self._store.read(lambda tx: outbox.others_answer(tx, reply.key, reply.address, reply_to))
 
     async def overtaken(self, reply: Reply) -> set[int]:
-        """The parts of the reply that stand above an answer below which they belong. Raises StoreUnavailable."""
+        """The parts of the reply that are above an answer that they belong below. Raises StoreUnavailable."""
         return await self._store.read(lambda tx: outbox.overtaken(tx, reply.key))
 
     async def clear(self, reply: Reply, state: PartState) -> None:
-        """The part's message does not exist any more."""
+        """Record that the part's message no longer exists."""
         await self._insist(lambda: self._store.write(lambda tx: outbox.clear_message(tx, reply.key, state.index)))
 
     async def delivered(self, reply: Reply, rev: int) -> None:
-        """That revision of the reply is shown."""
+        """Record that this revision of the reply is shown."""
         await self._insist(
             lambda: self._store.write(lambda tx: outbox.delivered(tx, reply.key, self._clock.now(), rev))
         )
 
     async def abandon(self, replies: Sequence[Reply], reason: str) -> None:
-        """Give replies up for good."""
+        """Give up replies for good."""
         keys = [reply.key for reply in replies]
         await self._insist(lambda: self._store.write(lambda tx: _abandon(tx, keys, reason)))
 
     async def known_ids(self, account: str, left: Iterable[OutboxRow]) -> frozenset[tuple[str, str]]:
-        """(chat, message id) of the account's newest messages, people's and ours, those that are `left` among them.
+        """(chat, message id) of the account's newest messages, received and sent, including those of `left`.
 
         Raises StoreUnavailable.
         """
@@ -211,10 +211,10 @@ class Journal:
         return frozenset(received + sent + [(chat, known) for chat, known in open_ones if known is not None])
 
     def restore(self, reply: Reply, rows: Sequence[OutboxRow]) -> None:
-        """Give a fresh Reply what an earlier process, or an earlier reply under its key, left in the outbox."""
+        """Restore a fresh Reply from the rows that an earlier process, or an earlier reply with its key, left."""
         reply.loaded = True
-        # A final that was not shown before the crash still calls people as any other, unless that had begun: in its old
-        # place it would stand above answers that were sent anew since.
+        # A final that was not shown before the crash still notifies people like any other, unless that had begun: in
+        # its old place it would be above answers that were sent again since.
         shown = any(row.sent_rev == outbox.RETIRED or row.sent_rev >= row.desired_rev for row in rows)
         unseen = reply.key in self._taken_over and not shown
         reply.fresh = unseen or not (rows and rows[0].final)

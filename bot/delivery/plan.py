@@ -187,7 +187,7 @@ class Refusals:
         return min(FIRST_TRIAL * 2.0 ** min(self.count - 1, 10), LONGEST_TRIAL)
 
     def overruled(self, worked_at: float) -> bool:
-        """Whether the claim is wrong: calls of others (the last one at `worked_at`) succeed again and again in between."""
+        """Whether the claim is false: calls of others (the last one at `worked_at`) keep succeeding in between."""
         self.alone += worked_at > self.last > -math.inf
         return self.alone >= ALONE
 

@@ -1,4 +1,4 @@
-"""The files that a run presents: parts of its answer, and their copies in the spool until they are delivered."""
+"""The files that a run presents as parts of its answer; the spool keeps copies until they are delivered."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MEBIBYTE = 1024 * 1024
-"""What platforms count their limits in."""
+"""The unit of the platforms' size limits."""
 PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """files: to send with the answer. sentences: about those that the platform would not take."""
+    """files: those to send with the answer. sentences: notices about those that the platform would not accept."""
 
     files: tuple[OutboundFile, ...] = ()
     sentences: tuple[str, ...] = ()
 
 
 class Presented:
-    """folder: the spool, in which a run's copies have a folder of the run's id. capabilities: of an account."""
+    """folder: the spool; a run's copies are in a subfolder named by the run's id. capabilities: those of an account."""
 
     def __init__(self, folder: Path, tasks: Tasks, capabilities: Callable[[str], Capabilities | None]) -> None:
         self._folder = folder
@@ -57,7 +57,7 @@ class Presented:
         self._drawn: set[str] = set()
 
     def outgoing(self, ready: Iterable[ReadyFile], account: str, texts: Texts) -> Outgoing:
-        """What becomes of the files that a run presented in a chat of this account."""
+        """Sort the files that a run presented by whether this account's platform accepts them."""
         caps = self._capabilities(account)
         files, sentences = [], []
         for file in ready:
@@ -80,7 +80,7 @@ class Presented:
         )
 
     def clear_after(self, run_id: str, reply: Reply) -> None:
-        """Remove the run's copies once its answer, with them, is delivered or given up."""
+        """Remove the run's copies once its answer, including them, is delivered or given up."""
         self._tasks.spawn(f"spool of {run_id}", self._clear_after(run_id, reply))
 
     async def _clear_after(self, run_id: str, reply: Reply) -> None:
@@ -89,27 +89,27 @@ class Presented:
             await asyncio.to_thread(self._remove, run_id)
 
     def takes_files(self, account: str) -> bool:
-        """Whether a file can be sent there at all; a terminal only keeps them."""
+        """Whether files can be sent there at all; a terminal only stores them."""
         caps = self._capabilities(account)
         return caps is not None and caps.files and not caps.operator
 
     def plays_voice_notes(self, account: str) -> bool:
-        """Whether a recording can be sent there as what people record themselves."""
+        """Whether audio can be sent there as a voice note."""
         caps = self._capabilities(account)
         return caps is not None and caps.voice_notes
 
     async def kept(self, run_id: str, name: str) -> Path | None:
-        """A file that was kept for the answer of a run; None where there is none."""
+        """A file that was kept for a run's answer; None if it does not exist."""
         path = self._folder / run_id / name
         return path if await asyncio.to_thread(path.is_file) else None
 
     async def keep(self, run_id: str, name: str, content: bytes) -> Path:
-        """Keep a file for the answer of a run, whole or not at all. Raises OSError."""
+        """Store a file for a run's answer, atomically. Raises OSError."""
         part = await asyncio.to_thread(self._keep, run_id, f"{name}.part", lambda: content)
         return await asyncio.to_thread(part.replace, part.with_name(name))
 
     def shows_images(self, account: str) -> bool:
-        """Whether people see pictures there; a terminal only keeps them."""
+        """Whether people see pictures there; a terminal only stores them."""
         caps = self._capabilities(account)
         return caps is not None and caps.files and not caps.operator
 
@@ -117,8 +117,8 @@ class Presented:
     async def drawn(
         self, reply_key: str, name: str, draw: Callable[[], bytes], *, instead: str
     ) -> AsyncIterator[OutboundFile]:
-        """A PNG, drawn in a thread, as a file for the reply of that key, which has to be committed within the block.
-        instead: to say where the platform does not take it."""
+        """A PNG, drawn in a thread, as a file for the reply with that key, which must be committed within the block.
+        instead: the text for platforms that do not accept it."""
         async with self._held(reply_key):
             path = await asyncio.to_thread(self._keep, reply_key, name, draw)
             yield OutboundFile(path=path, name=name, mime_type="image/png", kind="image", instead=instead)
@@ -127,7 +127,7 @@ class Presented:
     async def written(
         self, reply_key: str, texts: Mapping[str, str], types: Mapping[str, str], *, instead: str
     ) -> AsyncIterator[tuple[OutboundFile, ...]]:
-        """Texts, by the names of their files, as drawn. types: MIME types, by name. instead: said once."""
+        """Text files, like `drawn`. texts, types: contents and MIME types by file name. instead: shown once."""
         async with self._held(reply_key):
             files = []
             for name, text in texts.items():
@@ -139,7 +139,7 @@ class Presented:
 
     @asynccontextmanager
     async def copied(self, reply_key: str, name: str, source: Path, *, instead: str) -> AsyncIterator[OutboundFile]:
-        """A copy of a file of this machine, as drawn; a picture where its name says so. Raises OSError."""
+        """A copy of a local file, like `drawn`; sent as a picture if its name says so. Raises OSError."""
         mime_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
         async with self._held(reply_key):
             path = await asyncio.to_thread(self._keep, reply_key, name, source.read_bytes)
@@ -148,7 +148,7 @@ class Presented:
 
     @asynccontextmanager
     async def _held(self, reply_key: str) -> AsyncIterator[None]:
-        """Its files are kept although the store does not know of them yet."""
+        """Keep the reply's files although the store has no record of the reply yet."""
         self._drawn.add(reply_key)
         try:
             yield
@@ -167,16 +167,16 @@ class Presented:
         return folder / name
 
     async def remove(self, run_ids: Iterable[str]) -> None:
-        """The copies of these runs, whose answers are delivered or not wanted any more."""
+        """Remove the copies of these runs, whose answers are delivered or no longer wanted."""
         there = await asyncio.to_thread(self._run_ids)
         for run_id in there.intersection(run_ids):
             await asyncio.to_thread(self._remove, run_id)
 
     async def clear_left(self, store: Store | RetryingStore) -> None:
-        """Remove the copies of runs that have ended and whose answer is delivered; what the gateway's own accounts show
-        stays. Raises StoreError."""
-        there = await asyncio.to_thread(self._run_ids)  # before the store is asked: a run is known before its files
-        drawn = set(self._drawn)  # of the others that are there the store knows
+        """Remove the copies of ended runs whose answers are delivered, except those shown by the gateway's own
+        accounts. Raises StoreError."""
+        there = await asyncio.to_thread(self._run_ids)  # before querying the store: a run is recorded before its files
+        drawn = set(self._drawn)  # the store has a record of all others
         if there:
             needed = {row.run_id for row in await store.read(runs.unended)} | await store.read(outbox.open_keys)
             needed |= await store.read(lambda tx: shown.kept_files(tx, there))

@@ -1,4 +1,4 @@
-"""Takes known secrets out of everything that a reply shows; used right before a message is stored or laid out."""
+"""Removes known secrets from everything that a reply shows, right before a message is stored or laid out."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from channels.text.blocks import Block, Inline
 
 SMALLEST_ADDITION, LARGEST_ADDITION = 200, 4000
-"""Characters of a message that an answer grows by where it can only grow by messages."""
+"""Characters of one additional message, where an answer can only grow by messages."""
 _ADDRESS = re.compile(r"\]\(https?://[A-Za-z0-9\-._/:?&=%#+,;@!$]*\)")
-"""The end of a link of the plainest kind."""
+"""The end of a link of the simplest kind."""
 _DECODED = re.compile(r"&#|&[A-Za-z][A-Za-z0-9]*;|<[A-Za-z][^<>\s]*%")
-"""What is shown as other characters than it is written with: entities, and what is quoted in an address in < and >."""
+"""Text that is shown as other characters than written: entities, and percent-encoding in an address in < and >."""
 _FORMATTING = "\\&*_~|`[<"
-"""Characters without any of which a text is shown as it is written."""
+"""A text with none of these characters is shown as written."""
 
 
 class Redactor(Protocol):
-    """sign: the length in characters of what `without_beginning` leaves of a secret that has only just begun."""
+    """sign: the number of characters that `without_beginning` leaves of a secret that has only just begun."""
 
     @property
     def sign(self) -> int: ...
@@ -67,7 +67,7 @@ def redact_message(message: OutboundMessage, redact: Redactor) -> OutboundMessag
 
 
 def _redacted(markdown: str, redact: Redactor, *, growing: bool) -> str:
-    """Redacted as it is written, and as it will be read."""
+    """The text redacted both as it is written and as it will be displayed."""
     source = redact(sanitize(markdown))
     if growing:
         source = redact.without_beginning(source)
@@ -75,11 +75,11 @@ def _redacted(markdown: str, redact: Redactor, *, growing: bool) -> str:
 
 
 def may_hide(source: str, redact: Redactor) -> bool:
-    """Whether Markdown may split or escape a secret in the text. Nearly never true without one, and much cheaper than
-    reading the text as Markdown.
+    """Whether Markdown may split or escape a secret in the text. Rarely true without a secret, and much cheaper than
+    parsing the text as Markdown.
 
-    Within a paragraph marks and escapes are signs, so letters and digits stay what they are; but for what is decoded,
-    and for the address of a link, which may stand amid a secret or not be one.
+    Within a paragraph, markup and escapes consist of punctuation, so letters and digits stay as they are; except for
+    decoded text, and for the address of a link, which may interrupt a secret or turn out not to be an address.
     """
     if not any(sign in source for sign in _FORMATTING):
         return False
@@ -92,7 +92,7 @@ def may_hide(source: str, redact: Redactor) -> bool:
 
 
 def without_hidden(source: str, redact: Redactor, *, growing: bool) -> str:
-    """Redact a text; where a secret shows only once it is read as Markdown, the whole text loses its formatting."""
+    """Redact a text. If a secret only appears once it is parsed as Markdown, the whole text loses its formatting."""
     addresses: list[str] = []
     shown = "\n\n".join(_shown_blocks(parse(source, growing=growing), addresses))
     safe, safe_addresses = redact(shown), [redact(address) for address in addresses]
@@ -104,7 +104,7 @@ def without_hidden(source: str, redact: Redactor, *, growing: bool) -> str:
 
 
 def _shown_blocks(blocks: Iterable[Block], addresses: list[str]) -> Iterator[str]:
-    """What a person reads; what links lead to is added to `addresses`."""
+    """The displayed text of blocks; the targets of links are added to `addresses`."""
     for block in blocks:
         match block:
             case Heading(inlines=inlines) | Paragraph(inlines=inlines):
@@ -139,10 +139,10 @@ def _shown(inlines: Iterable[Inline], addresses: list[str]) -> str:
 
 
 class GrowingText:
-    """The text of an append-only stream: what was shown always stays a prefix of what is shown next.
+    """The text of an append-only stream: the text shown so far is always a prefix of the next one.
 
-    The last `hold` characters are kept back until the end, since a secret could begin in them. A text that is not the
-    continuation of the last one (the model's next step) goes below it.
+    The last `hold` characters are held back until the end, since a secret could begin in them. A text that does not
+    continue the previous one (the model's next step) is put below it.
     """
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ class GrowingText:
         self._cut = 0
 
     def grow(self, text: str, hold: int) -> str:
-        """What the open stream shows now that the reply's text is `text`: all but what earlier streams keep."""
+        """The text that the open stream shows for the reply's text `text`: all except the part in earlier streams."""
         whole = self._above + text
         if not whole.startswith(self._shown):
             self._above = self._whole + "\n\n"
@@ -163,9 +163,9 @@ class GrowingText:
         return self._below()
 
     def add(self, text: str, hold: int) -> str:
-        """What the next message shows where each can only be sent: paragraphs that are complete, "" while too few are.
+        """The text of the next message where messages can only be sent: complete paragraphs, "" while they are short.
 
-        What it shows counts as shown once it is marked, as with `grow`.
+        It counts as shown after `mark`, as with `grow`.
         """
         self._shown = self._shown[: self._seen]
         before = self._shown
@@ -181,21 +181,21 @@ class GrowingText:
         return _reopened_fence(self._shown[: self._cut]) + below if below else ""
 
     def mark(self) -> None:
-        """What `grow` returned last is on the platform."""
+        """Note that the text last returned by `grow` or `add` is on the platform."""
         self._seen = len(self._shown)
 
     def cut(self) -> None:
-        """The message keeps what was on the platform at the last `mark`; the next one goes on behind that."""
+        """Leave the message with the text as of the last `mark`; the next one continues after it."""
         self._cut = self._seen
 
     def restart(self) -> None:
-        """The stream is lost: nothing of what it showed counts."""
+        """Forget the shown text, as the stream is lost."""
         self._above = self._whole = self._shown = ""
         self._seen = self._cut = 0
 
 
 def paragraphs_end(text: str, *, inside: bool) -> int:
-    """The end of the last complete paragraph within LARGEST_ADDITION, 0 where none ends. A code block is no two.
+    """The end of the last complete paragraph within LARGEST_ADDITION, 0 for none. Code blocks are never divided.
 
     inside: the text begins in a code block.
     """

@@ -1,7 +1,7 @@
 """Decides which reply of one account may make its next call: by priority, oldest first, within the budgets.
 
-One task per account waits for the next moment at which something may go; each decision costs O(log n). A chat has at
-most one call under way, so that its messages appear in the order in which they were decided.
+One task per account waits until the next call is allowed; each decision costs O(log n). A chat has at most one call in
+flight, so that its messages appear in the order in which they were decided.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 TIMER_GRAIN = 0.001
 LONGEST_SILENCE = 2.0
-"""Seconds for which others wait for a reply that was opened and shows nothing; normally it does so at once."""
+"""Seconds for which later replies wait for an opened one that shows nothing; normally it shows something at once."""
 LEASE_RECHECK = 1.0
-"""Seconds between two looks at a lease that another process has."""
+"""Seconds between two checks of a lease held by another process."""
 
 
 class Made(IntEnum):
-    """What a grant was used for. EDIT: a change of a standing message."""
+    """The call that a grant was used for. EDIT: a change of an existing message."""
 
     NOTHING = 0
     CALL = 1
@@ -42,7 +42,7 @@ class Made(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """One reply's wish for one call, not before `due`. since: decides who is the oldest of a priority."""
+    """One reply's request for one call, not before `due`. since: determines the oldest within a priority."""
 
     reply: Reply
     priority: Priority
@@ -57,7 +57,7 @@ class Ticket:
 
 @dataclass(slots=True, eq=False)
 class ChatLine:
-    """Those who want to call one chat. version: makes its old entries in the account's heaps void."""
+    """The tickets waiting for one chat. version: invalidates its old entries in the account's heaps."""
 
     name: str
     budget: ChatBudget
@@ -73,7 +73,7 @@ class ChatLine:
 
 
 class Scheduler:
-    """perform: makes a reply's call of that priority, returns which. failed: called with a reply whose call raised.
+    """perform: makes a reply's call of that priority, returns its kind. failed: called with a reply whose call raised.
 
     allowed: whether anything may be sent at all (the lease).
     """
@@ -107,14 +107,14 @@ class Scheduler:
         self._tasks.spawn("scheduler", self._run())
 
     async def close(self, grace: float = 0.0) -> None:
-        """Begin no more calls; those under way have `grace` seconds before they are cancelled."""
+        """Begin no more calls; those in flight have `grace` seconds before they are cancelled."""
         await self._tasks.cancel()
         if grace and self._calls:
             await until_first(self._calls.drain(), self._clock.sleep(grace))
         await self._calls.cancel()
 
     def want(self, reply: Reply, priority: Priority, since: float, due: float) -> None:
-        """Ask for a call; replaces what the reply asked for before."""
+        """Request a call; replaces the reply's previous request."""
         old = self._tickets.get(reply)
         if old is not None:
             if (old.priority, old.due) == (priority, due):
@@ -125,30 +125,30 @@ class Scheduler:
         self._wake.set()
 
     def withdraw(self, reply: Reply) -> None:
-        """The reply wants nothing any more. A call under way goes on."""
+        """Remove the reply's request. A call in flight continues."""
         ticket = self._tickets.pop(reply, None)
         if ticket is not None:
             ticket.dead = True
 
     def strain(self, chat: str) -> float:
-        """How much wider than usual the edits in a chat should be spaced."""
+        """Factor on the usual interval between edits in a chat."""
         line = self._chats.get(chat)
         return 1.0 if line is None else line.budget.strain
 
     def release(self, chat: str) -> None:
-        """Nothing holds a chat back any more but what the platform asked for."""
+        """Lift all blocks of a chat except the pause requested by the platform."""
         if (line := self._chats.get(chat)) is not None:
             line.budget.release()
             self._place(line, self._clock.monotonic())
             self._wake.set()
 
     def limited_until(self, chat: str) -> float:
-        """The end, perhaps past, of the pause that the platform asked for in a chat; -inf for none that is known."""
+        """The end, perhaps past, of the pause that the platform requested for a chat; -inf if none is known."""
         line = self._chats.get(chat)
         return -math.inf if line is None else line.budget.limited_until
 
     def draft_interval(self, chat: str) -> float:
-        """Seconds between two drafts in a chat with which its budget lasts."""
+        """Seconds between two drafts in a chat that its budget can sustain."""
         line = self._chats.get(chat)
         return 0.0 if line is None else line.budget.draft_interval(self._clock.monotonic())
 
@@ -159,7 +159,7 @@ class Scheduler:
             await self._wake.wait()
 
     def _arm(self, at: float) -> None:
-        """Wake at `at` at the latest; one sleeper is held, replaced only when it would sleep too long."""
+        """Wake at `at` at the latest. There is one sleeper, replaced only when it would sleep too long."""
         if math.isinf(at):
             return
         if self._sleeper is not None:
@@ -174,7 +174,7 @@ class Scheduler:
         self._wake.set()
 
     def _dispatch(self, now: float) -> float:
-        """Start every call that may go now; returns when to look again (inf: when something changes)."""
+        """Start every call allowed now; returns when to check again (inf: when something changes)."""
         self._collect_due(now)
         if not self._allowed():
             return now + LEASE_RECHECK if self._tickets else math.inf
@@ -207,7 +207,7 @@ class Scheduler:
         return min(later, self._paused[0][0]) if self._paused else later
 
     def _line(self, reply: Reply) -> ChatLine:
-        """The chat of a reply, made on demand and forgotten when its budget is full again."""
+        """The chat of a reply, created on demand and forgotten when its budget is full again."""
         line = self._chats.get(reply.chat)
         if line is None:
             budget = ChatBudget(self._rate, reply.group, self._clock.monotonic())
@@ -215,7 +215,7 @@ class Scheduler:
         return line
 
     def _place(self, line: ChatLine, now: float) -> None:
-        """Put a chat where its foremost ticket belongs: ready, paused, or out of memory."""
+        """Put a chat where its foremost ticket belongs (ready or paused), or forget it."""
         line.version += 1
         if line.busy:
             return
@@ -234,7 +234,7 @@ class Scheduler:
             heapq.heappush(self._paused, (at, self._next(), line.version, line))
 
     def _ready_at(self, line: ChatLine, head: Ticket, now: float) -> float:
-        """The time at which the chat, and for an edit the budget of edits, allow the call. Only edits wait for that."""
+        """The time at which the chat allows the call, and for an edit also the budget of edits."""
         at = line.budget.ready_at(now, head.priority)
         return max(at, self.budget.edit_ready_at(now, head.priority)) if head.reply.edits else at
 
@@ -286,19 +286,19 @@ class Scheduler:
 
 
 class Places:
-    """First messages stand in the order in which their replies were opened: who still has to begin, and who waits for
-    that, by chat."""
+    """Keeps first messages in the order in which their replies were opened: the replies that show nothing yet, and
+    those waiting for them, by chat."""
 
     def __init__(self) -> None:
         self._silent: dict[str, dict[Reply, None]] = {}
         self._behind: dict[str, dict[Reply, None]] = {}
 
     def add(self, reply: Reply) -> None:
-        """It was opened and shows nothing yet."""
+        """Add a newly opened reply, which shows nothing yet."""
         self._silent.setdefault(reply.chat, {})[reply] = None
 
     def not_before(self, reply: Reply) -> float:
-        """The time from which the reply may make its next call, as far as others are concerned."""
+        """The time from which the other replies of its chat let the reply make its next call."""
         if reply.visible or reply.final:
             return -math.inf
         eldest = next(iter(self._silent.get(reply.chat, ())), reply)
@@ -308,7 +308,7 @@ class Places:
         return eldest.opened_at + LONGEST_SILENCE
 
     def begun(self, reply: Reply) -> Iterable[Reply]:
-        """It shows something, or never will; returns those that waited, to be decided again."""
+        """Note that a reply shows something, or never will; returns those that waited, to be reconsidered."""
         silent = self._silent.get(reply.chat, {})
         if reply not in silent:
             return ()
@@ -318,7 +318,7 @@ class Places:
         return self._behind.pop(reply.chat, ())
 
     def move(self, old: str, new: str) -> None:
-        """The chat has a new id."""
+        """Move a chat's replies to its new id."""
         for places in (self._silent, self._behind):
             if old in places:
                 places[new] = places.pop(old) | places.get(new, {})

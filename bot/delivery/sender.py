@@ -1,4 +1,4 @@
-"""Makes the next planned call for one reply: commits what must be known before it, records what came of it."""
+"""Makes the next planned call for a reply: commits what must be known beforehand, records the outcome."""
 
 from __future__ import annotations
 
@@ -50,23 +50,23 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STREAM_SHARE = 0.9
-"""A stream is ended when this share of the time that the platform gives it has passed."""
+"""Share of the platform's time limit for a stream after which it is ended."""
 LEASE_RETRY = 1.0
 TYPING_PATIENCE = 0.5
-"""Seconds that a typing action may hold up the words that follow it."""
+"""Seconds that a typing action may delay the words that follow it."""
 LOST_PAUSE = 3.0
-"""Seconds after a lost send before it is repeated, since it may still be under way; between two looks as well."""
+"""Seconds before a lost send is repeated, since it may still be in flight; also between two searches."""
 LOOKS = 5
-"""How often a lost message is looked for when the platform cannot tell."""
+"""Number of searches for a lost message when the platform gives no clear answer."""
 LOST_FINALS = 2
-"""Sends of an answer whose outcome stayed unknown before it counts as shown: one repeat, never a series of copies."""
+"""Sends of an answer with unknown outcome before it counts as shown: one repeat, never a series of copies."""
 
 
 class Sender:
     """Makes the calls of one account.
 
-    lease_valid: whether this process may act outside at all. say: makes a reply of its own.
-    texts: in an account's language, or that of a text.
+    lease_valid: whether this process may act externally at all. say: shows a separate reply.
+    texts: the sentences for (account, text), in the account's language or that of the text.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class Sender:
         self._texts = texts
 
     async def advance(self, reply: Reply, previews: bool) -> Made:
-        """Make the reply's next call; returns which.
+        """Make the reply's next call; returns its kind.
 
         Raises ChannelError with the step in `reply.doing`, and StoreError before anything was sent.
         """
         if not reply.loaded:
             self._journal.restore(reply, await self._journal.load(reply.key))
-        await self._journal.catch_up(reply)  # where something came between after the last call
+        await self._journal.catch_up(reply)  # if recording the last call was interrupted
         resume(reply, self._channel, self._answered(reply), self._clock.monotonic())
         look = self._first_look(reply) if reply.final and reply.fresh else None
         if reply.final and reply.fresh and look is None:
@@ -107,7 +107,7 @@ class Sender:
         step = look or self._plan(reply, previews)
         if step is None:
             if silent:
-                reply.takes_a_while = ""  # it cannot be said here
+                reply.takes_a_while = ""  # it cannot be shown here
             await self._up_to_date(reply)
             return await self.show_typing(reply)
         if not self._may_call(reply, step):
@@ -120,7 +120,7 @@ class Sender:
         reply.attempts = 0
         reply.shows(planned)
         reply.dirty = True
-        if reply.wanted is planned:  # else it has grown meanwhile, and is laid out when its turn comes
+        if reply.wanted is planned:  # otherwise it has grown since, and is laid out when its turn comes
             following = self._plan(reply, previews)
             reply.more = isinstance(following, Send)
             if following is None and not (reply.final and reply.fresh):
@@ -129,7 +129,7 @@ class Sender:
         return Made.EDIT if isinstance(step, Edit) else Made.CALL
 
     def _plan(self, reply: Reply, previews: bool) -> Step | None:
-        """The next step that is a call; messages that must stay as they are get sealed on the way."""
+        """The next step that is a call. On the way, messages that must stay as they are get sealed."""
         while reply.wanted is not None and reply.wanted is not reply.refused and not reply.settled:
             step = next_step(reply, self._caps, self._view(reply), self._clock.monotonic(), previews)
             if not isinstance(step, Seal):
@@ -138,7 +138,7 @@ class Sender:
         return None
 
     def _view(self, reply: Reply) -> View:
-        """The wanted state, redacted as a whole: a secret that arrived in pieces is complete here."""
+        """The view of the wanted state, redacted as a whole: a secret that arrived in pieces is complete here."""
         assert reply.wanted is not None
         if reply.view is None or reply.view[0] is not reply.wanted:
             message = redact_message(reply.wanted, self._redact)
@@ -154,7 +154,7 @@ class Sender:
         return reply.view[1]
 
     def _grown(self, reply: Reply, message: OutboundMessage) -> OutboundMessage:
-        """The message with as much of its text as may be shown, without what earlier messages keep."""
+        """The message with the text that may be shown now, without the part that earlier messages hold."""
         if message.final or message.buttons:
             return replace(message, text=reply.growing.grow(message.text, 0))
         if reply.adds(self._caps):
@@ -162,7 +162,7 @@ class Sender:
         return replace(message, text=reply.growing.grow(message.text, self._redact.sign))
 
     def _added(self, reply: Reply, text: str) -> str:
-        """What the next message adds, or says where there is nothing to see for too long."""
+        """The text that the next message adds; after too long a silence, the sentence that it takes a while."""
         added, now = reply.growing.add(text, self._redact.sign), self._clock.monotonic()
         if added:
             reply.silent_since = None
@@ -177,16 +177,16 @@ class Sender:
         reply.shows(shown)
         if reply.final and not reply.settled:
             await self._tell_not_taken(reply)
-            # One commit for both.
+            # A single commit for both.
             await asyncio.gather(self._journal.catch_up(reply), self._journal.delivered(reply, reply.rev))
             if reply.wanted is shown:
                 reply.settle(reply.degraded)
-            else:  # a newer final came meanwhile
+            else:  # a newer final has arrived
                 reply.dirty = True
 
     async def _tell_not_taken(self, reply: Reply) -> None:
-        """Say it in a message of its own: what stands above may not be changeable any more. Before the reply counts as
-        delivered, so that a crash loses no sentence; the same key says it once."""
+        """Report refused files and text in a separate message, since those above may no longer be changeable. This
+        precedes recording the delivery, so that a crash loses no sentence; the key ensures that it is sent once."""
         sentences = dict.fromkeys(file.instead for file in reply.not_taken if file.instead)
         if reply.left_out and reply.wanted is not None:
             stands = any(state.stands for state in reply.states)
@@ -203,7 +203,7 @@ class Sender:
             reply.retry_at = now + LEASE_RETRY
             return False
         if isinstance(step, Send) and step.state.lost_finals and not self._caps.idempotent_send:
-            # A dead wire loses every send: repeating pays only after a sign of life that is younger than the loss.
+            # A dead connection loses every send: repeat only after a sign of life that is newer than the loss.
             sign = self._channel.health.last_sign
             if sign is not None and sign <= step.state.lost_at:
                 reply.retry_at = now + LOST_PAUSE
@@ -233,7 +233,7 @@ class Sender:
             case Delete(state):
                 assert state.message_id is not None
                 await channel.delete(address, state.message_id)
-                if state not in reply.replaced:  # then its row is the message's that took its place
+                if state not in reply.replaced:  # their row belongs to the replacing message
                     await self._journal.clear(reply, state)
                 state.message_id = state.shown = None
             case ShowStream(live, message):
@@ -247,12 +247,12 @@ class Sender:
         return True
 
     async def _send(self, reply: Reply, step: Send) -> bool:
-        # What the step shows decides, not what is wanted by the time it is written down.
+        # Captured now: these concern what the step shows, not what is wanted by the time it is recorded.
         state, page, calls = step.state, self._page(reply, step.rev), reply.calls
         unsent = state.unsent
         if not state.intended:
             state.sent_after = self._channel.newest(reply.address)
-            # One commit for both.
+            # A single commit for both.
             await asyncio.gather(self._journal.intend(reply, state, self._question(reply)), self._keep(reply))
             state.intended = True
         elif not unsent:
@@ -269,25 +269,25 @@ class Sender:
             if calls:
                 reply.called_at = reply.shown_at
             if self._caps.edits and (state.repeated or (state.crashed and self._caps.idempotent_send)):
-                # The platform knew the key: what it gave back shows what it was first sent with.
+                # The platform may have known the key: the message that it returned shows what was first sent with it.
                 await self._sent(reply, state, message_id, None, NOTHING_SHOWN)
             else:
                 lost = not (step.final or self._caps.idempotent_send or self._caps.findable_after_crash)
                 sent = self._sent(reply, state, message_id, step.part, page, unfindable=lost)
                 if not unsent:
                     await sent
-                elif not (await asyncio.gather(sent, self._keep(reply)))[1]:  # one commit for both
+                elif not (await asyncio.gather(sent, self._keep(reply)))[1]:  # a single commit
                     await self._keep(reply)
         return True
 
     async def _keep(self, reply: Reply) -> bool:
-        """See to it that what people are about to read is not taken back by the process that comes after a crash;
-        whether it is kept."""
+        """Store the words that people are about to read, so that the next process does not retract them after a crash.
+        Returns whether they are stored."""
         return reply.keep is None or reply.final or await reply.keep()
 
     def _first_look(self, reply: Reply) -> Find | None:
-        """Before people are called to a final, which of its drafts stand is found out: one that is found only later
-        would keep its place in the chat, above what was said since."""
+        """The search for a draft before people are notified of the final, if one is due: a draft found only later would
+        keep its place in the chat, above newer messages."""
         parts = self._view(reply).parts
         if not (self._caps.notifies and parts) or reply.live is not None:
             return None
@@ -297,9 +297,9 @@ class Sender:
         return None
 
     async def _call_people(self, reply: Reply) -> None:
-        """Let the final come as a new message where nobody would notice that an old one has become it: the last one
-        that stands gives way to it, and all from the first one on that stands above an earlier answer, as the notice of
-        a message that waited does. That is committed before, as the next process has to go on with it."""
+        """Show the final as a new message where the change of an old one would go unnoticed. It replaces the last
+        message in the chat, and all from the first one on that stands above an earlier answer, such as the notice of a
+        waiting message. That is committed beforehand, as the next process has to continue it."""
         if not self._caps.notifies or reply.live is not None or reply.searching or not reply.goes_unnoticed(self._caps):
             return
         places, parts = reply.places, self._view(reply).parts
@@ -322,11 +322,11 @@ class Sender:
         reply.called_at = None
 
     def _page(self, reply: Reply, rev: int) -> int:
-        """The revision to record for a part of the present view: a later process divides the whole text into parts."""
+        """The revision to record for a part of the current view: a later process divides the whole text into parts."""
         return rev if self._view(reply).whole else NO_PAGE
 
     def _question(self, reply: Reply) -> OutboundMessage | None:
-        """What has to be remembered of the present view: a question that cannot be changed any more."""
+        """The message to store with the intent: a question that cannot be changed once it is sent, else None."""
         message, unchangeable = self._view(reply).message, self._caps.buttons and not self._caps.edits
         return message if message.buttons and not message.final and unchangeable else None
 
@@ -340,7 +340,7 @@ class Sender:
         rev, whole, state = reply.rev, self._view(reply).whole, step.live.part
         if not step.message.final:
             if not step.message.buttons:
-                reply.takes_a_while = ""  # it says that it goes on
+                reply.takes_a_while = ""  # the message says that the answer continues
             await self._journal.ends(reply, state)
         await step.live.stream.finish(as_shown(step.message, self._caps, reply.no_buttons))
         reply.end_stream(step.part, self._caps.edits)
@@ -348,7 +348,7 @@ class Sender:
             await self._journal.shown(reply, state, rev)
 
     async def _find(self, reply: Reply, state: PartState, part: Part) -> None:
-        # One that still gives way to a new message is no page of the final, whatever it shows.
+        # A message that will still be replaced by a new one is no page of the final, whatever it shows.
         page = NO_PAGE if reply.final and reply.fresh else self._page(reply, reply.rev)
         before = reply.reply_to if self._begins(reply, state) else reply.states[state.index - 1].message_id
         alone = state.crashed and math.isfinite(state.begun) and await self._journal.only_answer(reply)
@@ -367,15 +367,15 @@ class Sender:
             await self._known_unsent(reply, state)
 
     async def _known_unsent(self, reply: Reply, state: PartState) -> None:
-        """The part is not in the chat, though that was intended."""
+        """Note that an intended part is not in the chat."""
         if state.drafted and reply.final:
-            await self._journal.unsent(reply, state)  # the process after a crash is to take what it finds for the final
+            await self._journal.unsent(reply, state)  # so that after a crash, whatever is found counts as the final
             state.drafted = False
         state.unsent = state.drafted
         state.settle()
 
     def _not_told(self, reply: Reply, state: PartState, error: OutcomeUnknown) -> None:
-        """It may be there or not: look again later, when more is known of what else is there, then decide."""
+        """Handle an inconclusive search: search again later, when more of the chat is known; finally decide."""
         state.looks += 1
         if state.looks < LOOKS:
             if state.lost is not None:
@@ -398,21 +398,21 @@ class Sender:
         *,
         unfindable: bool = False,
     ) -> None:
-        """A part is in the chat. Nothing else of this chat goes before that is recorded.
+        """Record that a part is in the chat, before any other call in this chat.
 
-        unfindable: a process that does not know of it could not find it either.
+        unfindable: another process could not find the message without this record.
         """
         state.message_id, state.shown = message_id, shown
         reply.stands.set()
         if reply.view is not None and reply.view[1].message.text == reply.takes_a_while:
-            reply.takes_a_while = ""  # once is enough
+            reply.takes_a_while = ""  # shown once only
         if shown is not None and (reply.view is None or shown == reply.view[1].parts[-1]):
-            reply.growing.mark()  # the last of its messages: only now all of the text is there
+            reply.growing.mark()  # its last message: only now the whole text is in the chat
         state.settle()
         state.repeated = False
         reply.previewed = None
         sent = Sent(reply_key=reply.key, part=state.index, message_id=message_id, rev=rev)
-        if reply.final:  # with the news that all of it is delivered, where that comes next
+        if reply.final:  # recorded together with the delivery, if that is next
             reply.unrecorded = sent
             return
         if unfindable and (await self._journal.draft_sent(sent) or await self._taken_back(reply, state, message_id)):
@@ -420,8 +420,8 @@ class Sender:
         await self._journal.sent(sent)
 
     async def _taken_back(self, reply: Reply, state: PartState, message_id: str) -> bool:
-        """The lead was lost before anybody could know of the message: the process that leads next would leave it, and
-        say all of it again below."""
+        """Delete a draft whose record was prevented by the loss of the lead: the next leader would not know of it and
+        send the whole text again below. Returns whether it was deleted."""
         try:
             await self._channel.delete(reply.address, message_id)
         except ChannelError as error:
@@ -432,7 +432,7 @@ class Sender:
         return True
 
     async def show_typing(self, reply: Reply) -> Made:
-        """Tell by the platform's own sign that an answer is being made, if that is due. Words do not wait for it."""
+        """Show the platform's typing indicator, if that is due. Words do not wait for it."""
         due, now = reply.next_sign(self._caps), self._clock.monotonic()
         if due is None or due > now or reply.settled or not self._lease_valid():
             return Made.NOTHING
@@ -443,14 +443,14 @@ class Sender:
         return Made.CALL
 
     def _begins(self, reply: Reply, state: PartState) -> bool:
-        """It is the message that says what it answers: the first; and, where an answer can only be given to a certain
-        message, the first that can still be changed, for what stands above it may be a mere notice."""
+        """Whether this message refers to the one that is answered: the first does; where an answer can only be given to
+        a certain message, also the first that can still be changed, as those above it may be mere notices."""
         begins = bool(reply.places) and state is reply.places[0]
         return begins and (not reply.sealed or self._caps.replies_to_message)
 
     def _answered(self, reply: Reply) -> str | None:
-        """The message to answer visibly. Between two people it is plain what is answered, and quoting it is noise:
-        there it is only told where nothing could be answered without it."""
+        """The message to refer to visibly. In a direct message it is clear what is answered, and quoting it is noise:
+        there it is only given if the platform cannot answer without it."""
         wanted = None if reply.wanted is None else reply.wanted.reply_to
         quiet = reply.address.kind == "dm" and not self._caps.replies_to_message
         if reply.unanchored or (wanted is None and quiet):
@@ -465,7 +465,7 @@ def stream_ends(channel: Channel, begun: float) -> float:
 
 
 def resume(reply: Reply, channel: Channel, answered: str | None, now: float) -> None:
-    """Go on with the stream that an earlier process left, where the platform still takes it."""
+    """Continue the stream that an earlier process left, if the platform still accepts it."""
     for state in [state for state in reply.states if state.left_open]:
         state.left_open = False
         ends = stream_ends(channel, state.begun)
