@@ -1,1 +1,1 @@
-"""The way of an event from the platform to its conversation: bus, gate, manager, buttons, connections."""
+"""The path of an event from the platform to its conversation: bus, gate, manager, buttons, connections."""

@@ -1,4 +1,4 @@
-"""What receives for each account while the process serves: it begins, ends and is replaced as the settings say."""
+"""Receiving for each account while the process serves: started, ended and replaced according to the settings."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ WORKS = frozenset({ConnectionState.CONNECTED, ConnectionState.RETRYING})
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What the gateway wants to know of its accounts.
+    """The callbacks by which the gateway follows its accounts.
 
     connected: called at each accepted connection, with the account.
-    ended: called where a source of messages has ended for good (a terminal's input).
-    none_left: called when no account works any more; says whether another program has taken over the last one.
+    ended: called when a source of messages has ended for good (a terminal's input).
+    none_left: called when no account works any more, with whether another program has taken over the last one.
     """
 
     connected: Callable[[str], None]
@@ -60,18 +60,18 @@ class Accounts:
         self._receiving: dict[str, asyncio.Task[None]] = {}
         self._paused = False
         self._resumed: set[str] = set()
-        """Accounts that `resume` begins with; what had stopped for good before a pause stays so."""
+        """Accounts for `resume` to start; those that had stopped for good before a pause stay stopped."""
         self._made_by = {account: _what_connects(settings, account) for account in settings.channels}
-        """What each account's channel was made by."""
+        """The settings that each account's channel was made from."""
 
     def serve(self, serving: Serving) -> None:
-        """Begin to receive for all accounts; returns at once."""
+        """Start receiving for all accounts; returns at once."""
         self._serving = serving
         for account in self._made_by:
             self._begin(account)
 
     async def pause(self) -> None:
-        """Receive nothing more until `resume`: every connection is given up."""
+        """Stop receiving until `resume`: every connection is closed."""
         self._paused = True
         receiving = {account: task for account, task in self._receiving.items() if not task.done()}
         self._receiving.clear()
@@ -85,19 +85,19 @@ class Accounts:
             await channel.let_go()
 
     def resume(self) -> None:
-        """Receive again for the accounts that did when they were paused. Returns at once."""
+        """Receive again for the accounts that were receiving before the pause. Returns at once."""
         self._paused = False
         begun, self._resumed = self._resumed, set()
         for account in begun:
-            self._connections.expect(account)  # all of them, before the first one asks whether any is left
+            self._connections.expect(account)  # all of them, before the first one checks whether any is left
         for account in begun:
             self._begin(account)
 
     async def follow(self, settings: Settings) -> Mapping[str, str]:
-        """Make the connections those of `settings`, whose policies hold already: accounts come, go, and change.
+        """Adapt the connections to `settings`, whose policies already apply: accounts are added, removed and changed.
 
-        An account that works is only replaced once the platform has accepted its new settings. Returns which keep
-        their former ones, and why; those are tried again at the next call.
+        A working account is only replaced once the platform has accepted its new settings. Returns the accounts that
+        keep their old settings, with the reasons; those are retried at the next call.
         """
         for account in [account for account in self._made_by if account not in settings.channels]:
             await self._end(account)
@@ -106,7 +106,7 @@ class Accounts:
         return {account: why for account, why in zip(changed, told, strict=True) if why}
 
     async def _replace(self, account: str, settings: Settings) -> str:
-        """Returns why the former channel stays, "" where the new one takes over."""
+        """Replace an account's channel. Returns why the former one stays, "" if the new one takes over."""
         connections = self._connections
         made, former = await connections.make(account, settings), connections.channels.get(account)
         works = former is not None and former.health.state in WORKS
@@ -127,22 +127,22 @@ class Accounts:
         return ""
 
     async def _take(self, account: str, made: Channel | Unloadable) -> None:
-        """Let go of the account's channel, if it has one, and use this one."""
+        """Close the account's channel, if it has one, and use this one."""
         known, former = account in self._made_by, self._connections.channels.get(account)
         await self._delivery.disconnect(account)
         if former is not None:
             await former.close()
         self._connections.put(account, made)
         if not isinstance(made, Unloadable):
-            if self._paused:  # while it was tried out
+            if self._paused:  # perhaps while it was tried out
                 await made.let_go()
             await self._delivery.reconnect(made)
         if not known:
-            # What it received before this process began was kept until somebody knows who may use it.
+            # Events received before this process began were kept until its access rules are known.
             await self._bus.replay(account)
 
     async def _end(self, account: str) -> None:
-        """The account is gone from the config: what is to be said there waits for its return."""
+        """End an account that was removed from the config; undelivered replies wait for its return."""
         await self._halt(account)
         self._resumed.discard(account)
         await self._delivery.disconnect(account)
@@ -178,7 +178,7 @@ class Accounts:
                 log.info("%s has ended", account)
                 return await serving.ended()
             if account in connections.replaced:
-                return  # perhaps by the one that takes its place
+                return  # perhaps the connection was taken over by its replacement
             if connections.all_stopped:
                 return serving.none_left(isinstance(failed, TakenOver))
             self._outages.look()
@@ -186,6 +186,6 @@ class Accounts:
 
 
 def _what_connects(settings: Settings, account: str) -> tuple[object, ...]:
-    """The settings that an account's connection is made by; all others hold without a new one."""
+    """The settings that an account's connection is made from; all others apply without a new connection."""
     own = settings.channels[account]
     return own.type, own.adapter, own.proxy, settings.network

@@ -1,4 +1,4 @@
-"""MessageBus: the one way in. Commits inbound events to the inbox, then hands them to the ChannelManager in order."""
+"""MessageBus: the only way in. Commits inbound events to the inbox, then passes them to the ChannelManager in order."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TELLING = re.compile(r"(?:.*_)?(?:id|ids|ts|type|key|date|kind|version|status|cmd|note)|msgid|msgtype|chattype|subtype")
-"""Members of a platform's JSON that hold no words of people."""
+"""Names of members in a platform's JSON that hold no text written by people."""
 NAME = re.compile(r"[A-Za-z0-9_.:-]{0,40}")
 LONGEST_ID = 100
 WAITING = 2_000
-"""Committed events that may wait for the manager; beyond it publishing waits, and so does the platform."""
+"""Committed events that may wait for the manager; beyond that, publishing waits, and so does the platform."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
-    """A committed event. id: its inbox row's, the event's identity from here on. decision: made before it
-    was committed, None where an earlier process did that."""
+    """A committed event. id: that of its inbox row, the event's identity from here on. decision: the one made before
+    it was committed, None if that was in an earlier process."""
 
     id: int
     event: InboundEvent
@@ -52,9 +52,9 @@ async def _nothing_to_learn(events: Sequence[InboundEvent]) -> None:
 
 
 class MessageBus:
-    """decide: called with each event; None for one that is not to be stored (said to others, too many strangers).
+    """decide: called with each event; None if it must not be stored (addressed to others, too many strangers).
 
-    learn: reads from the store what has to be known before that can be decided; it may raise StoreError.
+    learn: called first, reads from the store what `decide` needs to know; may raise StoreError.
     """
 
     def __init__(
@@ -69,16 +69,16 @@ class MessageBus:
         self._waiting: asyncio.Queue[Inbound] = asyncio.Queue(WAITING)
         self._accepting: set[asyncio.Task[None]] = set()
         self.unreadable = 0
-        """Events that could not be read, since the start."""
+        """Number of events that could not be read, since the start."""
         self.counts: Counter[tuple[str, str]] = Counter()
-        """Events since the start, by account and by what became of them: accepted, duplicate, unreadable, or passed_by
-        (said to others, or too much of strangers)."""
+        """Events since the start, by account and outcome: accepted, duplicate, unreadable, or passed_by (addressed to
+        others, or too many from strangers)."""
 
     async def publish(self, events: Sequence[InboundEvent]) -> None:
-        """Returns when all events are committed; a known one is dropped here. Raises StoreError.
+        """Commit events and pass them on; returns when all are committed. Duplicates are dropped. Raises StoreError.
 
-        A cancelled caller (it waits only so long for the ack) stops nothing: what was committed is handed over all the
-        same, for when the platform sends it again it is a duplicate.
+        Cancelling the caller (after its time limit for the ack) stops nothing: committed events are passed on all the
+        same, since they would be duplicates when the platform sends them again.
         """
         await self._learn(events)
         kept = []
@@ -97,9 +97,9 @@ class MessageBus:
             raise
 
     async def originate(self, event: InboundEvent, unit: Callable[[Connection], bool]) -> None:
-        """Commit an event of the gateway's own together with `unit`, which says whether it is to be at all.
+        """Commit an event that the gateway itself creates, together with `unit`, which returns whether to create it.
 
-        To be called again after StoreError: what had been committed all the same is handed over then.
+        Call it again after StoreError: an event that was committed nevertheless is passed on then.
         """
 
         def whole(tx: Connection) -> InboxRow | None:
@@ -110,7 +110,7 @@ class MessageBus:
             await self._waiting.put(Inbound(row.id, event))
 
     async def originate_once(self, event: InboundEvent) -> bool:
-        """`originate`, unless an event with one of its keys is there already: False then."""
+        """`originate`, unless an event with one of its keys already exists: returns False then."""
         known = False
 
         def is_new(tx: Connection) -> bool:
@@ -133,10 +133,10 @@ class MessageBus:
                 self._dead(row)
 
     async def replay(self, *accounts: str) -> None:
-        """Hand over what an earlier process committed and nobody decided yet, of all accounts or of these. Before any
-        of their channels listens.
+        """Pass on events that an earlier process committed and that are still unsettled, of all accounts or of these.
+        Call it before any of their channels receives.
 
-        What this version cannot read is set aside as dead: it must not keep the gateway from starting.
+        Events that this version cannot read are set aside as dead: they must not keep the gateway from starting.
         """
         for row in await self._store.read(inbox.unsettled):
             if accounts and row.account not in accounts:
@@ -159,12 +159,12 @@ class MessageBus:
             self._waiting.task_done()
 
     async def handled(self) -> None:
-        """Wait until everything that was committed so far has been handed over and dealt with."""
+        """Wait until all events committed so far have been passed on and handled."""
         await self._waiting.join()
 
 
 def _unheard(accepting: asyncio.Task[None]) -> None:
-    """Whoever brought the events has gone: nothing was acknowledged, so they come again."""
+    """Log a failure after the publisher was cancelled: nothing was acknowledged, so the events will be sent again."""
     if not accepting.cancelled() and (error := accepting.exception()) is not None:
         log.warning("events were not stored, and nobody waits for them: %s", error, exc_info=_surprising(error))
 
@@ -174,13 +174,13 @@ def _surprising(error: BaseException) -> BaseException | None:
 
 
 def parse(row: InboxRow) -> Inbound:
-    """Raises pydantic's ValidationError."""
+    """The event of an inbox row. Raises pydantic's ValidationError."""
     return Inbound(row.id, INBOUND_EVENT.validate_json(row.event))
 
 
 def _kept(event: InboundEvent) -> InboundEvent:
-    """What is stored of an event: of one that cannot be read its form without the words, for nobody knows whether they
-    were for the bot."""
+    """The event as it is stored: one that cannot be read keeps its structure but not its text, which may not have been
+    meant for the bot."""
     if not isinstance(event, Unparsed):
         return event
     try:
@@ -201,5 +201,5 @@ def _without_words(value: object, name: str = "") -> object:
 
 
 def _name(name: str) -> str:
-    """The name of a member; what is none is words."""
+    """The name of a member; anything that does not look like a name is treated as text."""
     return name if NAME.fullmatch(name) else f"({len(name)} characters)"

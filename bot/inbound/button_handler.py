@@ -1,7 +1,4 @@
-"""What becomes of a pressed button, or of a number typed instead: whose question it answers, and who may.
-
-For the manager.
-"""
+"""Handles pressed buttons, and numbers typed instead: finds the question and checks who may answer it."""
 
 from __future__ import annotations
 
@@ -35,8 +32,8 @@ if TYPE_CHECKING:
 
 
 RECORDING_SECONDS = 6.0
-"""How long a press waits until it is known which message it is on: people may see a message, and press its button,
-before the platform has answered the send and that is recorded."""
+"""Longest time that a press waits for its message to be recorded: people may see a message, and press its button,
+before the platform has answered the send and the id is recorded."""
 _AGAIN_SECONDS = 0.25
 
 
@@ -54,15 +51,15 @@ class ButtonHandler:
         self._conversations = conversations
 
     async def take(self, event_id: int, press: ButtonPressed, waited: float = 0.0) -> None:
-        """Post the press to the conversation that asked; one that answers nothing, or is not theirs, is refused.
+        """Post the press to the conversation that asked; refuse it if no question is open or the person may not answer.
 
-        waited: seconds, for its message to be known.
+        waited: seconds that the press has already waited for its message to be recorded.
         """
         policy, (prompt_id, _, option) = self._book.policy(press.account), press.data.partition(":")
         rules, person = policy.access, person_id(press.account, press.sender.id)
         language = language_of(policy.locale, press.sender.locale, "")
         prompt, reply_key, place, now = None, None, None, self._ports.clock.now()
-        # An admin answers the question of /allow in a group that nobody is let into yet.
+        # An admin may answer the question of /allow in a group that is not admitted yet.
         if (rules.is_admin(person) or rules.may_speak(press.address, press.sender)) and option.isdecimal():
             prompt, reply_key, place = await self._ports.store.read(lambda tx: _prompt(tx, prompt_id, press, now))
         if prompt is not None and reply_key is None and waited < RECORDING_SECONDS:
@@ -101,11 +98,11 @@ class ButtonHandler:
         await self._ports.clock.sleep(_AGAIN_SECONDS)
         await self.take(event_id, press, waited + _AGAIN_SECONDS)
 
-    # Where there are no buttons.
+    # Platforms without buttons.
 
     async def number(self, actor: Conversation, spoken: Spoken) -> bool:
-        """Take a number as the answer to the newest open question that is its writer's to answer. False where there is
-        none, or no such option: then it is said to the agent."""
+        """Take a number as the answer to the newest open question that its writer may answer. False if there is no
+        such question or option: the agent gets the message then."""
         message, now = spoken.message, self._ports.clock.now()
         number, channel = typed_number(message.text), self._ports.channel(message.account)
         if number is None or channel is None or not may_be_number(message):
@@ -144,20 +141,20 @@ class ButtonHandler:
         )
 
     async def _tell(self, spoken: Spoken, text: str) -> None:
-        """What a button would answer shortly is a message here."""
+        """Reply with the text that would be the short acknowledgement of a button."""
         if text:
             message, answer = spoken.message, OutboundMessage(text=text, final=True)
             await self._ports.responder.tell(f"event:{spoken.id}", message.address, message.platform_message_id, answer)
 
     def _acknowledge(self, press: ButtonPressed, text: str) -> None:
-        """Answer the button itself. Nobody waits for it: a slow platform must not hold up other conversations."""
+        """Acknowledge the press, without waiting for it: a slow platform must not hold up other conversations."""
         channel = self._ports.channel(press.account)
         if channel is not None:
             self._ports.tasks.spawn(f"acknowledge {press.account}", channel.acknowledge(press, unmarked(text)))
 
 
 def _is_asked_there(prompt: PromptRow, key: str, address: Address, *, is_admin: bool) -> bool:
-    """Whether a question waits in the person's own conversation; administrators may answer in all of a group's."""
+    """Whether the question is in the person's own conversation; admins may answer approvals in any of a group's."""
     if prompt.conversation == key:
         return True
     return is_admin and prompt.kind == APPROVAL and is_in_chat(prompt.conversation, chat_id(address))
@@ -166,11 +163,11 @@ def _is_asked_there(prompt: PromptRow, key: str, address: Address, *, is_admin: 
 def _prompt(
     tx: Connection, prompt_id: str, press: ButtonPressed, now: datetime
 ) -> tuple[PromptRow | None, str | None, Address | None]:
-    """The open question behind a button, the reply that shows it, and where that stands, since of an old message the
-    platform may not tell its topic; None for all when there is none on that message. An approval counts when it is over
-    too: who comes too late is told what was decided.
+    """The open question behind a button, the reply that shows it, and the reply's address, since the platform may not
+    report the topic of an old message; None for all three if that message shows no open question. A settled approval
+    counts as well: a late press is answered with the decision.
 
-    None for the reply: its message is not known, but may be one that is being sent there just now.
+    None for the reply alone: its message is not known, but may be one that is being sent there right now.
     """
     prompt, chat = prompts.load(tx, prompt_id), press.address.chat
     if prompt is None or (prompt.kind != APPROVAL and (prompt.answer is not None or prompt.expires_at <= now)):

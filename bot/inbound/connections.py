@@ -1,4 +1,4 @@
-"""The accounts' connections: makes each channel, checks whose bot it is, and keeps it receiving."""
+"""The accounts' connections: builds each channel, checks the identity of its bot, and keeps it receiving."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ log = logging.getLogger(__name__)
 
 RESTART_SECONDS = 10.0
 FIRST_RETRY, LONGEST_RETRY = 60.0, 900.0
-"""Seconds after which an account that was refused is tried again; doubled each time, up to the second."""
+"""Seconds before a refused account is tried again; doubled each time, up to the second value."""
 TRIED_AGAIN = "; tried again every few minutes, and at once by antler reload"
 TRIAL_SECONDS = 20.0
-"""For which a platform may say nothing to changed settings of an account."""
+"""Seconds that a platform may take to accept or refuse an account's changed settings."""
 NEWEST_SINCE = timedelta(days=7)
 NEWEST_CHATS = 200
 UNLOADABLE = (
@@ -52,14 +52,14 @@ class Unloadable(Fatal):
 
 
 class _Accepted(Fatal):
-    """The platform has accepted an account that is only tried."""
+    """The platform has accepted an account during a trial."""
 
 
 class Connections:
-    """All configured accounts. channels (those that could be built) and policies (by the config alone; of accounts that
-    are gone, too: what was said there is still being answered) are read by others, changed only here.
+    """All configured accounts. channels (those that could be built) and policies (by the config alone; also of removed
+    accounts, whose messages are still being answered) are read by others, changed only here.
 
-    load: from the registry.
+    load: loads a channel class, by default from the registry.
     """
 
     def __init__(
@@ -82,10 +82,10 @@ class Connections:
         self._pauses = defaultdict[str, Backoff](lambda: Backoff(FIRST_RETRY, LONGEST_RETRY))
         self._asked = defaultdict[str, asyncio.Event](asyncio.Event)
         self._refused: dict[str, str] = {}
-        """Why, by account, since its last hello."""
+        """The reason of the latest refusal since the last hello, by account."""
         self._ports: tuple[Publish, Callable[[str], AccountPolicy]] | None = None
         self.replaced: set[str] = set()
-        """Accounts that are being given another channel: what becomes of the one they have is nobody's concern."""
+        """Accounts whose channel is being replaced: failures of the old one do not matter."""
 
     @property
     def health(self) -> Mapping[str, Health]:
@@ -99,13 +99,13 @@ class Connections:
         return Health() if failed is None else Health(state=ConnectionState.STOPPED, detail=reason(failed))
 
     async def open(self, publish: Publish, policy: Callable[[str], AccountPolicy]) -> None:
-        """Build every account's channel; nothing connects yet. policy: an account's rules as they are when asked."""
+        """Build every account's channel; nothing connects yet. policy: returns an account's current rules."""
         self._ports = publish, policy
         for account in self._settings.channels:
             self.put(account, await self.make(account, self._settings))
 
     async def make(self, account: str, settings: Settings) -> Channel | Unloadable:
-        """The account's channel by these settings, which connects nowhere yet."""
+        """Build the account's channel from these settings, without connecting it."""
         if self._ports is None:
             raise RuntimeError("no account was opened")
         (publish, policy), own = self._ports, settings.channels[account]
@@ -119,13 +119,13 @@ class Connections:
             channel_of = await asyncio.to_thread(self._load, own.type)  # the import of an SDK takes long
             return channel_of(account, own.adapter, ports)
         except Exception as error:
-            # A package that is missing, a bug in one adapter: the others must not go down with it.
+            # A missing package or a bug in one adapter must not take the others down.
             log.exception("%s: its adapter cannot be loaded", account)
-            # Of other errors the text is not told: it may hold anything, and was not written to be read in a chat.
+            # The text of other errors is not shown: it may contain anything, and was not written for a chat.
             return Unloadable(str(error) if isinstance(error, ImportError) else type(error).__name__, UNLOADABLE)
 
     def put(self, account: str, made: Channel | Unloadable) -> None:
-        """Use it for the account from now on; whose channel it takes the place of has been closed."""
+        """Use it for the account from now on. The channel that it replaces must have been closed."""
         self.drop(account)
         if isinstance(made, Unloadable):
             self._failures[account] = made
@@ -134,13 +134,13 @@ class Connections:
             self._set_policy(account)
 
     def drop(self, account: str) -> None:
-        """The account has no channel any more."""
+        """Remove the account's channel."""
         self.channels.pop(account, None)
         self._failures.pop(account, None)
         self._refused.pop(account, None)
 
     async def try_out(self, account: str, channel: Channel) -> str:
-        """Connect without receiving: why the platform does not take it as this account's bot, "" where it does."""
+        """Connect without receiving. Returns why the platform does not accept it as this account's bot, "" if it does."""
 
         async def accepted(identity: BotIdentity) -> None:
             await self._check(account, identity)
@@ -167,7 +167,7 @@ class Connections:
         return "its source of messages has ended"
 
     def adopt(self, settings: Settings) -> None:
-        """Adopt the policies of changed settings; open connections use nothing else of them."""
+        """Adopt the policies of changed settings; open connections use none of the other settings."""
         self._settings = settings
         for account in settings.channels:
             self.policies[account] = policy_of(settings, account)
@@ -180,8 +180,8 @@ class Connections:
         self.policies[account] = replace(self.policies[account], access=rules)
 
     async def receive(self, account: str, hello: Callable[[], None]) -> Fatal | None:
-        """Keep one account receiving until its source has ended (None), or only a person can help. Never raises else.
-        May be called again then, see `pause`.
+        """Keep one account receiving. Returns None when its source has ended, or the error that only a person can fix;
+        it may be called again then, see `pause`. Never raises.
 
         hello: called at each accepted connection.
         """
@@ -208,15 +208,15 @@ class Connections:
                 self._refused[account] = reason(error)
                 return error
             except Exception:
-                # A bug in one adapter must not take the others down; it stays visible, and is tried again.
+                # A bug in one adapter must not take the others down; it stays visible, and the account is retried.
                 log.exception("%s failed", account)
                 channel.health.state = ConnectionState.RETRYING
                 channel.health.detail = "internal error, see the log"
                 await self._clock.sleep(RESTART_SECONDS)
 
     async def pause(self, account: str, failed: Fatal) -> bool:
-        """Wait until an account that was refused is worth another try: the operator may have mended it at the platform.
-        False where only a restart helps, or a try would do harm."""
+        """Wait until a refused account is worth another attempt, as the operator may have fixed it at the platform.
+        False if only a restart helps, or if an attempt would do harm."""
         if isinstance(failed, TakenOver | Unloadable):
             return False
         self._asked[account].clear()
@@ -224,31 +224,31 @@ class Connections:
         return True
 
     def expect(self, account: str) -> None:
-        """The account is about to receive again: it does not count as stopped any more."""
+        """Mark an account that is about to receive again as no longer stopped."""
         if account in self.channels:
             health = self.channels[account].health
             health.state, health.detail = ConnectionState.CONNECTING, ""
 
     def retry(self) -> None:
-        """Try at once what waits in `pause`."""
+        """Retry the accounts waiting in `pause` at once."""
         for account in self.channels:
             self._asked[account].set()
 
     def capabilities(self, account: str) -> Capabilities | None:
-        """What the account's platform can do; None where its channel could not be built."""
+        """The capabilities of the account's platform; None if its channel could not be built."""
         return self.channels[account].capabilities if account in self.channels else None
 
     def chat_link(self, account: str, text: str) -> ChatLink | None:
-        """The link into a private chat with the account's bot, for that text; None where there is none."""
+        """The link into a private chat with the account's bot, for that text; None if there is none."""
         return self.channels[account].chat_link(text) if account in self.channels else None
 
     def can_edit(self, account: str) -> bool:
-        """Whether the account's platform changes sent messages."""
+        """Whether the account's platform can edit sent messages."""
         return account in self.channels and self.channels[account].capabilities.edits
 
     @property
     def all_stopped(self) -> bool:
-        """Whether no account works any more, but for the gateway's own ones, which always do."""
+        """Whether no account works any more, apart from the gateway's own ones, which always work."""
         return all(each.state is ConnectionState.STOPPED for account, each in self.health.items() if account not in OWN)
 
     async def close(self) -> None:
@@ -256,7 +256,7 @@ class Connections:
             await channel.close()
 
     async def _check(self, account: str, identity: BotIdentity) -> None:
-        """An account's name and its bot stay together; a mix-up would show one person's data to another."""
+        """Ensure that an account keeps the same bot: a mix-up would show one person's data to another. Raises Fatal."""
         now = self._clock.now()
         try:
             await self._store.write(lambda tx: accounts.bind(tx, account, identity.platform, identity.bot_id, now))
@@ -283,7 +283,7 @@ class Connections:
         await self._told(channel, "what it says of itself", channel.describe(about))
 
     async def _told(self, channel: Channel, what: str, call: Awaitable[None]) -> None:
-        """Nobody is kept from talking with the bot for want of it."""
+        """Make the call, but only log a ChannelError: the bot works without it."""
         try:
             await call
         except ChannelError as error:

@@ -1,5 +1,5 @@
-"""DueSchedules and Hooks: what becomes of what nobody typed, a schedule that is due or a webhook that was called: may
-its person still, then it is shown and asked. For the manager."""
+"""DueSchedules and Hooks: handle events that were not typed, due schedules and webhook calls. If the person still has
+access, the event is shown and passed to the agent."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LATE = timedelta(minutes=2)
-"""From then on a reminder says when it was due."""
+"""Delay from which a reminder shows when it was due."""
 LONGEST_SHOWN = 500
 LONGEST_LINE = 200
-"""Characters of what a program sent that stand above the answer."""
+"""Characters of a program's text that are shown above the answer."""
 
 
 class DueSchedules:
-    """key: of the conversation that somebody has somewhere."""
+    """Handles due schedules. key: the key of a sender's conversation at an address."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class DueSchedules:
         self._key = key
 
     async def take(self, event_id: int, due: ScheduleDue) -> None:
-        """Post it to its conversation like a message of its person, who must still be let in."""
+        """Post a due schedule to its conversation like a message of its person, who must still have access."""
         rules = self._book.policy(due.account).access
         if not rules.may_speak(due.address, due.sender):
             return await self._end(event_id, due)
@@ -70,15 +70,15 @@ class DueSchedules:
         self._conversations.of(self._key(due.address, due.sender)).post(Task(hear))
 
     async def left(self, change: MembershipChanged) -> None:
-        """The bot was removed from a chat, or blocked by a person: what was put off there would be said to nobody."""
+        """End a chat's schedules after the bot was removed from it, or blocked by the person: no one would see them."""
         now, address = self._ports.clock.now(), change.address
         ended = await self._ports.store.write(lambda tx: schedules.end_chat(tx, address, now))
         if ended:
             log.info("%d schedule(s) were cancelled: the bot is no longer in %s", ended, chat_id(address))
 
     async def _begin(self, actor: Conversation, event_id: int, due: ScheduleDue) -> None:
-        """Ask it in its person's name. It stands above its answer and is shown at once, whatever is running. One that
-        was deleted while this was on its way is neither shown nor asked."""
+        """Pass it to the agent in its person's name. It is shown at once above its answer, even during a run. A
+        schedule deleted in the meantime is ignored."""
         if await self._ports.store.read(lambda tx: schedules.load(tx, due.schedule_id)) is None:
             return await self._ports.responder.settle([event_id], "deleted")
         rules = self._book.policy(due.account).access
@@ -88,7 +88,7 @@ class DueSchedules:
         await actor.hear(Spoken(event_id, message, due.language, is_admin, schedule=due.schedule_id, heading=heading))
 
     async def _end(self, event_id: int, due: ScheduleDue) -> None:
-        """Its person was let out: it never fires again. Who wrote it is not told, as they are told nothing else."""
+        """End a schedule whose person lost access: it never fires again. Admins are notified, the person is not."""
         now, person = self._ports.clock.now(), person_id(due.account, due.sender.id)
 
         def also(tx: Connection) -> None:
@@ -106,7 +106,7 @@ class DueSchedules:
 
 
 def reminder(due: ScheduleDue, texts: Texts) -> str:
-    """What the chat sees when it is due."""
+    """The text shown in the chat when a schedule is due."""
     line = " ".join(due.text.split())
     line = line if len(line) <= LONGEST_SHOWN else line[: LONGEST_SHOWN - 1] + "…"
     shown = texts.reminder.format(text=plain(line))
@@ -118,8 +118,8 @@ def reminder(due: ScheduleDue, texts: Texts) -> str:
 
 
 def _as_message(due: ScheduleDue) -> Message:
-    """What its person would have written now; no message of the platform's, so its answer stands below another one of
-    its topic."""
+    """The message that its person would have written now. It has no platform message id; it replies to another message
+    of its topic, if known."""
     return Message(
         account=due.account,
         dedupe_keys=due.dedupe_keys,
@@ -135,7 +135,7 @@ def _as_message(due: ScheduleDue) -> Message:
 
 
 class Hooks:
-    """Webhooks that have the agent do something. key: of the conversation that somebody has somewhere."""
+    """Handles webhook calls that prompt the agent. key: the key of a sender's conversation at an address."""
 
     def __init__(
         self,
@@ -150,8 +150,8 @@ class Hooks:
         self._key = key
 
     async def take(self, event_id: int, called: HookCalled) -> None:
-        """Post it to its conversation: in a direct message in its person's name, in a group in the hook's own. Who may
-        not write there, or a group that is closed, is not asked for anything."""
+        """Post it to its conversation: in a direct message in its person's name, in a group in the hook's own name.
+        Nothing is done for a person or a group without access."""
         rules = self._book.policy(called.account).access
         if not rules.may_speak(called.address, called.sender):
             log.warning("webhook %s: nothing was done, nobody is let in at %s", called.hook, chat_id(called.address))
@@ -169,7 +169,7 @@ class Hooks:
 
 
 def hooked(called: HookCalled, texts: Texts) -> str:
-    """What the chat sees of a call: the hook's name and the first line of what was sent."""
+    """The text shown in the chat for a call: the hook's name and the first line of the text that was sent."""
     line = next((line for line in called.text.splitlines() if line.strip()), "")
     line = " ".join(line.split())
     line = line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"
@@ -177,8 +177,8 @@ def hooked(called: HookCalled, texts: Texts) -> str:
 
 
 def _as_hooked(called: HookCalled) -> Message:
-    """The prompt as a message that replies to what the program sent, so that this is framed as a quotation. Its sender
-    is nobody: what stands in it is no word of the person's."""
+    """The prompt as a message that replies to the program's text, so that the text is framed as a quotation. Its sender
+    is marked as a bot, since the person did not write it."""
     return Message(
         account=called.account,
         dedupe_keys=called.dedupe_keys,

@@ -1,5 +1,5 @@
-"""Gate: what is decided of an event before anything is done: whether it is stored at all, who is admitted, what is a
-command. Waits for nothing but the store, and that only before an event is committed.
+"""Gate: the first decisions about an event: whether it is stored at all, who is admitted, what is a command. It waits
+only for the store, and only before an event is committed.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from channels.message import Address, InboundEvent, Sender
 
 STORED = Decision(Verdict.ADMIT, "no message")
-"""Decides nothing but that the event is stored."""
+"""The event is stored; nothing else is decided."""
 
 OPENS_GROUPS = "allow"
-"""The one command that an admin may use where nobody is let in yet."""
+"""The only command that an admin may use in a group that is not admitted yet."""
 
 
 class Threads:
-    """key_of: the key of a message's conversation. Remembers KEPT threads, begun or not, the longest silent is
-    forgotten first: then the store is asked again."""
+    """The threads in which a conversation has begun. key_of: the key of a message's conversation. Caches KEPT threads,
+    begun or not, and evicts the least recently used; those are read from the store again."""
 
     KEPT = 10_000
 
@@ -46,26 +46,26 @@ class Threads:
         self._begun: LRUCache[str, bool] = LRUCache(self.KEPT)
 
     def goes_on(self, message: Message) -> bool | None:
-        """Whether a message belongs to a conversation that has begun in its thread; None: only the store can tell."""
+        """Whether a message belongs to a conversation that has begun in its thread; None if only the store knows."""
         if not _follows(message):
             return False
         return self._begun.get(self._key_of(message))
 
     def begin(self, message: Message) -> None:
-        """The bot is addressed by this message: its conversation has begun."""
+        """Note that this message addresses the bot, so that its conversation has begun."""
         if message.address.kind != "dm" and message.address.topic is not None:
             self._begun[self._key_of(message)] = True
 
     async def look_up(self, messages: Iterable[Message]) -> None:
-        """Find out what `goes_on` cannot tell of these. Raises StoreError."""
+        """Read from the store what `goes_on` does not know about these messages. Raises StoreError."""
         keys = {self._key_of(message) for message in messages if self.goes_on(message) is None}
         if keys:
             known = await self._store.read(lambda tx: conversations.known(tx, keys))
-            for key in keys - self._begun.keys():  # what began meanwhile has begun
+            for key in keys - self._begun.keys():  # those that began in the meantime stay begun
                 self._begun[key] = key in known
 
     def forget(self) -> None:
-        """Keys have changed: everything is to be looked up again."""
+        """Clear the cache after keys have changed."""
         self._begun.clear()
 
 
@@ -74,8 +74,8 @@ def _follows(message: Message) -> bool:
 
 
 class _Addressed:
-    """Which messages of groups were for the bot: their edits are too, also one that takes the mention out. Remembers
-    KEPT; the edit of an older one is decided by its own words."""
+    """The group messages that were for the bot: their edits are too, even an edit that removes the mention. Caches
+    KEPT; the edit of an older message is decided by its own text."""
 
     KEPT = 5_000
 
@@ -94,8 +94,8 @@ def _place(message: Message) -> tuple[str, str, str]:
 
 
 class Gate:
-    """book: asked for each event, so that what changes counts from the next message on. channel: an account's, None
-    where it could not be built. is_skill: whether a command is the name of a skill."""
+    """book: read for each event, so that changes apply from the next message on. channel: that of an account, None if
+    it could not be built. is_skill: whether a command is the name of a skill."""
 
     def __init__(
         self,
@@ -118,21 +118,21 @@ class Gate:
         self.threads = Threads(store, lambda message: self.key(message.address, message.sender))
 
     def key(self, address: Address, sender: Sender) -> str:
-        """The key of the conversation that somebody has there."""
+        """The key of the sender's conversation at this address."""
         return conversation_key(address, sender, self._policies(address.account).group_scope)
 
     # Before the inbox.
 
     async def learn(self, events: Sequence[InboundEvent]) -> None:
-        """Read what `before_inbox` has to know of these: which threads have a conversation. Raises StoreError."""
+        """Read which of the events' threads have a conversation, for `before_inbox`. Raises StoreError."""
         rules = {account: self._policies(account).access for account in {event.account for event in events}}
         said = [event.message if isinstance(event, MessageEdited) else event for event in events]
         messages = [message for message in said if isinstance(message, Message)]
         await self.threads.look_up(m for m in messages if rules[m.account].may_speak(m.address, m.sender))
 
     def before_inbox(self, event: InboundEvent) -> Decision | None:
-        """What is decided of an event. None: it is not even stored, for it was said to others in an allowed group (kept
-        in memory as background), or where nobody will be answered, or by one of more strangers than may cost anything.
+        """The decision about an event. None if it is not stored: it was addressed to others in an allowed group (kept
+        in memory as background), or nobody is answered there, or strangers have exceeded their limit.
         """
         match event:
             case Message():
@@ -164,7 +164,7 @@ class Gate:
             case Verdict.GREET:
                 return self._access_service.turns_away(message.account, "direct messages")
             case Verdict.INTRODUCE:
-                # A group that heard today how it is let in gets no answer before tomorrow.
+                # A group that was informed today how to be admitted gets no further answer before tomorrow.
                 return not self._access_service.would_meet(message.address) or self._access_service.turns_away(
                     message.account, "groups"
                 )
@@ -173,23 +173,23 @@ class Gate:
         return True
 
     def _edit_passes_by(self, message: Message, decision: Decision) -> bool:
-        """Decided as the message itself: what was said to others stays background, in its new words."""
+        """Whether an edit is not stored. Decided like its message: background stays background, with the new text."""
         if message.address.kind != "dm" and self._access_service.has_code(message):
             return False
         verdict, key = decision.verdict, self.key(message.address, message.sender)
         if verdict is Verdict.ADMIT or (verdict is Verdict.CONTEXT and message in self._addressed):
-            # What was said to others is no question, also when an edit names the bot.
+            # A message to others is not a question, even if an edit mentions the bot.
             return self._background.edit(key, message)
         overheard = verdict is Verdict.CONTEXT and self._policies(message.account).group_context
         if overheard and not self._background.edit(key, message):
-            self._background.add(key, message)  # told to the agent already, or a picture that got its words now
+            self._background.add(key, message)  # already passed to the agent, or a picture that got its text only now
         return True
 
-    # After it.
+    # After the inbox.
 
     def after_inbox(self, message: Message, known: Decision | None) -> Decision:
-        """What becomes of a committed message: as it was decided, unless an earlier process did that, or access rules
-        have changed since."""
+        """The decision about a committed message: the known one, unless an earlier process made it or access rules have
+        changed since."""
         if known is not None and known.rules is self._policies(message.account).access:
             return known
         return self.decide(message)
@@ -197,13 +197,13 @@ class Gate:
     # Both before and after.
 
     def admitted(self, message: Message) -> None:
-        """The message is for the bot: its thread goes on without a mention, and its edits are for the bot too."""
+        """Note that a message is for the bot: its thread needs no more mentions, and its edits are for the bot too."""
         self.threads.begin(message)
         if message.address.kind != "dm":
             self._addressed.add(message)
 
     def decide(self, message: Message) -> Decision:
-        """What becomes of a message, by what is known in memory."""
+        """The decision about a message, by what is known in memory."""
         rules, line = self._policies(message.account).access, self._command(message)
         decision = decide(message, rules, line is not None, self.threads.goes_on(message) is True)
         if decision.verdict is not Verdict.ADMIT and self._may_open(message, line):
@@ -212,7 +212,7 @@ class Gate:
         return replace(decision, command=line, rules=rules)
 
     def _may_open(self, message: Message, line: CommandLine | None) -> bool:
-        """It asks for a group to be let in, or may answer the question that follows."""
+        """Whether a message requests the admission of a group, or may answer the question that follows."""
         if message.address.kind != "group" or message.sender.kind != "user":
             return False
         channel = self._channel(message.account)
@@ -221,7 +221,7 @@ class Gate:
         return answers or (line is not None and line.name == OPENS_GROUPS)
 
     def _command(self, message: Message) -> CommandLine | None:
-        """The command that a message gives the bot."""
+        """The command for the bot in a message."""
         if message.turn is not None and message.turn.literal:
             return None
         channel = self._channel(message.account)

@@ -1,4 +1,4 @@
-"""ChannelManager: takes committed events from the bus, decides whose they are, and posts them to conversations."""
+"""ChannelManager: takes committed events from the bus, decides where they belong, and posts them to conversations."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ T = TypeVar("T")
 
 
 class ChannelManager:
-    """Every event of all accounts goes through it, on its way to its conversation.
+    """Passes every event of all accounts on to its conversation.
 
-    editor: its book is asked for each event, so that what changes counts from the next message on.
-    access_service: takes those who are not let in.
-    gate: decides, before an event is stored and after.
-    moved: does first what else is to be done where a chat of an account has another id; again after a crash.
+    editor: its book is read for each event, so that changes apply from the next message on.
+    access_service: handles people and groups that are not admitted.
+    gate: makes decisions before and after an event is stored.
+    moved: called first when a chat of an account has a new id, for all other consequences; again after a crash.
     """
 
     def __init__(
@@ -104,19 +104,19 @@ class ChannelManager:
             try:
                 await self._handle(inbound)
             except Exception:
-                # A bug in handling one event must not make the gateway deaf; its row stays for the next start.
+                # A bug in handling one event must not stop the gateway from receiving; its row stays for the next start.
                 log.exception("event %d could not be handled", inbound.id)
 
     async def recover(self) -> None:
-        """Go on with what an earlier process left."""
+        """Resume the runs that an earlier process left."""
         for key, rows in (await self._ports.runs.left()).items():
             kept = tuple([row for row in rows if await self._may_go_on(row)])
             if kept:
                 self._conversations.of(key).post(Resume(kept))
 
     async def _may_go_on(self, row: RunRow) -> bool:
-        """Whether the run's speaker still has access; else it is dropped, and says why. What an account is to say that
-        the config has no more waits for its return."""
+        """Whether the run's speaker still has access; otherwise the run is dropped with an explanation. Runs of an
+        account that was removed from the config are kept until its return."""
         if row.address.account not in self._editor.book.accounts:
             return True
         if self._may_speak(row.address, row.speaker):
@@ -131,18 +131,18 @@ class ChannelManager:
 
     @property
     def waiting(self) -> int:
-        """Messages that wait for their turn, in all conversations."""
+        """Number of messages waiting for their turn, in all conversations."""
         return self._conversations.waiting
 
     def forget_background(self, person: str) -> None:
-        """What the person said to others in groups is told to no agent any more."""
+        """Forget the person's messages to others in groups: no agent is given them any more."""
         self._ports.background.forget(person)
 
     def in_order(
         self, key: str, do: Callable[[Conversation], Awaitable[T]], *passed_on: type[Exception]
     ) -> asyncio.Future[T]:
-        """Let something happen in a conversation's own order; what comes of it. The conversation logs an error, unless
-        it is one of those that belong to who waits for it alone."""
+        """Run `do` in a conversation's order; returns a future of its result. The conversation logs an error, except
+        those of the types `passed_on`, which only concern the caller."""
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
         async def task(actor: Conversation) -> None:
@@ -151,7 +151,7 @@ class ChannelManager:
             except BaseException as error:
                 if not done.done():
                     done.set_exception(error)
-                    done.exception()  # perhaps nobody waits for it
+                    done.exception()  # the future may never be awaited
                 if not isinstance(error, passed_on):
                     raise
             else:
@@ -218,8 +218,8 @@ class ChannelManager:
             self._ports.responder.settle_soon(event_id, decision.reason)
 
     def _spoken(self, spoken: Spoken, *, sure: bool) -> None:
-        """sure: else it was let in because its conversation had begun, as an earlier process knew or as was forgotten
-        since; the conversation itself finds out, so that nobody else waits for it."""
+        """sure: otherwise it is only for the agent if its conversation has begun, which the cache of threads does not
+        know; the conversation itself finds out, so that no other one has to wait."""
         literal = spoken.message.turn is not None and spoken.message.turn.literal
         stops = asks_to_stop(spoken.message.text) and not (spoken.message.attachments or literal)
 
@@ -237,7 +237,7 @@ class ChannelManager:
         conversation.post(spoken if plain else Task(hear))
 
     async def _said(self, actor: Conversation, spoken: Spoken) -> None:
-        """Pass what was said to the agent, unless an admin was let in only to answer the question of /allow."""
+        """Pass a message to the agent, unless an admin was admitted only to answer the question of /allow."""
         message = spoken.message
         if self._policies(message.account).access.may_speak(message.address, message.sender):
             await actor.hear(spoken)
@@ -245,7 +245,7 @@ class ChannelManager:
             await self._ports.responder.settle([spoken.id], "unknown group")
 
     async def _cannot_read(self, event_id: int, message: Message, language: str) -> None:
-        """A sticker and the like: in a direct message its sender waits for an answer; no model has to give it."""
+        """Answer a sticker or the like in a direct message, where the sender expects an answer; this needs no model."""
         if message.address.kind != "dm":
             self._ports.responder.settle_soon(event_id, "cannot be read")
             return
@@ -277,7 +277,7 @@ class ChannelManager:
 
         async def handle(actor: Conversation) -> None:
             if message.continues or message.address.kind == "dm":
-                # A conversation begins with a command too: a thread goes on, an administrator can be written to.
+                # A command begins a conversation too: its thread can continue, and an administrator can be reached there.
                 await actor.row(message)
             known = self._commands.knows(line.name)
             if await self._commands.is_for_agent(actor, call) or (not known and await actor.calls_skill(message)):
@@ -285,7 +285,7 @@ class ChannelManager:
                 spoken = Spoken(event_id, message, language, call.is_admin, turns, rule=rule)
                 await self._said(actor, spoken)
             elif not known and line.bot is None and not message.mention:
-                # A skill of this name is off here: what was said to nobody may have been meant for another bot.
+                # A skill of this name is off here: without an addressee, the command may have been meant for another bot.
                 await self._ports.responder.settle([event_id], "a skill that is off")
             else:
                 await self._commands.handle(actor, call, placed=self._is_placed(message.address))
@@ -293,7 +293,7 @@ class ChannelManager:
         self._conversations.of(self.gate.key(message.address, message.sender)).post(Task(handle))
 
     def _is_placed(self, address: Address) -> bool:
-        """Whether people have a conversation there."""
+        """Whether a conversation can take place at this address."""
         channel = self._ports.channel(address.account)
         threaded = channel is not None and channel.capabilities.group_threads
         return not threaded or address.kind == "dm" or address.topic is not None
@@ -316,7 +316,7 @@ class ChannelManager:
         await self._ports.responder.settle([event_id], "migrated")
 
     async def migrate(self, account: str, old_chat: str, new_chat: str) -> None:
-        """A chat has a new id: its conversations, and its right to be answered, go with it."""
+        """Move a chat's conversations, and its right to be answered, to its new id."""
         await self._moved(account, old_chat, new_chat)
         for owner in await self._ports.store.read(lambda tx: conversations.owners(tx, account)):
             moved = moved_key(owner, account, old_chat, new_chat)
@@ -337,7 +337,7 @@ class ChannelManager:
         log.warning("%s: chat %s is now %s; put the new id into the config", account, old_chat, new_chat)
 
     def _shut_out(self, kind: SubjectKind, subject: str) -> None:
-        """Access was taken from a person or a group: what was under way for it ends now."""
+        """End everything in progress for a person or a group whose access was revoked."""
 
         def concerns(address: Address, person: str) -> bool:
             return kind == "group" or person == subject
@@ -350,10 +350,10 @@ class ChannelManager:
         self._conversations.expel(subject if kind == "group" else None, concerns)
 
     def review_access(self) -> None:
-        """The config has changed: who may not speak any more is expelled, as if their access had been revoked."""
+        """Expel those who have no access any more after a change of the config, as if it had been revoked."""
 
         def shut_out(address: Address, person: str) -> bool:
-            # What an account has under way that the config has no more waits for its return.
+            # Work of an account that was removed from the config waits for its return.
             return address.account in self._editor.book.accounts and not self._may_speak(address, person)
 
         for active in list(self._ports.runs.active.values()):
