@@ -121,7 +121,7 @@ class Connections:
         except Exception as error:
             # A missing package or a bug in one adapter must not take the others down.
             log.exception("%s: its adapter cannot be loaded", account)
-            # The text of other errors is not shown: it may contain anything, and was not written for a chat.
+            # The text of other errors is withheld: it may hold anything, and was not written for a chat.
             return Unloadable(str(error) if isinstance(error, ImportError) else type(error).__name__, UNLOADABLE)
 
     def put(self, account: str, made: Channel | Unloadable) -> None:
@@ -140,7 +140,7 @@ class Connections:
         self._refused.pop(account, None)
 
     async def try_out(self, account: str, channel: Channel) -> str:
-        """Connect without receiving. Returns why the platform does not accept it as this account's bot, "" if it does."""
+        """Connect without receiving. Returns why the platform refuses it as this account's bot, "" if it accepts it."""
 
         async def accepted(identity: BotIdentity) -> None:
             await self._check(account, identity)

@@ -104,7 +104,7 @@ class ChannelManager:
             try:
                 await self._handle(inbound)
             except Exception:
-                # A bug in handling one event must not stop the gateway from receiving; its row stays for the next start.
+                # A bug in handling one event must not stop all others; its row stays for the next start.
                 log.exception("event %d could not be handled", inbound.id)
 
     async def recover(self) -> None:
@@ -277,7 +277,7 @@ class ChannelManager:
 
         async def handle(actor: Conversation) -> None:
             if message.continues or message.address.kind == "dm":
-                # A command begins a conversation too: its thread can continue, and an administrator can be reached there.
+                # A command begins a conversation too: its thread can continue, and an admin can be reached there.
                 await actor.row(message)
             known = self._commands.knows(line.name)
             if await self._commands.is_for_agent(actor, call) or (not known and await actor.calls_skill(message)):
@@ -285,7 +285,7 @@ class ChannelManager:
                 spoken = Spoken(event_id, message, language, call.is_admin, turns, rule=rule)
                 await self._said(actor, spoken)
             elif not known and line.bot is None and not message.mention:
-                # A skill of this name is off here: without an addressee, the command may have been meant for another bot.
+                # A skill of this name is off here: an unaddressed command may have been meant for another bot.
                 await self._ports.responder.settle([event_id], "a skill that is off")
             else:
                 await self._commands.handle(actor, call, placed=self._is_placed(message.address))
