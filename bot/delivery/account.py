@@ -438,7 +438,7 @@ class Account:
             self.changed(self._trial)
 
     def _worked(self, reply: Reply) -> None:
-        """Note that the platform accepted a call of the reply, or refused it for a reason specific to that call."""
+        """Note that the platform accepted a call of the reply, or refused it without affecting the account."""
         if not self.stopped:
             self._worked_at = self._shared.clock.monotonic()
         elif reply is self._trial:
