@@ -1,4 +1,4 @@
-"""Who was let in, shut out or waits for it, besides the lists of the config. bot/access/store.py holds it in memory."""
+"""Access granted, refused or pending beyond the lists in the config. bot/access/store.py caches these rows."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ SubjectKind = Literal["person", "group"]
 
 
 class AccessState(StrEnum):
-    """PENDING: asks to be let in, a person with a pairing code. REFUSED: asked, and may ask again after `expires_at`.
-    PAIRED: came in with a code. ALLOWED and ADMIN: named by somebody. BLOCKED: gets nothing, even where a list admits
-    everybody."""
+    """PENDING: requests access, a person with a pairing code. REFUSED: was refused, and may ask again after
+    `expires_at`. PAIRED: admitted by a code. ALLOWED and ADMIN: appointed by somebody. BLOCKED: no access, even if a
+    list admits everybody."""
 
     PENDING = "pending"
     REFUSED = "refused"
@@ -39,11 +39,11 @@ class AccessState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessRow:
-    """subject: `account:native id` of a person, `account:chat` of a group. name: untrusted text, for the admin.
+    """The access of one subject. subject: `account:native id` of a person, `account:chat` of a group.
 
-    chat and language: where and how the person was last told about it, None and "" when that is not known.
-    code_hash: of the pairing code while it waits; of a group that waits a name for the request. expires_at: the end of
-    either, or of a refusal. decided_by: a person's id, or a word for the way.
+    name: untrusted text, for the admin. chat and language: where and in which language the person is notified, None and
+    "" if unknown. code_hash: of the pairing code while pending; for a pending group, a name for the request.
+    expires_at: end of the code, request or refusal. decided_by: a person's id, or a word for how it was decided.
     """
 
     account: str
@@ -65,11 +65,11 @@ _COLUMNS = {field.name: _NAMES.get(field.name, field.name) for field in fields(A
 
 
 class AccessUnreadable(StoreError):
-    """It cannot be known who has access, so nobody may be let in."""
+    """The access rows cannot be read, so nobody may be admitted."""
 
 
 def everything(tx: Connection) -> list[AccessRow]:
-    """All rows, oldest first. One whose state is not known any more shuts its subject out. Raises AccessUnreadable."""
+    """All rows, oldest first. A row with an unknown state blocks its subject. Raises AccessUnreadable."""
     try:
         return [_row(row) for row in tx.execute(select(access).order_by(access.c.created_at, access.c.subject_id))]
     except (SQLAlchemyError, TypeError, ValueError) as error:
@@ -80,7 +80,7 @@ def everything(tx: Connection) -> list[AccessRow]:
 
 
 def put(tx: Connection, row: AccessRow) -> None:
-    """Write a row, in the place of what was known of its subject."""
+    """Write a row, replacing any earlier row of its subject."""
     values = {_COLUMNS[name]: value for name, value in asdict(row).items()}
     key = ["subject_kind", "subject_id"]
     changes = {name: value for name, value in values.items() if name not in key}
@@ -88,7 +88,7 @@ def put(tx: Connection, row: AccessRow) -> None:
 
 
 def remove(tx: Connection, row: AccessRow, code_hash: str | None) -> None:
-    """Forget a subject, unless its code is another one by now."""
+    """Delete a subject's row, unless its code has changed since."""
     mine = (access.c.subject_kind == row.kind) & (access.c.subject_id == row.subject)
     tx.execute(delete(access).where(mine, access.c.code_hash.is_not_distinct_from(code_hash)))
 

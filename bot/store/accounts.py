@@ -1,5 +1,5 @@
-"""Which bot stands behind an account's name, and what happens when an id changes that other ids are made of: an account
-gets a new name, a group a new chat id."""
+"""The bot behind each account name, and changes to ids that are part of other ids: an account is renamed, or a group
+gets a new chat id."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ if TYPE_CHECKING:
     from harness.context import RunContext
 
 CHOSEN = ("model", "agent", "skills_off", "timezone", "progress", "research_style", "voice")
-"""Columns of a conversation in which people's choices for it are."""
+"""Columns of a conversation that hold the settings people chose for it."""
 
 
 class AccountConflict(StoreError):
-    """kind "other_bot": `name` was always another bot, whose platform:id is `known`.
+    """An account's name and bot contradict the records. kind "other_bot": `name` is another bot, platform:id `known`.
 
-    kind "renamed": this bot was always the account `known`; `antler account rename` is the way.
+    kind "renamed": this bot has always been the account `known`; use `antler account rename`.
     """
 
     def __init__(self, kind: Literal["other_bot", "renamed"], name: str, known: str) -> None:
@@ -104,20 +104,20 @@ HOLD_PREFIX = (
     usage.c.conversation, usage.c.speaker, schedules.c.conversation, schedules.c.person,
     deletions.c.subject, deletions.c.asked_by,
 )  # fmt: skip
-"""Columns whose values start with `account:`; conversations.owner follows threads.owner by its foreign key, memories
-move with what is in them (bot/memory/keeper.py)."""
+"""Columns whose values start with `account:`. conversations.owner follows threads.owner through its foreign key;
+memories move together with their contents (bot/memory/keeper.py)."""
 
 
 def migrate_chat(tx: Connection, account: str, old_chat: str, new_chat: str) -> None:
-    """Everything of a group's old chat id now belongs to the new one: conversations and what they own, runs, replies,
-    open prompts, and messages that wait. A conversation that exists under the new id already continues the old
-    one's thread, for that one holds the history."""
+    """Move everything from a group's old chat id to the new one: conversations and what they own, runs, replies, open
+    prompts, and waiting messages. A conversation that already exists under the new id continues the old one's thread,
+    which holds the history."""
     for key in tx.scalars(select(conversations.c.key).where(conversations.c.account == account)).all():
         if (moved_to := moved_key(key, account, old_chat, new_chat)) is not None:
             _move_conversation(tx, key, moved_to)
     for table in (runs, outbox, schedules, deletions):
         tx.execute(update(table).where(table.c.account == account, table.c.chat == old_chat).values(chat=new_chat))
-    # Message ids start again there.
+    # Message ids start over in the new chat.
     _set(tx, schedules.c.reply_to, (schedules.c.account == account) & (schedules.c.chat == new_chat), None)
     tx.execute(update(outbox).where(outbox.c.account == account, outbox.c.chat == new_chat).values(sent_after=None))
 
@@ -134,12 +134,12 @@ MOVES = select(func.sum(accounts.c.moves))
 
 
 def moves(tx: Connection) -> int:
-    """How often a chat was given another id: what is remembered by conversation is out of date when that changes."""
+    """Return how often a chat was given another id; when it changes, caches keyed by conversation are out of date."""
     return tx.scalar(MOVES) or 0
 
 
 def rename(tx: Connection, old: str, new: str) -> None:
-    """Give an account another name, in every id that is made of it. Raises LookupError when there is no such account,
+    """Rename an account, in every id that contains its name. Raises LookupError when the account does not exist,
     IntegrityError when the new name is taken."""
     if tx.execute(update(accounts).where(accounts.c.name == old).values(name=new)).rowcount == 0:
         raise LookupError(f"no account {old}")
@@ -164,7 +164,7 @@ def _move_conversation(tx: Connection, old: str, new: str) -> None:
         changes = {"thread_id": source.thread_id, "owner": source.owner}
         changes |= {name: value for name, value in chosen.items() if value is not None}
         tx.execute(update(conversations).where(conversations.c.key == new).values(changes))
-        # Only one run of a conversation may be active; the other one waits and is resumed.
+        # Only one run of a conversation may be active; the second one waits and is resumed later.
         if tx.scalar(select(runs.c.seq).where(runs.c.conversation == new, ACTIVE)) is not None:
             second = update(runs).where(runs.c.conversation == old, ACTIVE)
             tx.execute(second.values(state=RunState.PENDING, suspended=True))
@@ -183,7 +183,7 @@ def _move_conversation(tx: Connection, old: str, new: str) -> None:
 
 
 def _move_grants(tx: Connection, old: str, new: str) -> None:
-    """What is allowed under both keys is kept once."""
+    """Move the grants; those that exist under both keys are kept once."""
     known = select(approval_grants).where(approval_grants.c.conversation == new).subquery()
     same = (known.c.person == approval_grants.c.person) & (known.c.tool == approval_grants.c.tool)
     twice = select(known.c.id).where(same, known.c.coverage == approval_grants.c.coverage).exists()
@@ -192,7 +192,7 @@ def _move_grants(tx: Connection, old: str, new: str) -> None:
 
 
 def _move_memory(tx: Connection, old: str, new: str) -> None:
-    """What was decided of a group's memory under its old id counts, and its numbers; the memory itself has moved."""
+    """Keep the decisions about a group's memory, and its numbering, from the old id; the memory itself has moved."""
     for key in (memory_owners.c.owner, memory_lists.c.conversation):
         if tx.scalar(select(key).where(key == old)) is not None:
             tx.execute(delete(key.table).where(key == new))

@@ -1,17 +1,17 @@
-"""What the store raises, and the one place where a database driver's errors become ours.
+"""The errors that the store raises, and the one place where a database driver's errors are translated into them.
 
 StoreError
-  StoreUnavailable      the database cannot be used now (full, read-only, locked, gone): later writes may work again
+  StoreUnavailable      the database cannot be used now (full, read-only, locked, gone): later writes may succeed
     StoreBusy           another process leads; owner names it
-  UnfitDatabase         what database.url names can never serve: remedy says what can
-    SessionsNotKept     a pooler before PostgreSQL gives sessions away between transactions
-    NotUtf8             the database cannot keep all that people write
+  UnfitDatabase         the database at database.url can never be used: remedy says what to do
+    SessionsNotKept     a pooler in front of PostgreSQL reassigns sessions between transactions
+    NotUtf8             the database cannot store everything that people write
   StoreNewer            the database was written by a newer version of the program: nothing was touched
-  StoreTooOld           the database was written by a version of before the first release: nothing was touched
-  Fenced                another process took over: this one must stop, none of its writes will ever be accepted
+  StoreTooOld           the database was written by a version from before the first release: nothing was touched
+  Fenced                another process took over: this one must stop, none of its writes will be accepted again
   StoreClosed           used after close
-AccessUnreadable, AccountConflict, AlreadyAssigned, OwnerMismatch are StoreErrors too, each defined next to the function
-that raises it.
+AccessUnreadable, AccountConflict, AlreadyAssigned and OwnerMismatch are StoreErrors too, each defined next to the
+function that raises it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SQLITE_UNAVAILABLE = {
     sqlite3.SQLITE_PROTOCOL: "locked by another program",
     sqlite3.SQLITE_NOTADB: "the file is not a database",
 }
-"""Primary result codes (sqlite.org/rescode.html) that say something about the file and not about the statement."""
+"""Primary result codes (sqlite.org/rescode.html) that concern the file and not the statement."""
 
 POSTGRES_UNAVAILABLE = ("08", "25006", "28", "3D000", "40", "53", "55P03", "57", "58", "F0", "XX")
 """SQLSTATE prefixes (PostgreSQL docs, appendix A): connection, read-only, login, missing database, deadlock, out of
@@ -44,16 +44,16 @@ resources, lock not available, shutdown or cancelled, system error, configuratio
 
 
 class StoreError(Exception):
-    """Base. The text is for operators and holds no password."""
+    """Base class. The text is for operators and contains no password."""
 
 
 class StoreUnavailable(StoreError):
-    """The database did not take it. Nothing of the unit is kept, except when the connection broke during the commit:
-    then it may be, so repeat only what is idempotent."""
+    """The database did not accept a unit. Nothing of it is kept, except that it may be if the connection broke during
+    the commit: repeat only what is idempotent."""
 
 
 class StoreBusy(StoreUnavailable):
-    """owner: the process that leads, as `host:pid`; "" where that is not known."""
+    """Another process leads. owner: that process, as `host:pid`; "" if it is not known."""
 
     def __init__(self, owner: str) -> None:
         who = owner or "another process"
@@ -62,7 +62,7 @@ class StoreBusy(StoreUnavailable):
 
 
 class UnfitDatabase(StoreError):
-    """says: what is wrong with the database that is named. remedy: what to do about it."""
+    """The configured database cannot be used. says: what is wrong with it. remedy: what to do about it."""
 
     def __init__(self, says: str, remedy: str) -> None:
         super().__init__(f"database.url: {says}: {remedy}")
@@ -71,7 +71,7 @@ class UnfitDatabase(StoreError):
 
 
 class SessionsNotKept(UnfitDatabase):
-    """A lock that belongs to a session does not hold where the next transaction is in another one."""
+    """A session-level lock does not hold if the next transaction runs in another session."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -82,7 +82,7 @@ class SessionsNotKept(UnfitDatabase):
 
 
 class NotUtf8(UnfitDatabase):
-    """encoding: of the database, as the server names it. SQL_ASCII, which a server without a locale has, is none."""
+    """The encoding is not UTF8. encoding: the server's name for it; SQL_ASCII (no locale) is none."""
 
     def __init__(self, encoding: str) -> None:
         super().__init__(
@@ -92,7 +92,7 @@ class NotUtf8(UnfitDatabase):
 
 
 class StoreNewer(StoreError):
-    """revision: what the database says about itself and this program does not know."""
+    """A newer version wrote the database. revision: the one recorded in it, unknown to this program."""
 
     def __init__(self, revision: str) -> None:
         super().__init__(
@@ -102,7 +102,7 @@ class StoreNewer(StoreError):
 
 
 class StoreTooOld(StoreError):
-    """The database comes from a development version. revision: what it says about itself."""
+    """The database comes from a development version. revision: the one recorded in it."""
 
     def __init__(self, database: URL, revision: str) -> None:
         if database.get_backend_name() == "sqlite":
@@ -124,7 +124,7 @@ class Fenced(StoreError):
 
 
 class TakenAway(StoreError):
-    """A run was taken from this worker, as it did not stop it when it was asked to."""
+    """A run was taken from this worker because the worker did not stop it when requested."""
 
     def __init__(self) -> None:
         super().__init__("the run was taken from this worker; nothing more is written of it from here")
@@ -138,7 +138,7 @@ class StoreClosed(StoreError):
 
 
 def unavailable(error: DBAPIError, url: URL) -> StoreUnavailable | None:
-    """The typed error for a database that cannot be used; None when the statement itself was wrong."""
+    """Return the typed error for a database that cannot be used; None when the statement itself was wrong."""
     reason = _sqlite_reason(error.orig) if url.get_backend_name() == "sqlite" else _postgres_reason(error)
     if reason is None:
         return None
@@ -160,5 +160,5 @@ def _postgres_reason(error: DBAPIError) -> str | None:
         return f"the connection broke ({first_line})"
     if state is not None:
         return first_line if state.startswith(POSTGRES_UNAVAILABLE) else None
-    # Without a SQLSTATE the server never answered: psycopg raises OperationalError for a failed or lost connection.
+    # Without a SQLSTATE, the server never answered: psycopg raises OperationalError for a failed or lost connection.
     return first_line if type(error.orig).__name__ == "OperationalError" else None

@@ -1,8 +1,8 @@
-"""Which process leads on PostgreSQL: who holds a session-level advisory lock, on a connection of its own.
+"""Leader election on PostgreSQL: the leader holds a session-level advisory lock on a dedicated connection.
 
 The server frees the lock when that connection ends, however its process ended. The epoch (writer.py) fences the writes
-of who has lost it, and the lease tells the others how long a leader that cannot be heard may still believe in itself.
-docs/scaling.md goes through the orders of events.
+of a process that has lost the lock, and the lease bounds how long an unreachable leader may still consider itself the
+leader. docs/scaling.md walks through the possible orders of events.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-"""Between two tries of a standby; a leader that stops wakes it at once."""
+"""Seconds between two attempts of a standby; a leader that stops wakes it at once."""
 REACTION_SECONDS = 2.0
-"""What a leader has to notice that it lost the lock and to stop, before its successor begins: twice what it needs."""
+"""Time for a leader to notice that it lost the lock and to stop before its successor begins: twice what it needs."""
 REGAIN_SECONDS = 2.0
-"""After which a leader that lost its connection tries to have the lock again: standbys look sooner, and come first."""
+"""Delay before a leader that lost its connection tries to regain the lock; standbys try sooner, so they come first."""
 CLAIM_SECONDS = 0.2
-"""Who has just got the lock has so long to say so in the row, before what it says there is believed."""
+"""Time for a process that has just acquired the lock to record that in the row, before an expired lease is believed."""
 FREED_SECONDS = 3.0
-"""In which the server has ended a session that it was told to end."""
+"""Time for the server to end a session after it was told to."""
 POOL_SECONDS = 3.0
 POOL_TRIES = 3
 LEADER, STANDBY, CHECK = "antler leader", "antler standby", "antler check"
-"""How the connection calls itself in pg_stat_activity, with the process's name behind it."""
+"""The application_name in pg_stat_activity, followed by the process's name."""
 
 CHANNEL = "antler_lead"
 # One lock for each schema that Antler's tables may be in: 0x616E746C is "antl".
@@ -63,12 +63,12 @@ STANDING_BY = f"""
     SELECT substr(application_name, {len(STANDBY) + 2}) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name LIKE '{STANDBY} %' ORDER BY backend_start
 """
-"""The names of the processes that stand by."""
+"""Selects the names of the standby processes."""
 
 
 def _session(lease: int) -> dict[str, str]:
-    """What the lock's session asks of the server. It must not take a leader for gone that it merely cannot hear before
-    that leader's lease has run out; and the connection has a right to be idle."""
+    """Return the session settings of the lock's connection. The server must not consider an unreachable leader gone
+    before that leader's lease has expired, and the connection may be idle."""
     return {
         "tcp_user_timeout": f"{lease * 1500}",
         "tcp_keepalives_idle": f"{max(1, lease // 2)}",
@@ -82,10 +82,9 @@ def _session(lease: int) -> dict[str, str]:
 
 
 class Lead:
-    """A connection that asks for the lead, and has it after `attempt`.
+    """A connection that competes for the lead, and has it once `attempt` returns True.
 
-    leader: who led when this one last looked, as `host:pid`; "" when nobody did. why: the connection was lost, "" while
-    it was not.
+    leader: the leader at the last check, as `host:pid`; "" if there was none. why: why the connection was lost, or "".
     """
 
     def __init__(self, connection: psycopg.AsyncConnection[Any], url: URL) -> None:
@@ -99,12 +98,12 @@ class Lead:
         self._lost = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
         self._hung_up = select.poll()
-        # What was sent before the end need not be read to see the end.
+        # POLLRDHUP reports the end even while data that was sent before it is unread.
         self._hung_up.register(self._socket, select.POLLRDHUP)
 
     @classmethod
     async def connect(cls, url: URL) -> Self:
-        """A connection that asks for nothing yet. Raises StoreUnavailable, UnfitDatabase."""
+        """Return a connection that has not tried for the lead yet. Raises StoreUnavailable, UnfitDatabase."""
         try:
             connection = await _connected(url, STANDBY)
             lead = cls(connection, url)
@@ -119,7 +118,7 @@ class Lead:
 
     @classmethod
     async def take(cls, url: URL) -> Self:
-        """The lead, at once. Raises StoreBusy while another process has it, StoreUnavailable, UnfitDatabase."""
+        """Take the lead at once. Raises StoreBusy while another process has it, StoreUnavailable, UnfitDatabase."""
         lead = await cls.connect(url)
         try:
             if not await lead.attempt():
@@ -131,8 +130,8 @@ class Lead:
 
     @classmethod
     async def regain(cls, url: URL, epoch: int) -> Self | None:
-        """The lead once more, for a process that lost its connection; None while another one holds the lock. Raises
-        Fenced when another one has led meanwhile, StoreUnavailable, UnfitDatabase."""
+        """Regain the lead for a process that lost its connection; None while another process holds the lock. Raises
+        Fenced when another process has led since, StoreUnavailable, UnfitDatabase."""
         lead = await cls.connect(url)
         try:
             has_it = await lead._again(epoch)
@@ -148,21 +147,21 @@ class Lead:
 
     @property
     def held(self) -> bool:
-        """Whether the lock is this process's, as far as its own kernel knows. Asked before everything that is done
-        outside, so it asks the socket and not a task that may not have had its turn since the process woke up."""
+        """Whether this process holds the lock, as far as its own kernel knows. Checked before every external action, so
+        it polls the socket: the watching task may not have run since the process woke up."""
         return self._watching is not None and not self._lost.is_set() and not self._hung_up.poll(0)
 
     async def lost(self) -> None:
-        """Returns when the connection is gone."""
+        """Return when the connection is gone."""
         await self._lost.wait()
 
     def taken(self) -> None:
-        """The process has its epoch and renews the lease with its writes."""
+        """Note that the process has its epoch and renews the lease with its writes."""
         self._renews = False
 
     async def attempt(self) -> bool:
-        """Try to have the lead; True when it is this process's, and who had it before has stopped. To be called again
-        after `pause`. Raises StoreUnavailable, StoreBusy."""
+        """Try to get the lead; True when this process has it and the previous leader has stopped. Call again after
+        `pause`. Raises StoreUnavailable, StoreBusy."""
         try:
             try:
                 return await self._attempt()
@@ -175,11 +174,11 @@ class Lead:
             raise _unavailable(self._url, error) from error
 
     async def pause(self, seconds: float = LOOK_SECONDS) -> None:
-        """Wait before the next try, or until the leader says that it has stopped."""
+        """Wait before the next attempt, or until the leader announces that it has stopped."""
         await self._readable(seconds)
 
     async def close(self) -> None:
-        """Give the lead back, and close the connection. Idempotent; raises nothing of the database's."""
+        """Give the lead back, and close the connection. Idempotent; raises no database errors."""
         gone = self._lost.is_set() or bool(self._hung_up.poll(0))
         self._lost.set()
         if self._watching is not None:
@@ -192,7 +191,7 @@ class Lead:
                 await self._unlock()
         await self._connection.close()
 
-    # How the lock is come by.
+    # Acquiring the lock.
 
     async def _prepare(self) -> None:
         wanted = _session(writer.LEASE_SECONDS)
@@ -258,20 +257,21 @@ class Lead:
             await self._connection.execute(UNLOCK.encode())
 
     async def _sees_expired(self) -> bool:
-        """Whether the lease of the leader has run out. Learns who that is."""
+        """Whether the leader's lease has expired. Updates `leader`."""
         try:
             rows = await self._rows(LOOK)
-        except errors.UndefinedTable:  # the first process of all is making the tables
+        except errors.UndefinedTable:  # the very first process is creating the tables
             rows = []
         self.leader = writer.short_name(rows[0][0]) if rows else ""
         return bool(rows) and bool(rows[0][1])
 
     async def _claim(self) -> bool:
-        """Lengthen the lease, so that nobody takes this process's lock for that of the former leader. Its name stays in
-        the row until the epoch is counted up: should this process end before, the next one has to know of it.
+        """Extend the lease, so that no process mistakes this lock for the former leader's. The former leader's name
+        stays in the row until the epoch is incremented: if this process ends before that, the next one must know about
+        it.
 
-        Returns whether it may be alive and has to be given time. Raises StoreBusy for one of an older version, which
-        holds a lease and no lock.
+        Returns whether the former leader may be alive and must be given time. Raises StoreBusy if it is of an older
+        version, which holds a lease but no lock.
         """
         try:
             async with self._connection.transaction():
@@ -288,13 +288,13 @@ class Lead:
             raise
         return alive
 
-    # While it is held.
+    # Holding the lock.
 
     def _begin(self) -> None:
         self._watching = asyncio.create_task(self._watch(), name="store-lead")
 
     async def _watch(self) -> None:
-        """Ends when the connection does. What comes on it is read by the next statement."""
+        """Run until the connection ends. The next statement reads what arrives on it."""
         try:
             while True:
                 await self._readable(writer.RENEW_SECONDS)
@@ -310,11 +310,11 @@ class Lead:
             self._lost.set()
 
     async def _renew(self) -> None:
-        with suppress(errors.UndefinedTable, errors.LockNotAvailable):  # tables that are just being made or changed
+        with suppress(errors.UndefinedTable, errors.LockNotAvailable):  # the tables are being created or changed
             await self._connection.execute(LENGTHEN)
 
     async def _readable(self, seconds: float) -> None:
-        """Wait until the server says something, or this time."""
+        """Wait until the server sends something, or that many seconds have passed."""
         loop, said = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._socket, said.set)
         try:
@@ -332,7 +332,7 @@ class Lead:
 
 
 async def check_pool(url: URL) -> None:
-    """Raise UnfitDatabase where no process could hold the lead, StoreUnavailable where that cannot be asked."""
+    """Raise UnfitDatabase if no process could hold the lead, StoreUnavailable if that cannot be determined."""
     try:
         async with await _connected(url, CHECK) as connection:
             await _check_pool(connection, url)
@@ -342,7 +342,7 @@ async def check_pool(url: URL) -> None:
 
 async def _connected(url: URL, role: str) -> psycopg.AsyncConnection[Any]:
     place = sql.libpq_url(url.render_as_string(hide_password=False))
-    # Statements that are prepared would be the session's, and there is none to keep them where a pooler goes astray.
+    # Prepared statements belong to a session, and a misconfigured pooler keeps none.
     connection = await psycopg.AsyncConnection.connect(
         place, autocommit=True, prepare_threshold=None, application_name=_called(role)
     )
@@ -359,9 +359,9 @@ def _called(role: str) -> str:
 
 
 async def _check_pool(connection: psycopg.AsyncConnection[Any], url: URL) -> None:
-    """Raise SessionsNotKept where a pooler gives two living connections the same session.
+    """Raise SessionsNotKept if a pooler gives two open connections the same session.
 
-    A pooler answers with a number of its own for the session; where it is the server's there is none in between.
+    A pooler reports its own number for the session; if the number is the server's, no pooler is in between.
     """
     if (own := await _session_of(connection)) == connection.info.backend_pid:
         return
@@ -372,7 +372,7 @@ async def _check_pool(connection: psycopg.AsyncConnection[Any], url: URL) -> Non
                 async with other.transaction():
                     if await _session_of(other) == own or await _session_of(connection) != own:
                         raise SessionsNotKept
-    except TimeoutError:  # it has no second session to give, so that the first one is kept
+    except TimeoutError:  # it has no second session to give, so the first one is kept
         log.info("the pooler before the database could not be examined: it gives one session at a time")
     finally:
         await other.close()

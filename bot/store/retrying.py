@@ -1,4 +1,4 @@
-"""Work that is tried again: a store that waits for its database, and repeated tasks that outlive a failure."""
+"""Retries: a store that waits for its database, and periodic tasks that survive a failure."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ T = TypeVar("T")
 
 LONGEST_WAIT = 30.0
 AHEAD_SECONDS = 0.05
-"""That a unit which is written ahead waits for the one that builds on it."""
+"""How long a unit that is written ahead waits for the unit that builds on it."""
 
 
 class RetryingStore:
     """The store, except that a full disk or a lost server makes the caller wait (1 s, doubling to 30 s), not fail.
 
-    The inbox is not filled through this one: there the failure must reach the platform, which sends again.
+    The inbox is not filled through this class: its failures must reach the platform, which then delivers again.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -37,7 +37,7 @@ class RetryingStore:
         self._clock = clock
         self._outage = Outage(log.error, "the store is not available", "the store is available again", clock.monotonic)
         self._ahead: dict[object, asyncio.Event] = {}
-        """Units that later ones build on: set when they are written."""
+        """Units that later ones build on; each event is set when its unit is written."""
 
     @property
     def clock(self) -> Clock:
@@ -51,8 +51,8 @@ class RetryingStore:
         return await self.until_available(lambda: self._store.write(unit))
 
     async def write_ahead(self, unit: Callable[[Connection], T]) -> T:
-        """`write`, for a unit that need not be awaited before the next one builds on it: it is committed with that, or
-        alone after a moment, and before it in any case."""
+        """`write`, for a unit that need not be awaited before the next one builds on it: it is committed together with
+        that unit, or alone after a moment, but never after it."""
         self._ahead[unit] = written = asyncio.Event()
         try:
             return await self.until_available(lambda: self._store.write(unit, within=AHEAD_SECONDS), ahead=True)
@@ -61,7 +61,7 @@ class RetryingStore:
             written.set()
 
     async def tried(self, unit: Callable[[Connection], object]) -> bool:
-        """Run `unit` once; whether it was written. For what would be good to have, and for which nobody waits."""
+        """Run `unit` once; return whether it was written. For optional writes that no caller depends on."""
         try:
             await self._store.write(unit)
         except StoreError:
@@ -96,9 +96,9 @@ class RetryingStore:
         return await self.until_available(self._store.scrub)
 
     async def until_available(self, attempt: Callable[[], Awaitable[T]], *, ahead: bool = False) -> T:
-        """What `attempt` returns, tried again for as long as it raises StoreUnavailable.
+        """Return what `attempt` returns; retry as long as it raises StoreUnavailable.
 
-        ahead: others wait for it before they are tried again.
+        ahead: other attempts wait for this one before they retry.
         """
         delay = 1.0
         try:
@@ -108,7 +108,7 @@ class RetryingStore:
                 except StoreUnavailable as error:
                     self._outage.failed(attempt, error)
                 except RunUnknown:
-                    if not self._ahead:  # else the store was away for its opening alone
+                    if not self._ahead:  # else an outage hit only the write that opens the run
                         raise
                 else:
                     self._outage.succeeded(attempt)
@@ -123,9 +123,9 @@ class RetryingStore:
 
 
 async def every(seconds: float, clock: Clock, what: str, work: Callable[[], Awaitable[object]]) -> None:
-    """Repeat work with so many seconds of pause between, until cancelled; a failure is logged and tried again.
+    """Repeat `work`, pausing `seconds` in between, until cancelled; failures are logged and the work is retried.
 
-    what: its name in the log.
+    what: the name of the work in the log.
     """
     while True:
         await attempted(what, work)
@@ -133,7 +133,7 @@ async def every(seconds: float, clock: Clock, what: str, work: Callable[[], Awai
 
 
 async def attempted(what: str, work: Callable[[], Awaitable[object]]) -> bool:
-    """Do the work; whether it succeeded. Every error is logged, none is raised."""
+    """Do the work and return whether it succeeded. Every error is logged, none is raised."""
     try:
         await work()
     except (StoreError, OSError) as error:

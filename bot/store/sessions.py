@@ -1,4 +1,4 @@
-"""Who is signed in to the page, and the tokens of programs: digests only, for what opens them is told once."""
+"""Sessions on the web page and API tokens of programs: digests only, as the secrets themselves are shown just once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """See the table."""
+    """A row of the table `sessions`."""
 
     id: str
     person: str
@@ -31,7 +31,7 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRow:
-    """See the table."""
+    """A row of the table `tokens`."""
 
     id: str
     digest: str
@@ -44,12 +44,12 @@ class TokenRow:
 
 
 def all_sessions(tx: Connection) -> list[SessionRow]:
-    """Oldest first."""
+    """All sessions, oldest first."""
     return [value_of(SessionRow, row) for row in tx.execute(select(sessions).order_by(sessions.c.created_at))]
 
 
 def all_tokens(tx: Connection) -> list[TokenRow]:
-    """Oldest first."""
+    """All tokens, oldest first."""
     rows = tx.execute(select(tokens).order_by(tokens.c.created_at, tokens.c.id))
     return [value_of(TokenRow, row, scopes=tuple(json.loads(row.scopes))) for row in rows]
 
@@ -63,7 +63,7 @@ def add_token(tx: Connection, row: TokenRow) -> None:
 
 
 def used(tx: Connection, token_id: str, at: datetime) -> None:
-    """Note a use of a token."""
+    """Record a use of a token."""
     tx.execute(update(tokens).where(tokens.c.id == token_id).values(used_at=at))
 
 
@@ -76,12 +76,12 @@ def end_token(tx: Connection, token_id: str) -> None:
 
 
 def end_all_of(tx: Connection, person: str) -> int:
-    """End all sessions and tokens of a person; returns how many there were."""
+    """End all sessions and tokens of a person; return how many there were."""
     return sum(tx.execute(delete(table).where(table.c.person == person)).rowcount for table in (sessions, tokens))
 
 
 def prune(tx: Connection, now: datetime, limit: int = 5000) -> int:
-    """Forget what has expired; returns how much."""
+    """Delete expired sessions and tokens, at most `limit` of each; return how many."""
     gone = 0
     for table in (sessions, tokens):
         old = select(table.c.id).where(table.c.expires_at <= now).limit(limit)

@@ -1,4 +1,4 @@
-"""What model calls cost, in tokens and money."""
+"""The cost of model calls, in tokens and money."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 NANO = 1_000_000_000
 """Costs are integers: billionths of their currency."""
 CALLS = func.coalesce(func.sum(func.coalesce(usage.c.calls, 1)), 0)
-"""How many calls the rows stand for."""
+"""The number of calls that the rows represent."""
 SINGLE = usage.c.calls.is_(None)
 SUMMED = ("input_tokens", "output_tokens", "cached_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
-    """One model call. call: names it, so that it counts once however often it is written. cost: None: no price."""
+    """One model call. call: its id, so that it counts once however often it is written. cost: None without a price."""
 
     call: str
     run_id: str
@@ -60,7 +60,7 @@ NOTHING = Totals(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """totals: of all calls. costs: by currency, of those that had a price."""
+    """The sum of some calls. totals: of all of them. costs: by currency, of those that had a price."""
 
     totals: Totals = NOTHING
     costs: Mapping[str, int] = field(default_factory=dict)
@@ -75,8 +75,8 @@ class Spent:
 
 
 def add(tx: Connection, rows: Sequence[UsageRow]) -> None:
-    """Record model calls; one that is recorded already counts once. A run's is its conversation's, as that is called
-    now."""
+    """Record model calls; a call that is already recorded counts once. A run's call is booked on the run's conversation
+    under its current key."""
     if rows:
         values = [columns_of(row) | {"by": row.run_id, "told": row.conversation} for row in rows]
         for each in values:
@@ -86,18 +86,18 @@ def add(tx: Connection, rows: Sequence[UsageRow]) -> None:
 
 @cache
 def _adding(dialect: str) -> Executable:
-    # The lock holds off a move of the chat until this is committed: its own update then finds these rows.
+    # The lock delays a move of the chat until this is committed, so that the move's update finds these rows.
     theirs = CONVERSATION.with_for_update(read=True).scalar_subquery()
     return insert_once(dialect, usage.c.call).values(conversation=func.coalesce(theirs, bindparam("told")))
 
 
 def thread_totals(tx: Connection, thread_id: str) -> Totals:
-    """What a thread has cost so far."""
+    """The totals of a thread so far."""
     return spent(tx, thread_id=thread_id).totals
 
 
 class Call(NamedTuple):
-    """One model call, or several that are the same in all but what they took."""
+    """One model call, or the sum of several with the same conversation, speaker and currency."""
 
     conversation: str
     speaker: str
@@ -105,11 +105,11 @@ class Call(NamedTuple):
 
 
 NEAR = 1000
-"""Ids below the newest one that may still be missing because their transactions are under way."""
+"""How far below the newest id others may still be missing because their transactions are not committed yet."""
 
 
 class Read(NamedTuple):
-    """newest: the newest call's id. ids: of the calls, of a whole day those near the newest one."""
+    """newest: the newest call's id. ids: of the calls read; for a whole day, only those near `newest`."""
 
     newest: int
     ids: frozenset[int]
@@ -117,7 +117,7 @@ class Read(NamedTuple):
 
 
 def of_day(tx: Connection, since: datetime) -> Read:
-    """What was recorded at `since` or later, summed up by conversation and person."""
+    """Return the calls recorded at `since` or later, summed by conversation, person and currency."""
     newest: int = tx.execute(select(func.coalesce(func.max(usage.c.id), 0))).scalar_one()
     sums = [func.sum(usage.c[name]) for name in SUMMED]
     keys = (usage.c.conversation, usage.c.speaker, usage.c.currency)
@@ -127,14 +127,14 @@ def of_day(tx: Connection, since: datetime) -> Read:
 
 
 def since_then(tx: Connection, since: datetime, last: int, missing: Collection[int] = ()) -> Read:
-    """What `of_day` returns, of the calls behind that id, and of those with an id that was missing, only."""
+    """Return what `of_day` does, but only for the calls after the id `last` and those whose ids were `missing`."""
     tokens = (usage.c.input_tokens, usage.c.output_tokens, usage.c.cached_tokens)
     query = select(
         usage.c.id, usage.c.at, usage.c.conversation, usage.c.speaker, usage.c.currency, *tokens, usage.c.cost
     )
     wanted = (usage.c.id > last) | usage.c.id.in_(missing) if missing else usage.c.id > last
     found = tx.execute(query.where(wanted).order_by(usage.c.id)).all()
-    # Not a condition of the query: with an index of their own these times would lead through the whole day.
+    # Not a condition of the query: the index on these times would make the database scan the whole day.
     calls = [_call(*rest[:-1], 1, rest[-1] or 0) for _, at, *rest in found if at >= since]
     return Read(max(last, found[-1].id) if found else last, frozenset(row.id for row in found), calls)
 
@@ -154,7 +154,7 @@ def spent(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Spent:
-    """What the calls cost that all of this is true of: of that run (with its thread_id it is found fast), thread,
+    """Return the cost of the calls that match all given criteria: run (fast together with its thread_id), thread,
     conversation, person; recorded at `since` or later, and before `until`."""
     wanted: list[ColumnElement[bool]] = []
     for column, value in (
@@ -179,23 +179,23 @@ def spent(
     return Spent(totals, costs)
 
 
-# What is long ago: one row for all calls that a thread's person made of a model in one day.
+# Old calls: one row sums up all calls of one day by thread, conversation, person, model and currency.
 
 
 def oldest_single(tx: Connection, before: datetime) -> datetime | None:
-    """When the oldest call was recorded that has a row of its own, of those before that time."""
+    """Return when the oldest call before that time that still has its own row was recorded."""
     return tx.scalar(select(usage.c.at).where(SINGLE, usage.c.at < before).order_by(usage.c.at).limit(1))
 
 
 def threads_between(tx: Connection, since: datetime, until: datetime) -> list[str]:
-    """The threads with calls between two moments that have rows of their own."""
+    """The threads with calls in [since, until) that still have their own rows."""
     there = SINGLE & (usage.c.at >= since) & (usage.c.at < until)
     return list(tx.scalars(select(usage.c.thread_id).where(there).distinct()))
 
 
 def fold(tx: Connection, threads: Sequence[str], since: datetime, until: datetime) -> None:
-    """Replace the calls between two moments in these threads by their sums: then it is not told any more which run made
-    one, and when."""
+    """Replace the calls in [since, until) of these threads by their sums, which no longer show which run made a call,
+    and when."""
     theirs = SINGLE & usage.c.thread_id.in_(threads) & (usage.c.at >= since) & (usage.c.at < until)
     keys = (usage.c.thread_id, usage.c.conversation, usage.c.speaker, usage.c.model, usage.c.currency)
     first = [func.min(usage.c[name]).label(name) for name in ("id", "call", "at")]
