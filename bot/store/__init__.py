@@ -1,6 +1,6 @@
-"""The database: inbox, conversations, runs, outbox and what else must survive. Used by bot/ only, through `Store`.
+"""The database: inbox, conversations, runs, outbox and other durable state. Used only by bot/, through `Store`.
 
-The other modules hold plain functions over a connection, to be composed in one `store.write(...)`.
+The other modules contain plain functions over a connection, to be combined in one `store.write(...)`.
 """
 
 from bot.store.errors import Fenced, StoreBusy, StoreClosed, StoreError, StoreNewer, StoreTooOld, StoreUnavailable

@@ -1,7 +1,7 @@
-"""Deletions that were asked for, a row each so that no crash ends one half way; and what takes the words of threads out
-of the tables, where ids, times and counts stay until their age.
+"""Requested deletions, each with a row so that a crash does not leave one half done; and the removal of a thread's
+words from the tables, where ids, times and counts stay until they are pruned by age.
 
-What belongs to one person elsewhere: personal.py. Each function may run again after a crash.
+For one person's data elsewhere see personal.py. Each function may run again after a crash.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 
 
 BY_AGE = "age"
-"""Nobody asked for it: the thread had become too old."""
+"""Stands for the requester when a thread is deleted because of its age."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """A person of one account. native: their id there. names: what they were called, as it stands in the events of
-    others, who may have the same name."""
+    """A person of one account. native: their id there. names: their names as they appear in other people's events;
+    others may have the same name."""
 
     account: str
     native: str
@@ -76,7 +76,7 @@ class Whose:
 
 
 def without_words(event: Any) -> Any:
-    """An event without what was said in it, and by whom it was said in words."""
+    """Return an event without its words and its sender's display name."""
     match event:
         case Message():
             return replace(
@@ -104,7 +104,7 @@ def without_words(event: Any) -> Any:
 
 
 def is_of(event: Any, whose: Whose) -> bool:
-    """Whether a person sent an event; of one that could not be read, whether it names their id."""
+    """Whether a person sent an event; for an unparsed event, whether it contains their id."""
     if isinstance(event, Unparsed):
         return whose.native in event.raw
     if isinstance(event, MessageEdited):
@@ -114,7 +114,7 @@ def is_of(event: Any, whose: Whose) -> bool:
 
 
 def without_quote_of(event: Any, whose: Whose) -> Any:
-    """Another's event without what it quotes of the person."""
+    """Return someone else's event without its quote of the person."""
     if isinstance(event, MessageEdited):
         return replace(event, message=without_quote_of(event.message, whose))
     if isinstance(event, Message) and event.reply_to is not None and _called(event.reply_to.author, whose):
@@ -123,16 +123,16 @@ def without_quote_of(event: Any, whose: Whose) -> Any:
 
 
 def blank_input(run_input: RunInput) -> RunInput:
-    """What is left: the message's id, and how large its files were, for the quota of who sent them."""
+    """Return an input without its words. The message's id and its files' sizes stay, for the sender's quota."""
     files = tuple(_blank_file(file) for file in run_input.files)
-    # What was said during the run has a row of its own.
+    # Messages steered into the run have their own rows.
     blank = replace(run_input, text="", quote="", background=(), people=(), files=files, steered=(), collections=())
     return _without_files(blank)
 
 
 def without_others(run_input: RunInput, whose: Whose, *, met: bool) -> RunInput:
-    """Another's input without what the person said there. met: in a chat where they are known to have spoken: there
-    all that others said goes, for it does not tell well who they were."""
+    """Return someone else's input without the person's words. met: the person is known to have spoken in that chat;
+    then all background is removed, as it does not identify its speakers reliably."""
     steered = tuple(without_others(each, whose, met=met) for each in run_input.steered)
     if met:
         return _without_files(replace(run_input, quote="", background=(), people=(), steered=steered))
@@ -142,7 +142,7 @@ def without_others(run_input: RunInput, whose: Whose, *, met: bool) -> RunInput:
 
 
 def _without_files(run_input: RunInput) -> RunInput:
-    """Take out the files of the thread that a research was told of, whoever sent them."""
+    """Remove the thread's files that a research job was given, whoever sent them."""
     if run_input.research is None:
         return run_input
     return replace(run_input, research=replace(run_input.research, files=()))
@@ -153,7 +153,7 @@ def blank_context(context: RunContext) -> RunContext:
 
 
 def _blank_file(file: InputFile) -> InputFile:
-    # Of a path that nobody can read back: two runs with the same file still show that.
+    # A hash of the path reveals nothing, but two runs with the same file still show that.
     path = Path(hashlib.sha256(str(file.path).encode("utf-8", "surrogatepass")).hexdigest()[:32])
     return replace(file, path=path, name="", text_path=None, note="", voice=None, sha256="", text_sha256="")
 
@@ -163,7 +163,7 @@ def _nameless(sender: Sender) -> Sender:
 
 
 def _title(event: Message | MembershipChanged) -> str:
-    """A group's is not one person's."""
+    """The chat title; empty for a direct message. A group's title is not personal data."""
     return "" if event.address.kind == "dm" else event.chat_title
 
 
@@ -172,22 +172,22 @@ def _called(name: str, whose: Whose) -> bool:
 
 
 PORTION = 200
-"""Rows of one unit, so that others are served in between."""
+"""Rows per unit of work, so that other units get their turn in between."""
 SETTLED = inbox.c.state.in_((InboxState.DONE, InboxState.DEAD))
 SHOWN = or_(outbox.c.delivered_at.is_not(None), outbox.c.abandoned.is_not(None))
 LAST_TOUCHED = func.coalesce(threads.c.touched_at, threads.c.created_at)
 NOWHERE = ""
-"""The conversation of a thread that is to be deleted: /threads does not list it, nothing goes on in it."""
+"""The conversation of a thread that is to be deleted: /threads does not list it, and no run continues it."""
 AT_WORK = select(runs.c.run_id).where(runs.c.thread_id == threads.c.thread_id, runs.c.state.in_(OPEN_STATES))
 AT_REST = and_(threads.c.conversation != NOWHERE, ~AT_WORK.exists())
 
 
-# Threads are let go before they are deleted.
+# Threads are detached from their conversation before they are deleted.
 
 
 def let_go(tx: Connection, key: str, until: datetime, now: datetime, only: str | None = None) -> list[str]:
-    """No run begins any more in the threads that were begun in a conversation until then, or in this one of them; if
-    the current one is among them the conversation gets a new one. Returns their ids."""
+    """Detach the threads created in a conversation until then, or only the thread `only`, so that no new run begins in
+    them; if the current thread is among them, the conversation gets a new one. Returns their ids."""
     known = conversation_rows.load(tx, key)
     if known is None:
         return []
@@ -204,33 +204,33 @@ def let_go(tx: Connection, key: str, until: datetime, now: datetime, only: str |
 
 
 def let_go_of(tx: Connection, whose: Whose) -> list[str]:
-    """The threads that are let go of a person: of their direct messages, and those that only they speak in."""
+    """The detached threads of a person: from their direct messages, and those that only they speak in."""
     gone = select(threads.c.thread_id, threads.c.owner).where(threads.c.conversation == NOWHERE)
     return [thread for thread, owner in tx.execute(gone) if owner == whose.person or is_speakers(owner, whose.person)]
 
 
 def conversations_of(tx: Connection, whose: Whose) -> list[str]:
-    """The keys of a person's own conversations, on the page and the API too."""
+    """The keys of a person's own conversations, including those on the web page and the API."""
     there = conversations.c.account.in_(sorted({whose.account, *OWN_ACCOUNTS}))
     query = select(conversations.c.key, conversations.c.owner).where(there)
     return [key for key, owner in tx.execute(query) if owner == whose.person or is_speakers(key, whose.person)]
 
 
 def is_group(tx: Connection, whose: Whose) -> bool:
-    """Whether that is no person's id but a group's, as far as it is known: people spoke to the agent in it, or it was
-    let in or shut out as one."""
+    """Whether the id is known to be a group's, not a person's: people spoke to the agent in it, or it was allowed or
+    blocked as a group."""
     there = and_(runs.c.account == whose.account, runs.c.chat == whose.native, runs.c.chat_kind != "dm")
     listed = and_(access.c.subject_id == whose.person, access.c.subject_kind == "group")
     return any(tx.execute(select(literal(1)).where(each).limit(1)).first() for each in (there, listed))
 
 
 def place_of(tx: Connection, thread_id: str) -> str | None:
-    """The conversation that a thread was begun in, None: there is no such thread, or it is let go already."""
+    """The conversation in which a thread was created; None if the thread does not exist or is already detached."""
     return tx.scalar(select(threads.c.conversation).where(threads.c.thread_id == thread_id)) or None
 
 
 def working(tx: Connection, thread_ids: Collection[str], whose: Whose | None, until: datetime) -> dict[str, str]:
-    """The runs that have not ended, of these threads, or that the person asked for until then: their conversations."""
+    """Map unfinished runs to their conversations: runs of these threads, or requested by the person until then."""
     wanted: list[ColumnElement[bool]] = [runs.c.thread_id.in_(part) for part in chunks(thread_ids)]
     if whose is not None:
         wanted.append(and_(runs.c.speaker == whose.person, runs.c.created_at <= until))
@@ -241,40 +241,40 @@ def working(tx: Connection, thread_ids: Collection[str], whose: Whose | None, un
 
 
 def untouched(tx: Connection, before: datetime, limit: int = 100) -> list[tuple[str, str]]:
-    """(thread, conversation) of threads that were not used since then, and that wait for nothing."""
+    """(thread, conversation) of threads that have not been used since then and have no open runs."""
     query = select(threads.c.thread_id, threads.c.conversation).where(_untouched(before))
     found = tx.execute(query.order_by(LAST_TOUCHED).limit(limit))
     return [(thread_id, conversation) for thread_id, conversation in found]
 
 
 def is_untouched(tx: Connection, thread_id: str, before: datetime) -> bool:
-    """Whether it is one of these."""
+    """Whether a thread has not been used since then and has no open runs."""
     query = select(threads.c.thread_id).where(threads.c.thread_id == thread_id, _untouched(before))
     return tx.scalar(query) is not None
 
 
 def idle(tx: Connection, before: datetime, after: datetime | None) -> Sequence[Row[*tuple[Any, ...]]]:
-    """The first 100 of these that were used after a time, and that are not condensed."""
+    """The first 100 uncondensed threads without open runs that were last used after `after` and before `before`."""
     query = select(threads).where(AT_REST, threads.c.condensed_at.is_(None), threads.c.touched_at < before)
     query = query if after is None else query.where(threads.c.touched_at > after)
     return tx.execute(query.order_by(threads.c.touched_at).limit(100)).all()
 
 
 def condensed(tx: Connection, thread_id: str, before: datetime, now: datetime) -> None:
-    """Unless it was used since then."""
+    """Mark a thread as condensed, unless it has been used since then."""
     still = update(threads).where(threads.c.thread_id == thread_id, threads.c.touched_at < before)
     tx.execute(still.values(condensed_at=now))
 
 
 def _untouched(before: datetime) -> ColumnElement[bool]:
-    # One that /new began and nobody used holds nothing, and its conversation would only get another such.
+    # An unused thread from /new is empty, and its conversation would only get another empty one.
     empty = select(conversations.c.key).where(
         conversations.c.thread_id == threads.c.thread_id, threads.c.touched_at.is_(None)
     )
     return and_(before > LAST_TOUCHED, AT_REST, ~empty.exists())
 
 
-# What belongs to runs.
+# Data of runs.
 
 
 def runs_of_thread(tx: Connection, thread_id: str) -> list[str]:
@@ -287,9 +287,9 @@ def runs_of_person(tx: Connection, whose: Whose, until: datetime) -> list[str]:
 
 
 def blank_runs(tx: Connection, run_ids: Sequence[str]) -> int:
-    """Take the words out of ended runs and of what belongs to them; returns how many still had some. At most PORTION.
+    """Remove the words from ended runs and their data; return how many runs still had some. At most PORTION runs.
 
-    What a tool did counts as begun, with an unknown outcome: the thread, where it stays, may still ask for it.
+    Effects of tools become started, with an unknown outcome: a thread that stays may still query them.
     """
     these = runs.c.run_id.in_(run_ids)
     rows = list(tx.execute(select(runs.c.run_id, runs.c.context, runs.c.input, runs.c.reply_key).where(these)))
@@ -310,14 +310,14 @@ def blank_runs(tx: Connection, run_ids: Sequence[str]) -> int:
 
 def _blank_run(tx: Connection, row: Row[*tuple[Any, ...]]) -> bool:
     context, run_input = blank_context(row.context), blank_input(row.input)
-    # A context that cannot be read may hold words all the same.
+    # An unreadable context may contain words all the same.
     if row.context == UNREADABLE_CONTEXT or (context, run_input) != (row.context, row.input):
         tx.execute(update(runs).where(runs.c.run_id == row.run_id).values(context=context, input=run_input))
     return not row.input.is_blank
 
 
 def delete_thread(tx: Connection, thread_id: str) -> bool:
-    """The thread itself, whose runs are blank; False when it was gone, or nobody had used it."""
+    """Delete a thread whose runs are blank; False if it did not exist or was never used."""
     for table in (branches, effects, memory_queue):
         tx.execute(delete(table).where(table.c.thread_id == thread_id))
     gone = delete(threads).where(threads.c.thread_id == thread_id).returning(threads.c.touched_at)
@@ -325,7 +325,7 @@ def delete_thread(tx: Connection, thread_id: str) -> bool:
 
 
 def blank_place(tx: Connection, row: DeletionRow) -> None:
-    """What the bot had said until then in the chat where a deletion was asked for: lists of threads name them."""
+    """Blank earlier replies in the chat where a deletion was requested: lists of threads contain their titles."""
     if row.address is None:
         return
     there = and_(
@@ -336,13 +336,13 @@ def blank_place(tx: Connection, row: DeletionRow) -> None:
 
 
 def blank_replies(tx: Connection, reply_keys: Sequence[str]) -> None:
-    """The words of replies that were delivered, or given up."""
+    """Remove the words of replies that were delivered or abandoned."""
     for part in chunks(reply_keys):
         tx.execute(update(outbox).where(outbox.c.reply_key.in_(part), SHOWN, outbox.c.body != "").values(body=""))
 
 
 def undelivered(tx: Connection, run_ids: Sequence[str]) -> int:
-    """How many of these runs have an answer that is not delivered yet."""
+    """Count the replies of these runs that are not delivered yet."""
     return sum(
         tx.scalar(
             select(func.count(outbox.c.reply_key.distinct()))
@@ -355,18 +355,18 @@ def undelivered(tx: Connection, run_ids: Sequence[str]) -> int:
 
 
 def store_event(tx: Connection, row_id: int, event: Any | None) -> None:
-    """Put an event in the place of what it was. None: it cannot be read, so nothing is left of it but its row, with
-    which its keys go at their age."""
+    """Replace a stored event. None: it cannot be read, so only its row is kept, until it and its keys are pruned by
+    age."""
     values: dict[str, str | None] = {"event": "" if event is None else to_json(INBOUND_EVENT, event)}
     if event is None:
-        values["platform_message_id"] = None  # it counts as no message: nobody could read what it says
+        values["platform_message_id"] = None  # it no longer counts as a message: its content was unreadable
     if event is None or isinstance(event, Unparsed):
-        values["reason"] = ""  # it may tell what could not be read
+        values["reason"] = ""  # it may quote what could not be read
     tx.execute(update(inbox).where(inbox.c.id == row_id).values(values))
 
 
 class DeletionKind(StrEnum):
-    """THREAD: one thread. PERSON: everything of a person, as far as docs/privacy.md says."""
+    """THREAD: one thread. PERSON: all data of a person, as defined in docs/privacy.md."""
 
     THREAD = "thread"
     PERSON = "person"
@@ -374,7 +374,7 @@ class DeletionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionRow:
-    """Columns are described in tables.py. address and reply_key: of the reply that tells how it goes, None for none."""
+    """A deletion, as described in tables.py. address, reply_key: of the reply that shows its progress, or None."""
 
     id: str
     kind: DeletionKind
@@ -389,18 +389,18 @@ class DeletionRow:
 
 
 def ask_deletion(tx: Connection, row: DeletionRow) -> None:
-    """Record it, once."""
+    """Record a deletion, once."""
     tx.execute(insert_new(tx.dialect.name, deletions), columns_of(row) | {"counts": "{}"})
 
 
 def unfinished_deletions(tx: Connection) -> list[DeletionRow]:
-    """What is still to be done, oldest first."""
+    """Deletions that are not finished, oldest first."""
     query = select(deletions).where(deletions.c.done_at.is_(None)).order_by(deletions.c.asked_at, deletions.c.id)
     return [_deletion(row) for row in tx.execute(query)]
 
 
 def deletes_since(tx: Connection, owner: str, thread_ids: Collection[str], since: datetime) -> bool:
-    """Whether something of this owner or of these threads is being deleted, or was since then."""
+    """Whether data of this owner or of these threads is being deleted, or was deleted since then."""
     recent = or_(deletions.c.done_at.is_(None), deletions.c.done_at >= since)
     return any(
         subject in thread_ids if kind == DeletionKind.THREAD else subject == owner or is_speakers(owner, subject)
@@ -409,7 +409,7 @@ def deletes_since(tx: Connection, owner: str, thread_ids: Collection[str], since
 
 
 def count_deleted(tx: Connection, deletion_id: str, **more: int) -> None:
-    """So much more was deleted, by the kind of what it was."""
+    """Add to the counts of what was deleted, by kind."""
     known = deleted_so_far(tx, deletion_id)
     for name, count in more.items():
         known[name] = known.get(name, 0) + count
@@ -417,19 +417,19 @@ def count_deleted(tx: Connection, deletion_id: str, **more: int) -> None:
 
 
 def deleted_so_far(tx: Connection, deletion_id: str) -> dict[str, int]:
-    """How much was deleted so far, by the kind of what it was."""
+    """The counts of what was deleted so far, by kind."""
     found = tx.scalar(select(deletions.c.counts).where(deletions.c.id == deletion_id))
     known: dict[str, int] = json.loads(found or "{}")
     return known
 
 
 def finish_deletion(tx: Connection, deletion_id: str, now: datetime) -> None:
-    """All of it is gone."""
+    """Mark a deletion as finished."""
     tx.execute(update(deletions).where(deletions.c.id == deletion_id).values(done_at=now))
 
 
 def prune_deletions(tx: Connection, before: datetime, limit: int = 5000) -> int:
-    """Forget those that were done before that time, at most `limit`; returns how many."""
+    """Delete the rows of deletions finished before that time, at most `limit`; return how many."""
     old = select(deletions.c.id).where(deletions.c.done_at < before).order_by(deletions.c.done_at).limit(limit)
     ids = list(tx.scalars(old))
     return sum(tx.execute(delete(deletions).where(deletions.c.id.in_(part))).rowcount for part in chunks(ids))

@@ -1,4 +1,4 @@
-"""Names of persons, conversations, owners, folders and files: the only place that builds them."""
+"""Ids and names of persons, conversations, owners, folders and files: the only place that builds them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from channels.message import Sender
 
 HOOK = "hook:"
-"""What the native id begins with under which a webhook speaks in a group. No platform gives an id of this form."""
+"""Prefix of the native id under which a webhook speaks in a group. No platform assigns ids of this form."""
 NAME_BYTES = 160
-"""File systems take 255 bytes; a random prefix needs a few."""
+"""File systems allow 255 bytes; a random prefix needs a few."""
 
 GroupScope = Literal["chat", "speaker"]
 
 
 OWN_ACCOUNTS = OWN
-"""The accounts of the gateway's own HTTP service. Who writes there may be a person of another account: then that
-person's whole id stands in the place of a native one."""
+"""The accounts of the gateway's own HTTP service. Their users may be persons of another account: then the person's
+whole id takes the place of a native one."""
 
 
 def person_id(account: str, native_id: str) -> str:
-    """`account:native id`, an exact string; two platforms with the same number are two persons.
+    """Return `account:native id`, an exact string; the same number on two platforms is two persons.
 
-    On the gateway's own accounts a person of another account stays that person.
+    On the gateway's own accounts, a person of another account stays that person.
     """
     if account in OWN_ACCOUNTS and ":" in native_id:
         return native_id
@@ -39,22 +39,23 @@ def person_id(account: str, native_id: str) -> str:
 
 
 def native_on(account: str, person: str) -> str:
-    """The id by which a person is called on one of the gateway's own accounts: person_id gives the person back."""
+    """Return a person's native id on one of the gateway's own accounts, the reverse of person_id."""
     return person.removeprefix(f"{account}:")
 
 
 def chat_of(person: str, name: str) -> str:
-    """The chat of one of a person's conversations on the gateway's own accounts: nobody else's has that id."""
+    """Return the chat id of a person's conversation on the gateway's own accounts; no other person's chat has that
+    id."""
     return f"{folder_name(person)[:16]}-{name}"
 
 
 def owns_chat(person: str, chat: str) -> bool:
-    """Whether chat_of made the id for that person."""
+    """Whether `chat_of` built the id for that person."""
     return chat.startswith(f"{folder_name(person)[:16]}-")
 
 
 def uploads_folder(person: str) -> str:
-    """Where a person's uploads are, below users_folder, so that they go with all that is theirs."""
+    """The folder of a person's uploads below users_folder, so that they are deleted with the person's other data."""
     return f"{folder_name(person)}/http"
 
 
@@ -64,14 +65,14 @@ def hook_sender(name: str) -> str:
 
 
 def chat_id(address: Address) -> str:
-    """`account:chat`: what `access.groups.allow` lists."""
+    """Return `account:chat`, the form used in `access.groups.allow`."""
     return f"{address.account}:{address.chat}"
 
 
 def conversation_key(address: Address, sender: Sender, scope: GroupScope) -> str:
-    """`account:chat[/topic][@speaker]`; the speaker where each person in a group has a conversation of their own.
+    """Return `account:chat[/topic][@speaker]`, with the speaker if each person in a group has a separate conversation.
 
-    The marks are quoted where the platform's own ids hold them, so that no two conversations ever share a key.
+    The separators are quoted in the platform's ids, so that no two conversations ever share a key.
     """
     key = f"{address.account}:{_quoted(address.chat)}"
     if address.topic is not None:
@@ -82,26 +83,26 @@ def conversation_key(address: Address, sender: Sender, scope: GroupScope) -> str
 
 
 def direct_address(key: str) -> Address:
-    """Where the conversation with that key is, when it is a person's own."""
+    """Return the address of the conversation with that key, if it is a person's own conversation."""
     account, _, rest = key.partition(":")
     chat, slash, topic = rest.partition("/")
     return Address(account=account, chat=_plain(chat), topic=_plain(topic) if slash else None)
 
 
 def is_in_chat(key: str, group: str) -> bool:
-    """Whether a conversation is in the group `account:chat`, in one of its topics or of one of its speakers."""
+    """Whether a conversation is in the group `account:chat`, including its topics and single speakers."""
     account, _, chat = group.partition(":")
     return moved_key(key, account, chat, chat) is not None
 
 
 def is_speakers(key: str, person: str) -> bool:
-    """Whether a conversation is one in a group that only this person speaks in."""
+    """Whether a conversation is in a group but belongs to this speaker only."""
     account, _, native = person.partition(":")
     return key.startswith(f"{account}:") and key.endswith(f"@{_quoted(native)}")
 
 
 def moved_key(key: str, account: str, old_chat: str, new_chat: str) -> str | None:
-    """A conversation's key after its chat got a new id; None when it is another chat's."""
+    """Return a conversation's key after its chat got a new id; None if it is in another chat."""
     old = f"{account}:{_quoted(old_chat)}"
     rest = key.removeprefix(old)
     if not key.startswith(old) or (rest and rest[0] not in "/@"):
@@ -118,42 +119,42 @@ def _plain(quoted: str) -> str:
 
 
 def owner_of(address: Address, sender: Sender, conversation: str) -> str:
-    """Whose memory and files a conversation uses: the person's in a DM, the conversation's in a group."""
+    """Return the owner of a conversation's memory and files: the person in a DM, the conversation in a group."""
     return person_id(address.account, sender.id) if address.kind == "dm" else conversation
 
 
 def folder_name(identity: str) -> str:
-    """A folder name for any id, however hostile: base32 of its sha256, lower case."""
+    """Return a safe folder name for any id, however hostile: base32 of its sha256, lower case."""
     digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()
     return base64.b32encode(digest).decode().rstrip("=").lower()
 
 
 def users_folder(data_dir: Path) -> Path:
-    """Where owners have folders of their own, each by the name that `folder_name` gives it."""
+    """The parent of the owners' folders, each named by `folder_name`."""
     return data_dir / "users"
 
 
 def thread_folder(data_dir: Path, thread_id: str) -> Path:
-    """Where a thread's files live: `user-data/{workspace,uploads,outputs}` below the thread's own folder."""
+    """The folder of a thread's files: `user-data/{workspace,uploads,outputs}` below the thread's own folder."""
     return data_dir / "threads" / folder_name(thread_id) / "user-data"
 
 
 def sources_folder(data_dir: Path, thread_id: str) -> Path:
-    """Where the pages are kept that a thread's runs have read; commands do not reach it."""
+    """The folder of the pages that a thread's runs have read; commands cannot access it."""
     return thread_folder(data_dir, thread_id).with_name("sources")
 
 
 def harmless_name(declared: str, otherwise: str) -> str:
-    """A file name without path, control characters or leading dot or dash, at most NAME_BYTES long.
+    """Return a file name without path, control characters or leading dot or dash, at most NAME_BYTES long.
 
-    otherwise: used where nothing is left of it.
+    otherwise: used if nothing is left of the name.
     """
     declared = declared.replace("\\", "/").rsplit("/", 1)[-1]
     name = re.sub(r"[^\w.()+ -]", "_", declared.split("\0", 1)[0]).strip(" .-_")
     stem, dot, suffix = name.rpartition(".")
     if dot and len(suffix.encode()) <= 10:
         return (_cut(stem, NAME_BYTES - 11) or otherwise) + dot + suffix
-    # As short as one with an ending, so that the name of a name is that name.
+    # As short as a name with a suffix, so that the function is idempotent.
     return _cut(name, NAME_BYTES - 11).rstrip(" .-_") or otherwise
 
 

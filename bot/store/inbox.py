@@ -1,4 +1,4 @@
-"""The inbox: every event once, committed before its platform is told so."""
+"""The inbox: every event once, committed before it is acknowledged to its platform."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 SCANNED = 10_000
 COLUMNS = (inbox.c.id, inbox.c.account, inbox.c.event, inbox.c.received_at, inbox.c.state)
-# Built once: making a statement costs more than running it.
+# Built once: building a statement costs more than running it.
 THESE = inbox.c.id.in_(bindparam("ids", expanding=True))
 SETTLE = update(inbox).where(THESE).values(state=bindparam("now"), reason=bindparam("why"))
 FREE = (inbox.c.state == InboxState.NEW) | (
@@ -51,14 +51,14 @@ KNOWN_KEYS = select(inbox_keys.c.key, inbox_keys.c.inbox_id).where(
 
 
 class AlreadyAssigned(StoreError):
-    """An event was to be given to a run, but it is not there, settled, or another run's."""
+    """An event cannot be assigned to a run: it does not exist, is settled, or belongs to another run."""
 
 
 def _add(tx: Connection, events: Sequence[AnyEvent]) -> list[InboxRow | None]:
     keys = [[(event.account, storable(key)) for key in event.dedupe_keys] for event in events]
     known: dict[Key, int] = _known(tx, {key for own in keys for key in own})
     stored = dict(known)
-    fresh: list[int] = []  # positions in `events`; until they have ids, key -> -1 - position stands for them
+    fresh: list[int] = []  # positions in `events`; until they have ids, key -> -1 - position represents them
     for position, own in enumerate(keys):
         first = next((known[key] for key in own if key in known), None)
         if first is None:
@@ -88,24 +88,24 @@ def _add(tx: Connection, events: Sequence[AnyEvent]) -> list[InboxRow | None]:
 
 
 ADD_EVENTS: Bulk[AnyEvent, InboxRow | None] = Bulk("add events", _add)
-"""Store events; None for a duplicate. An event is one when any of its keys is known; its other keys become known too.
-What could not be parsed is stored dead."""
+"""Store events; None for a duplicate. An event is a duplicate if any of its keys is known; its other keys become known
+too. Unparsed events are stored as dead."""
 
 
 def unsettled(tx: Connection) -> list[InboxRow]:
-    """What nobody has decided on yet, in the order of arrival."""
+    """Events that nothing has been decided about yet, in order of arrival."""
     query = select(*COLUMNS).where(inbox.c.state == InboxState.NEW).order_by(inbox.c.id)
     return [_row(row) for row in tx.execute(query)]
 
 
 def oldest_new(tx: Connection) -> datetime | None:
-    """When the oldest event came that nobody has decided on."""
+    """When the oldest undecided event arrived."""
     query = select(inbox.c.received_at).where(inbox.c.state == InboxState.NEW).order_by(inbox.c.id).limit(1)
     return tx.scalar(query)
 
 
 def still_new(tx: Connection, event: AnyEvent) -> InboxRow | None:
-    """The row of an event that is stored and that nobody has decided on yet; None for any other."""
+    """The row of an event that is stored and still undecided; None for any other."""
     known = _known(tx, {(event.account, storable(key)) for key in event.dedupe_keys})
     return next((row for row in load(tx, set(known.values())) if row.state is InboxState.NEW), None)
 
@@ -116,13 +116,13 @@ def is_known(tx: Connection, event: AnyEvent) -> bool:
 
 
 def load(tx: Connection, ids: Iterable[int]) -> list[InboxRow]:
-    """The rows with these ids that exist, in the order of arrival."""
+    """The existing rows with these ids, in order of arrival."""
     rows = [row for part in chunks(ids) for row in tx.execute(select(*COLUMNS).where(inbox.c.id.in_(part)))]
     return sorted((_row(row) for row in rows), key=lambda row: row.id)
 
 
 def at_message(tx: Connection, account: str, chat: str, message_id: str) -> InboxRow | None:
-    """The event of a platform's message, where it is still kept."""
+    """The event of a platform's message, or None if it is no longer kept."""
     here = (inbox.c.account == account) & (inbox.c.chat == chat) & (inbox.c.platform_message_id == message_id)
     row = tx.execute(select(inbox).where(here).order_by(inbox.c.id.desc()).limit(1)).first()
     return None if row is None else _row(row)
@@ -142,7 +142,7 @@ def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]
 def newest_messages(tx: Connection, account: str, since: datetime) -> list[Message]:
     """The newest message of each chat and topic that was received since then, newest first.
 
-    Looks at the newest SCANNED messages, so that an account with a very long history costs no more than that.
+    Reads only the newest SCANNED messages, which bounds the cost for an account with a very long history.
     """
     query = (
         select(inbox.c.event)
@@ -162,18 +162,18 @@ def newest_messages(tx: Connection, account: str, since: datetime) -> list[Messa
 
 
 def replace_event(tx: Connection, row_id: int, event: AnyEvent) -> None:
-    """Put an event's new state (an edited message) in its place in the queue."""
+    """Replace an event by its new version (an edited message); its place in the queue stays."""
     tx.execute(update(inbox).where(inbox.c.id == row_id).values(event=to_json(INBOUND_EVENT, event)))
 
 
 def settle(tx: Connection, ids: Iterable[int], state: InboxState, reason: str | None = None) -> None:
-    """Set the state (DONE or DEAD) and why."""
+    """Set the state (DONE or DEAD) and the reason."""
     for part in chunks(ids):
         tx.execute(SETTLE, {"ids": part, "now": state, "why": reason})
 
 
 def assign(tx: Connection, ids: Iterable[int], run_id: str) -> None:
-    """Give NEW events to a run; those that it has already are left alone. Raises AlreadyAssigned for any other."""
+    """Assign NEW events to a run; those that it already has stay. Raises AlreadyAssigned for any other."""
     for part in chunks(set(ids)):
         if tx.execute(ASSIGN, {"ids": part, "run": run_id}).rowcount != len(part):
             raise AlreadyAssigned(f"not all of {sorted(part)} were free for run {run_id}")
@@ -182,16 +182,16 @@ def assign(tx: Connection, ids: Iterable[int], run_id: str) -> None:
 def old(tx: Connection, before: datetime, limit: int) -> list[int]:
     """Done and dead events received before that time, oldest first, at most `limit`.
 
-    A platform may deliver an event again for a day (Bot API, "Getting updates"), so `before` lies further back.
+    A platform may redeliver an event for a day (Bot API, "Getting updates"), so `before` must lie further back.
     """
-    # Not as the states that it may have: their index would lead through all that is kept.
+    # Not as a list of the wanted states: their index would make the database scan all that is kept.
     settled = inbox.c.state.not_in((InboxState.NEW, InboxState.ASSIGNED)) & ~is_shown(inbox)
     query = select(inbox.c.id).where(inbox.c.received_at < before, settled)
     return list(tx.scalars(query.order_by(inbox.c.received_at).limit(limit)))
 
 
 def remove(tx: Connection, ids: Sequence[int]) -> None:
-    """Forget events, and their keys."""
+    """Delete events, and their keys."""
     for part in chunks(ids):
         tx.execute(delete(inbox_keys).where(inbox_keys.c.inbox_id.in_(part)))
         tx.execute(delete(inbox).where(inbox.c.id.in_(part)))

@@ -1,7 +1,7 @@
-"""Takes the words of one person out of the tables: from events, others' runs, replies, reminders; and what is left of a
-chat that they delete.
+"""Removal of one person's words from the tables: from events, other people's runs, replies and reminders; and of the
+rest of a chat that they delete.
 
-Each function may run again after a crash; what is long is done in portions.
+Each function may run again after a crash; long work is done in portions.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 
 
 ALL = 10_000
-"""Messages with files that are looked at, of one person on one account: the newest."""
+"""Most messages with files that are searched for one person on one account: the newest."""
 
 
 def names_of(tx: Connection, whose: Whose) -> frozenset[str]:
-    """What the person was called, as far as it is still known."""
+    """The names of the person, as far as they are still known."""
     found = set(tx.scalars(select(schedules.c.name).where(schedules.c.person == whose.person)))
     found |= set(tx.scalars(select(access.c.display_name).where(access.c.subject_id == whose.person)))
     for context in tx.scalars(select(runs.c.context).where(runs.c.speaker == whose.person)):
@@ -73,13 +73,13 @@ def names_of(tx: Connection, whose: Whose) -> frozenset[str]:
 
 
 def groups_of(tx: Connection, whose: Whose) -> set[str]:
-    """The chats in which they spoke to the agent, as far as it is still known."""
+    """The group chats in which the person spoke to the agent, as far as they are still known."""
     own = and_(runs.c.speaker == whose.person, runs.c.chat_kind != "dm")
     return set(tx.scalars(select(runs.c.chat).where(own).distinct()))
 
 
 def direct_chats(tx: Connection, whose: Whose) -> set[str]:
-    """The chats in which they talk with the bot alone."""
+    """The chats in which the person talks to the bot alone."""
     own = and_(runs.c.speaker == whose.person, runs.c.chat_kind == "dm")
     found = set(tx.scalars(select(runs.c.chat).where(own).distinct()))
     keys = tx.scalars(select(conversations.c.key).where(conversations.c.owner == whose.person))
@@ -89,9 +89,9 @@ def direct_chats(tx: Connection, whose: Whose) -> set[str]:
 
 
 def blank_events(tx: Connection, whose: Whose, until: datetime, after: int) -> int | None:
-    """One portion of the account's settled events behind that id: what the person sent loses its words, what others
-    quoted of them too, and what was answered to them. Returns the last id that was looked at, None behind the last
-    portion."""
+    """Process one portion of the account's settled events after that id: remove the words of the person's events, of
+    other people's quotes of them, and of the replies to them. Returns the last id of the portion, None if it was
+    empty."""
     query = select(inbox.c.id, inbox.c.event).where(
         inbox.c.account == whose.account, inbox.c.id > after, inbox.c.received_at <= until, SETTLED
     )
@@ -100,7 +100,7 @@ def blank_events(tx: Connection, whose: Whose, until: datetime, after: int) -> i
     for row in rows:
         event = from_json(INBOUND_EVENT, row.event)
         if event is None:
-            if whose.native in row.event:  # who sent it cannot be told any more
+            if whose.native in row.event:  # its sender can no longer be determined
                 mine.append(row.id)
                 store_event(tx, row.id, None)
             continue
@@ -118,7 +118,7 @@ def _without(event: Any, whose: Whose) -> Any:
 
 
 def under_way(tx: Connection, whose: Whose, met: Collection[str], until: datetime) -> bool:
-    """Whether there are events of before, and others' runs, that hold words of the person and are not over yet."""
+    """Whether unfinished events or other people's runs from before `until` still contain words of the person."""
     events = select(inbox.c.event).where(inbox.c.account == whose.account, inbox.c.received_at <= until, ~SETTLED)
     for text in tx.scalars(events):
         event = from_json(INBOUND_EVENT, text)
@@ -131,19 +131,19 @@ def under_way(tx: Connection, whose: Whose, met: Collection[str], until: datetim
 
 
 def _others(whose: Whose) -> ColumnElement[bool]:
-    """Others' runs in groups."""
+    """Whether a run belongs to another person in a group."""
     return and_(runs.c.account == whose.account, runs.c.speaker != whose.person, runs.c.chat_kind != "dm")
 
 
 def blank_others(tx: Connection, whose: Whose, met: Collection[str], after: int) -> int | None:
-    """One portion of what others' ended runs in groups were given, behind that seq: what the person said there.
-    met: the chats in which they spoke. Returns the last seq that was looked at, None behind the last portion."""
+    """Remove the person's words from one portion of the inputs of other people's ended group runs after that seq. met:
+    the chats in which the person spoke. Returns the last seq of the portion, None if it was empty."""
     query = select(runs.c.seq, runs.c.chat, runs.c.input).where(
         _others(whose), runs.c.ended_at.is_not(None), runs.c.seq > after
     )
     rows = tx.execute(query.order_by(runs.c.seq).limit(PORTION)).all()
     for row in rows:
-        # What cannot be read may hold their words.
+        # An unreadable input may contain their words.
         unreadable = row.input == UNREADABLE_INPUT
         changed = blank_input(row.input) if unreadable else without_others(row.input, whose, met=row.chat in met)
         if changed != row.input:
@@ -152,7 +152,7 @@ def blank_others(tx: Connection, whose: Whose, met: Collection[str], after: int)
 
 
 def blank_chat(tx: Connection, account: str, chats: Iterable[str], until: datetime, told_in: str | None) -> None:
-    """What the bot said in these chats until then. told_in: the reply that is told how the deletion goes."""
+    """Blank what the bot said in these chats until then. told_in: the reply that shows the deletion's progress."""
     for part in chunks(chats):
         there = and_(_direct(account, part), outbox.c.created_at <= until, SHOWN)
         if told_in is not None:
@@ -161,7 +161,7 @@ def blank_chat(tx: Connection, account: str, chats: Iterable[str], until: dateti
 
 
 def still_to_say(tx: Connection, account: str, chats: Iterable[str], until: datetime, told_in: str | None) -> int:
-    """How many replies, said until then, are not delivered yet."""
+    """Count the replies created until then that are not delivered yet."""
     count = 0
     for part in chunks(chats):
         there = and_(_direct(account, part), outbox.c.created_at <= until, ~SHOWN)
@@ -176,7 +176,7 @@ def _direct(account: str, chats: Collection[str]) -> ColumnElement[bool]:
 
 
 def blank_titles(tx: Connection, run_ids: Sequence[str]) -> None:
-    """Remove the titles of group threads whose first message is of one of these runs: titles are made of it."""
+    """Remove the titles of group threads whose first run is one of these: titles are made from its message."""
     for part in chunks(run_ids):
         mine = select(runs.c.thread_id).where(runs.c.run_id.in_(part))
         firsts = select(func.min(runs.c.seq)).where(runs.c.thread_id.in_(mine)).group_by(runs.c.thread_id)
@@ -185,14 +185,14 @@ def blank_titles(tx: Connection, run_ids: Sequence[str]) -> None:
 
 
 def drop_reminders(tx: Connection, whose: Whose, until: datetime) -> int:
-    """All that the person had put off until then, everywhere; returns how many."""
+    """Delete all schedules that the person created until then, everywhere; return how many."""
     theirs = and_(schedules.c.person == whose.person, schedules.c.created_at <= until)
     return tx.execute(delete(schedules).where(theirs)).rowcount
 
 
 def drop_grants(tx: Connection, whose: Whose, keys: Iterable[str], until: datetime) -> None:
-    """What was allowed until then for the person, or in these conversations of theirs, without asking; and why they
-    denied something."""
+    """Delete the grants made until then to the person, or in these conversations of theirs, and the reasons for their
+    denials."""
     before = approval_grants.c.granted_at <= until
     tx.execute(delete(approval_grants).where(approval_grants.c.person == whose.person, before))
     reasons = update(approvals).where(approvals.c.decided_by == whose.person, approvals.c.asked_at <= until)
@@ -205,8 +205,8 @@ def drop_grants(tx: Connection, whose: Whose, keys: Iterable[str], until: dateti
 
 
 def ask_deletion_of_chat(tx: Connection, address: Address, by: str, now: datetime) -> list[DeletionRow]:
-    """Ask for the deletion of a whole conversation; it is not listed any more from now on. Returns what is to be begun,
-    nothing where there is no such conversation."""
+    """Request the deletion of a whole conversation, which is no longer listed from now on. Returns the deletions to
+    begin, none if the conversation does not exist."""
     there = threads.c.conversation == f"{address.account}:{address.chat}"
     rows = [
         DeletionRow(
@@ -226,8 +226,8 @@ def ask_deletion_of_chat(tx: Connection, address: Address, by: str, now: datetim
 
 
 def uploads_of_chat(tx: Connection, address: Address, owner: str, until: datetime) -> list[str]:
-    """References of the files that an owner brought into this chat of theirs until then, and since then or into another
-    chat that there is now not."""
+    """References of the files that an owner sent in this chat until then, except those that later messages or other
+    existing chats still use."""
     brought = [
         ((account, chat), file.ref, at)
         for account in sorted(OWN_ACCOUNTS)
@@ -244,8 +244,8 @@ def uploads_of_chat(tx: Connection, address: Address, owner: str, until: datetim
 
 
 def clear_chat(tx: Connection, row: DeletionRow) -> str | None:
-    """Delete what is left of a conversation whose threads were deleted, what was no turn too, unless it is used again.
-    Returns its key where it is gone, None for any other deletion too."""
+    """Delete the rest of a conversation whose threads were deleted, including messages outside turns, unless it is used
+    again. Returns its key if it is gone; None otherwise, and for other kinds of deletions."""
     if row.address is None or not row.id.startswith(WHOLE_CHAT):
         return None
     chat = row.address.chat

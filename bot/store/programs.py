@@ -1,5 +1,5 @@
-"""What programs keep here besides their conversations: threads by their own ids with metadata; and what became of a
-message that one of them sent."""
+"""Data of programs besides their conversations: threads under the programs' own ids, with metadata; and the state of
+messages that they sent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
 MOST_SEARCHED = 1_000
-"""Threads of one person that a search looks at, the newest."""
+"""Most threads of one person that are searched, the newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class ProgramThread:
 
 
 def create(tx: Connection, row: ProgramThread) -> bool:
-    """Record a thread; False where there is one with that key."""
+    """Record a thread; False if one with that key exists."""
     values = {**asdict(row), "metadata": json.dumps(dict(row.metadata))}
     return tx.execute(insert(tx, program_threads).on_conflict_do_nothing(index_elements=["key"]), values).rowcount > 0
 
@@ -50,7 +50,7 @@ def load(tx: Connection, key: str) -> ProgramThread | None:
 
 
 def change(tx: Connection, key: str, metadata: Mapping[str, Any], now: datetime) -> ProgramThread | None:
-    """Put these members into its metadata; returns it as it is then, None where there is no such thread."""
+    """Merge members into a thread's metadata; return the changed thread, None if it does not exist."""
     known = load(tx, key)
     if known is None:
         return None
@@ -60,21 +60,21 @@ def change(tx: Connection, key: str, metadata: Mapping[str, Any], now: datetime)
 
 
 def touch(tx: Connection, key: str, now: datetime) -> None:
-    """Something is asked in it, or written into it. Where it is not there any more nothing is left to be used."""
+    """Record that a thread was used: asked something, or written to. Does nothing if it no longer exists."""
     if tx.execute(update(program_threads).where(program_threads.c.key == key).values(updated_at=now)).rowcount:
         current = select(conversations.c.thread_id).where(conversations.c.key == key)
         tx.execute(TOUCH, {"thread": tx.scalar(current), "now": now})
 
 
 def of_person(tx: Connection, person: str) -> list[ProgramThread]:
-    """The newest of a person's, without those that are for one run."""
+    """The newest threads of a person, without temporary ones."""
     mine = (program_threads.c.person == person) & ~program_threads.c.temporary
     query = select(program_threads).where(mine).order_by(program_threads.c.updated_at.desc(), program_threads.c.key)
     return [_thread(row) for row in tx.execute(query.limit(MOST_SEARCHED))]
 
 
 def over(tx: Connection, before: datetime, limit: int = 100) -> list[ProgramThread]:
-    """Those for one run in which nothing works, and nothing was asked or has ended since `before`."""
+    """Temporary threads without open runs in which nothing was asked or has ended since `before`."""
     busy = select(runs.c.conversation).where(or_(_open(), runs.c.ended_at >= before))
     old = program_threads.c.temporary & (program_threads.c.updated_at < before)
     query = select(program_threads).where(old, program_threads.c.key.not_in(busy)).limit(limit)
@@ -82,18 +82,18 @@ def over(tx: Connection, before: datetime, limit: int = 100) -> list[ProgramThre
 
 
 def drop(tx: Connection, key: str) -> bool:
-    """Forget a thread here; what was said in it is deleted otherwise. False where there is none."""
+    """Delete a thread's row; its contents are deleted elsewhere. False if it does not exist."""
     return tx.execute(delete(program_threads).where(program_threads.c.key == key)).rowcount > 0
 
 
 def drop_of(tx: Connection, person: str, until: datetime) -> None:
-    """Forget a person's threads that were made until then."""
+    """Delete the rows of a person's threads created until then."""
     own = (program_threads.c.person == person) & (program_threads.c.created_at <= until)
     tx.execute(delete(program_threads).where(own))
 
 
 def clear(tx: Connection, key: str) -> None:
-    """Forget the conversation of a thread that is deleted, unless it has been made again or is used."""
+    """Delete the conversation of a deleted thread, unless it has been created again or is in use."""
     if load(tx, key) is not None or tx.scalar(select(runs.c.seq).where(runs.c.conversation == key, _open()).limit(1)):
         return
     tx.execute(delete(conversations).where(conversations.c.key == key))
@@ -110,7 +110,7 @@ def _thread(row: Row[*tuple[Any, ...]]) -> ProgramThread:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of a message. reason: why it is settled."""
+    """The state of a message that was sent. reason: why it is settled."""
 
     inbox_id: int
     state: InboxState
@@ -119,7 +119,7 @@ class Sent:
 
 
 def sent(tx: Connection, account: str, chat: str, message_id: str) -> Sent | None:
-    """What became of a message that a program sent; None: it was not even stored."""
+    """The state of a message that a program sent; None if it was never stored."""
     there = (inbox.c.account == account) & (inbox.c.chat == chat) & (inbox.c.platform_message_id == message_id)
     query = select(inbox.c.id, inbox.c.state, inbox.c.reason, inbox.c.run_id).where(there)
     row = tx.execute(query.order_by(inbox.c.id.desc()).limit(1)).first()
@@ -127,13 +127,13 @@ def sent(tx: Connection, account: str, chat: str, message_id: str) -> Sent | Non
 
 
 def arrives(tx: Connection, account: str, chat: str) -> bool:
-    """Whether something was sent there of which nothing is decided yet."""
+    """Whether an undecided message was sent there."""
     there = (inbox.c.account == account) & (inbox.c.chat == chat) & (inbox.c.state == InboxState.NEW)
     return tx.execute(select(inbox.c.id).where(there).limit(1)).first() is not None
 
 
 def notes(tx: Connection, inbox_ids: list[int]) -> dict[int, str]:
-    """What the programs noted with these messages, as far as it is still kept."""
+    """The notes that programs attached to these messages, as far as they are still kept."""
     found = {}
     for row in tx.execute(select(inbox.c.id, inbox.c.event).where(inbox.c.id.in_(inbox_ids))):
         event = INBOUND_EVENT.validate_json(row.event)
@@ -143,7 +143,7 @@ def notes(tx: Connection, inbox_ids: list[int]) -> dict[int, str]:
 
 
 def runs_of(tx: Connection, key: str, limit: int, offset: int, states: tuple[str, ...] | None) -> list[str]:
-    """The ids of the newest runs in a conversation, newest first. states: only those in one of them."""
+    """The ids of the newest runs in a conversation, newest first. states: only runs in one of these states."""
     query = select(runs.c.run_id).where(runs.c.conversation == key)
     if states is not None:
         query = query.where(runs.c.state.in_(states))

@@ -1,4 +1,4 @@
-"""The store's values: what bot/ reads from the database. Columns are described in tables.py."""
+"""Values that bot/ reads from the database. Columns are described in tables.py."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 
 
 def columns_of(value: Any) -> dict[str, Any]:
-    """The columns of a value: its fields, an address as the four that every table has for one."""
+    """Return the columns of a value: its fields, with an address split into the four columns that hold it."""
     columns = {name: getattr(value, name) for name in _names(type(value))}
     if "address" in columns:
         place: Address | None = columns.pop("address")
@@ -34,7 +34,7 @@ def columns_of(value: Any) -> dict[str, Any]:
 
 
 def value_of(kind: type[Value], row: Row[*tuple[Any, ...]], /, **others: Any) -> Value:
-    """The value of a row, the reverse of `columns_of`. others: the fields that are not as the columns have them."""
+    """Return the value of a row, the reverse of `columns_of`. others: fields that differ from their columns."""
     names = _names(kind)
     if "address" in names and "address" not in others:
         others["address"] = Address(account=row.account, chat=row.chat, topic=row.topic, kind=row.chat_kind)
@@ -42,7 +42,7 @@ def value_of(kind: type[Value], row: Row[*tuple[Any, ...]], /, **others: Any) ->
 
 
 class InboxState(StrEnum):
-    """NEW: nobody decided yet. ASSIGNED: it belongs to a run. DONE: settled. DEAD: unreadable or given up."""
+    """NEW: undecided. ASSIGNED: belongs to a run. DONE: settled. DEAD: unreadable or abandoned."""
 
     NEW = "new"
     ASSIGNED = "assigned"
@@ -66,7 +66,7 @@ class RunState(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why a run is stopped; kept in its row. ADMIN_: decided by an admin who did not ask."""
+    """Why a run is stopped; stored in its row. ADMIN_: decided by an admin other than the requester."""
 
     STOPPED = "stopped"
     NEW_THREAD = "new_thread"
@@ -81,13 +81,13 @@ class StopReason(StrEnum):
 
     @property
     def rewinds(self) -> bool:
-        """The agent is to forget the run."""
+        """Whether the agent must forget the run."""
         return self in (StopReason.ROLLBACK, StopReason.ADMIN_ROLLBACK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRow:
-    """event: the InboundEvent as JSON. id orders the inbox and is the message's identity everywhere else."""
+    """An event. event: the InboundEvent as JSON. id: orders the inbox and identifies the message everywhere else."""
 
     id: int
     account: str
@@ -98,9 +98,9 @@ class InboxRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationRow:
-    """key: account:chat[/topic][@speaker]. model: chosen by /models, agent: by /agent, None for the
-    default. title: of the thread. skills_off: names of the skills that /skills turned off there. timezone: chosen by
-    /timezone, progress: by /verbose, research_style: by /research style, voice: by /voice; None for the gateway's."""
+    """A conversation. key: account:chat[/topic][@speaker]. title: of its thread. skills_off: names of the skills that
+    /skills turned off there. model (/models), agent (/agent): None for the default. timezone (/timezone), progress
+    (/verbose), research_style (/research style), voice (/voice): None for the gateway's setting."""
 
     key: str
     account: str
@@ -118,8 +118,8 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadRow:
-    """A thread of a conversation, as /threads lists it. last_at: when something was said there last. messages: that
-    are still known; first_input: what the first of them said."""
+    """A thread of a conversation, as /threads lists it. last_at: time of the last message. messages: how many are still
+    known; first_input: the first of them."""
 
     thread_id: str
     title: str
@@ -134,9 +134,9 @@ class RunRow:
 
     inbox_ids: the messages that it answers. reply_key: its reply in the outbox. head: the newest checkpoint when the
     run was last started; attempt counts starts without a new checkpoint. epoch: of the process that runs it.
-    stop: why it is being ended, as soon as somebody wants that. ahead: the greatest of those that wait goes first.
-    deaths: the epochs of the processes that died while it was at work. rule: by which its first message was let in.
-    place: how many runs of its conversation stood before it, as far as is known.
+    stop: why it is being ended, set once that is requested. ahead: among waiting runs the greatest value goes first.
+    deaths: the epochs of the processes that died while it was running. rule: the access rule that admitted its first
+    message. place: how many runs of its conversation were ahead of it, if known.
     """
 
     run_id: str
@@ -166,7 +166,7 @@ class RunRow:
 
     @property
     def is_readable(self) -> bool:
-        """False for a run that another version stored in another form."""
+        """Whether this version can read the run; False if another version stored it in another form."""
         return self.context != UNREADABLE_CONTEXT and self.input != UNREADABLE_INPUT
 
 
@@ -175,11 +175,11 @@ class OutboxRow:
     """One part of a reply.
 
     body: the reply's OutboundMessage as JSON, on part 0 only ("" elsewhere). message_id: None until a send is recorded.
-    sent_after: an id that its platform message is certainly newer than.
+    sent_after: an id that is certainly older than its platform message.
     desired_rev and sent_rev: the part is up to date when they are equal. final: the reply will not change any more.
-    numbered: its options are a numbered list, because the platform refused its buttons.
-    epoch: of the process that intended the send, filled in by the store; a row of an earlier process without a
-    message_id may have been sent or not.
+    numbered: its options are a numbered list, because the platform rejected its buttons.
+    epoch: of the process that intended the send, set by the store; a row of an earlier process without a message_id may
+    or may not have been sent.
     """
 
     reply_key: str
@@ -200,7 +200,7 @@ class OutboxRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptRow:
-    """A button that waits for a press. Button.data is "<id>:<option index>".
+    """A question whose buttons wait for a press. Button.data is "<id>:<option index>".
 
     kind: what to do with the answer. options: JSON. who: the person who may answer, None for anyone allowed here.
     """

@@ -1,4 +1,4 @@
-"""Runs: opened with their messages in one step, started, suspended and ended under names that stay."""
+"""Runs: opened together with their messages, started, suspended and ended in permanently named states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 OPEN_STATES = tuple(state for state in RunState if not state.ended)
 ACTIVE_STATES = (RunState.RUNNING, RunState.WAITING)
-# Built once: making a statement costs more than running it.
+# Built once: building a statement costs more than running it.
 RUNS = select(runs)
 ONE_RUN = RUNS.where(runs.c.run_id == bindparam("run_id"))
 THIS_RUN = runs.c.run_id == bindparam("run")
@@ -72,17 +72,17 @@ TOUCHED = {"touched_at": bindparam("now", type_=threads.c.touched_at.type), "con
 TOUCH = update(threads).where(threads.c.thread_id == bindparam("thread")).values(TOUCHED)
 COUNT_CALL = update(runs).where(THIS_RUN).values(model_calls=runs.c.model_calls + 1).returning(runs.c.model_calls)
 DEAD_LETTER = "dead letter"
-"""The detail of a run that was given up, because the process died again and again while it was at work."""
+"""The detail of a run that was abandoned because the process died repeatedly while it was running."""
 NEVER_WANTED = "dropped"
-"""The detail of a run that somebody dropped before it started."""
+"""The detail of a run that was dropped before it started."""
 JOINED = "joined"
-"""The detail of a run that never started because another one heard its messages while it worked."""
+"""The detail of a run that never started because an active run took its messages."""
 UNDONE = "undone"
-"""The detail of a run that the agent was made to forget when it had ended."""
+"""The detail of a run that the agent was made to forget after it had ended."""
 RUNS_LOOKED_AT, MOST_PEOPLE = 30, 10
-"""For who speaks in a conversation: its newest runs, and how many others are named."""
+"""Bounds for listing the speakers of a conversation: its newest runs, and the people named."""
 FORGOTTEN = (UNDONE, "rollback", "admin_rollback")
-"""The details of all runs that the agent was made to forget; the others are StopReasons that rewind."""
+"""The details of all runs that the agent was made to forget; those besides UNDONE are StopReasons that rewind."""
 LAST_ENDED = (
     RUNS.where(
         runs.c.conversation == bindparam("conversation"),
@@ -105,16 +105,16 @@ LAST_KEPT = LAST_ENDED.where(runs.c.attempt > 0, or_(runs.c.detail.is_(None), ru
 
 
 class RunEnded(StoreError):
-    """A run that has ended was to go on."""
+    """An ended run cannot be started."""
 
 
 class RunUnknown(StoreError, LookupError):
-    """A run was to start that was never opened."""
+    """A run cannot be started because it was never opened."""
 
 
 def open(tx: Connection, row: RunRow) -> None:
-    """Insert a run and give it its messages. Raises AlreadyAssigned when one of them is taken: then there is no run.
-    Nothing when it was committed by a try whose answer got lost with the connection."""
+    """Insert a run and assign its messages. Raises AlreadyAssigned when one of them is taken; then no run is inserted.
+    Does nothing if an earlier attempt was committed but its answer was lost with the connection."""
     if tx.execute(insert_once(tx.dialect.name, runs.c.run_id), columns_of(row) | {"suspended": False}).rowcount == 0:
         return
     tx.execute(TOUCH, {"thread": row.thread_id, "now": row.created_at})
@@ -122,12 +122,12 @@ def open(tx: Connection, row: RunRow) -> None:
 
 
 def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: int, *, calls: int = 0) -> RunRow:
-    """Mark it running and count the attempt. Raises RunEnded, RunUnknown.
+    """Mark a run as running and count the attempt. Raises RunEnded, RunUnknown.
 
-    head: the thread's newest checkpoint now. calls: model calls that it is about to make, which are counted here.
+    head: the thread's newest checkpoint now. calls: model calls that the run is about to make, which are counted here.
 
-    The attempt is 1 at the first start, when the run made a checkpoint since the last start, when it waited for a
-    person, and when it had been stopped regularly (`suspend`); else one more than before.
+    The attempt is 1 at the first start, if the run made a checkpoint since the last start, if it waited for a person,
+    and if it was stopped as planned (`suspend`); otherwise it is incremented.
     """
     changes = {"run": run_id, "new_head": head, "own_epoch": epoch, "now": now, "calls": calls}
     started = tx.execute(START, changes).first()
@@ -140,35 +140,36 @@ def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: i
 
 
 def wait(tx: Connection, run_id: str) -> bool:
-    """It is not worked on until a person has decided; it stays its conversation's only active run, and no death of a
-    process is held against it any more. False when it was not running."""
+    """Pause a run until a person has decided. It stays its conversation's only active run, and earlier deaths of
+    processes no longer count against it. False when it was not running."""
     running = (runs.c.run_id == run_id) & (runs.c.state == RunState.RUNNING)
     return tx.execute(update(runs).where(running).values(state=RunState.WAITING, deaths=())).rowcount > 0
 
 
 def suspend(tx: Connection, run_id: str) -> None:
-    """A planned stop: the run is pending again and its next start is no new attempt."""
+    """Record a planned stop: the run is pending again and its next start is no new attempt."""
     active_run = (runs.c.run_id == run_id) & runs.c.state.in_(ACTIVE_STATES)
     tx.execute(update(runs).where(active_run).values(state=RunState.PENDING, suspended=True))
 
 
 def ask_to_stop(tx: Connection, run_id: str, reason: str) -> None:
-    """Record why it is being ended, before its work is stopped: after a crash it does not go on. The first one counts.
+    """Record why a run is being ended, before its work is stopped: after a crash it does not continue. The first reason
+    counts.
 
-    Nothing happens when it has ended by itself.
+    Does nothing if the run has already ended.
     """
     still_open = (runs.c.run_id == run_id) & runs.c.state.in_(OPEN_STATES) & runs.c.stop.is_(None)
     tx.execute(update(runs).where(still_open).values(stop=reason))
 
 
 def put_ahead(tx: Connection, run_id: str, ahead: int) -> None:
-    """Let a run that waits go before those with a smaller number."""
+    """Let a waiting run go before those with a smaller number."""
     tx.execute(update(runs).where(runs.c.run_id == run_id).values(ahead=ahead))
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """What a run waited for, in milliseconds; None where it did not come to that."""
+    """A run's waiting times in milliseconds, for a slot and for its first words; None if it did not get that far."""
 
     slot: int | None = None
     words: int | None = None
@@ -177,7 +178,8 @@ class Waits:
 def end(
     tx: Connection, run_id: str, state: RunState, now: datetime, detail: str | None = None, waits: Waits | None = None
 ) -> bool:
-    """Name its ending; its messages that nobody settled otherwise are done. False when it had ended before."""
+    """End a run in this state; its messages that are not settled otherwise become done. False if it had already
+    ended."""
     if not state.ended:
         raise ValueError(f"{state} is no ending")
     waits = waits or Waits()
@@ -190,7 +192,7 @@ def end(
 
 
 def extend(tx: Connection, run_id: str, inbox_ids: Iterable[int], run_input: RunInput) -> None:
-    """Merge further messages into a run: they are its own from now on, and `run_input` is what it answers."""
+    """Merge further messages into a run: they are assigned to it, and `run_input` is what it answers."""
     row = tx.execute(select(runs.c.inbox_ids).where(runs.c.run_id == run_id)).one()
     added = tuple(inbox_id for inbox_id in inbox_ids if inbox_id not in row.inbox_ids)
     inbox.assign(tx, added, run_id)
@@ -199,8 +201,8 @@ def extend(tx: Connection, run_id: str, inbox_ids: Iterable[int], run_input: Run
 
 
 def join(tx: Connection, run_id: str, joined: str, run_input: RunInput, now: datetime) -> bool:
-    """Let a run that works hear what one that waits was to answer: that one ends, its messages are the other's, and
-    `run_input` is what the other answers now. False when the one that waited had ended before; then nothing happens."""
+    """Let an active run take over the messages of the waiting run `joined`: that run ends, its messages move to the
+    active one, which now answers `run_input`. False if the waiting run had already ended; then nothing changes."""
     ended = tx.execute(
         END, {"run": joined, "ending": RunState.INTERRUPTED, "at": now, "why": JOINED, "slot": None, "words": None}
     )
@@ -213,12 +215,12 @@ def join(tx: Connection, run_id: str, joined: str, run_input: RunInput, now: dat
 
 
 def set_input(tx: Connection, run_id: str, run_input: RunInput) -> None:
-    """Replace what it answers."""
+    """Replace what a run answers."""
     tx.execute(update(runs).where(runs.c.run_id == run_id).values(input=run_input))
 
 
 def count_model_call(tx: Connection, run_id: str) -> int:
-    """Count one more model call; returns the count. Raises sqlalchemy's NoResultFound for an unknown run."""
+    """Count another model call; return the count. Raises sqlalchemy's NoResultFound for an unknown run."""
     return int(tx.execute(COUNT_CALL, {"run": run_id}).scalar_one())
 
 
@@ -229,7 +231,7 @@ def load(tx: Connection, run_id: str) -> RunRow | None:
 
 
 def answering(tx: Connection, inbox_id: int) -> RunRow | None:
-    """The run that answers an event, or answered it."""
+    """The run that answers or answered an event."""
     run_id = tx.scalar(select(inbox_table.c.run_id).where(inbox_table.c.id == inbox_id))
     return None if run_id is None else load(tx, run_id)
 
@@ -238,39 +240,39 @@ CONVERSATION = select(runs.c.conversation).where(runs.c.run_id == bindparam("by"
 
 
 def conversation_of(tx: Connection, run_id: str) -> str | None:
-    """A run's conversation, as its chat is called now."""
+    """A run's conversation, under its chat's current id."""
     conversation: str | None = tx.scalar(CONVERSATION, {"by": run_id})
     return conversation
 
 
 def detail_of(tx: Connection, run_id: str) -> str | None:
-    """What is known of a run's end."""
+    """The detail of a run's end."""
     detail: str | None = tx.scalar(select(runs.c.detail).where(runs.c.run_id == run_id))
     return detail
 
 
 def unended(tx: Connection) -> list[RunRow]:
-    """Every run that a start of the program has to care for, oldest first; `in_turn` orders a conversation's."""
+    """All runs that a starting program must handle, oldest first; `in_turn` orders those of a conversation."""
     return _rows(tx, RUNS.where(runs.c.state.in_(OPEN_STATES)).order_by(runs.c.seq))
 
 
 def oldest_pending(tx: Connection) -> datetime | None:
-    """When the oldest run was opened that has not begun."""
+    """When the oldest pending run was opened."""
     oldest: datetime | None = tx.scalar(select(func.min(runs.c.created_at)).where(runs.c.state == RunState.PENDING))
     return oldest
 
 
 def died_at_work(row: RunRow) -> bool:
-    """Whether a run that was found by a new process was at work when the last one died, and that is not noted yet.
+    """Whether a run found by a new process was running when the last process died, and that is not recorded yet.
 
-    What tells it is written when a run is started, suspended, ended or begins to wait, so that nothing needs to be
-    written while it works; one that was not started again since the last death was not at work at a later one.
+    The columns it depends on are written when a run is started, suspended, ended or begins to wait, so nothing needs to
+    be written while it works; a run that was not restarted since the last death was not running at a later one.
     """
     return row.state is RunState.RUNNING and row.epoch not in row.deaths
 
 
 def record_deaths(tx: Connection, rows: Iterable[RunRow]) -> list[RunRow]:
-    """Note in each run that `died_at_work` that it did; returns all of them as they are now."""
+    """Record the death in each run that `died_at_work`; return all of the runs as they are now."""
     return [_with_death(tx, row) if died_at_work(row) else row for row in rows]
 
 
@@ -281,13 +283,13 @@ def _with_death(tx: Connection, row: RunRow) -> RunRow:
 
 
 def forgive(tx: Connection, run_id: str) -> None:
-    """Forget the deaths at which a run was at work: it has come further since than it had then."""
+    """Clear the deaths of processes recorded for a run: it has progressed since."""
     tx.execute(update(runs).where(runs.c.run_id == run_id).values(deaths=()))
 
 
 def deaths_against(tx: Connection, row: RunRow) -> int:
-    """How many of its deaths count against a run: those at which it was alone at work, or all others that were have
-    lived since."""
+    """How many of its deaths count against a run: those at which no other run was active, or all the others have since
+    ended without another death."""
     kept = runs.c.ended_at.is_(None) | (runs.c.ended_at >= row.created_at)  # for the index
     others = select(runs.c.state, runs.c.detail, runs.c.deaths).where(
         kept, runs.c.deaths != (), runs.c.run_id != row.run_id
@@ -297,37 +299,37 @@ def deaths_against(tx: Connection, row: RunRow) -> int:
 
 
 def _lived(other: Row[*tuple[Any, ...]]) -> bool:
-    """Whether it came to an end of its own without a further death. One that was stopped might have killed again."""
+    """Whether a run ended by itself without another death. A stopped run might have killed a process again."""
     state = RunState(other.state)
     return state.ended and state is not RunState.INTERRUPTED and other.detail != DEAD_LETTER
 
 
 def in_turn(row: RunRow) -> tuple[bool, bool, int]:
-    """Sorts a conversation's runs, oldest first as they are given: what is being ended, what had started, what somebody
-    put first, the others."""
+    """Return the sort key for a conversation's runs, given oldest first: runs being ended, runs that had started, runs
+    put ahead, the others."""
     return (row.stop is None, row.attempt == 0, -(row.ahead or 0))
 
 
 def active(tx: Connection, conversation: str) -> RunRow | None:
-    """The run that is running or waiting there; there is at most one."""
+    """The running or waiting run of a conversation; there is at most one."""
     query = RUNS.where(runs.c.conversation == conversation, runs.c.state.in_(ACTIVE_STATES))
     found = _rows(tx, query)
     return found[0] if found else None
 
 
 def queued(tx: Connection, conversation: str) -> list[RunRow]:
-    """The runs that wait for their turn there, in their order; a suspended one is the first."""
+    """The pending runs of a conversation, in order; a suspended run is the first."""
     query = RUNS.where(runs.c.conversation == conversation, runs.c.state == RunState.PENDING)
     return sorted(_rows(tx, query.order_by(runs.c.seq)), key=in_turn)
 
 
 def recent(tx: Connection, conversation: str, limit: int) -> list[RunRow]:
-    """The newest runs there, newest first."""
+    """The newest runs of a conversation, newest first."""
     return _rows(tx, RUNS.where(runs.c.conversation == conversation).order_by(runs.c.seq.desc()).limit(limit))
 
 
 def others_who_spoke(tx: Connection, conversation: str, person: str) -> tuple[str, ...]:
-    """What the others are called to whom the newest runs there belong, who spoke last first."""
+    """The names of other people to whom the newest runs there belong, most recent speaker first."""
     query = select(runs.c.context).where(runs.c.conversation == conversation, runs.c.speaker != person)
     speakers = [context.speaker for context in tx.scalars(query.order_by(runs.c.seq.desc()).limit(RUNS_LOOKED_AT))]
     names = {speaker.id: speaker.display_name for speaker in reversed(speakers) if speaker.display_name}
@@ -336,10 +338,10 @@ def others_who_spoke(tx: Connection, conversation: str, person: str) -> tuple[st
 
 
 def with_files(tx: Connection, since: datetime) -> list[RunRow]:
-    """The runs that were opened since then for messages with files."""
+    """The runs opened since then for messages with files."""
     recent = runs.c.ended_at.is_(None) | (runs.c.ended_at >= since)  # for the index
     query = RUNS.where(recent, runs.c.created_at >= since, type_coerce(runs.c.input, Text).like('%"files":[{%'))
-    # Not sorted by the database, which would go through all runs for that.
+    # Not sorted by the database, which would scan all runs for that.
     return sorted(_rows(tx, query), key=lambda row: row.created_at)
 
 
@@ -351,18 +353,18 @@ def files_of(tx: Connection, thread_id: str) -> list[InputFile]:
 
 
 def last_worked(tx: Connection, conversation: str, thread_id: str) -> RunRow | None:
-    """The run that ended last in that thread, with any ending; one that was dropped before it started, or heard by
-    another, is none."""
+    """The run that ended last in that thread, in any state, except runs dropped before they started, joined to another
+    or undone."""
     return _last_ended(tx, LAST_WORKED, conversation, thread_id)
 
 
 def last_answer(tx: Connection, conversation: str, thread_id: str) -> str | None:
-    """The answer of the run that worked last (OutboundMessage as JSON), None where it has none."""
+    """The answer of `last_worked` (OutboundMessage as JSON), None if it has none."""
     return tx.scalar(LAST_ANSWER, {"conversation": conversation, "thread": thread_id})
 
 
 def last_kept(tx: Connection, conversation: str, thread_id: str) -> RunRow | None:
-    """The run that ended last in that thread of those that the agent remembers."""
+    """The last ended run of that thread that the agent still remembers."""
     return _last_ended(tx, LAST_KEPT, conversation, thread_id)
 
 
@@ -372,7 +374,7 @@ def _last_ended(tx: Connection, query: Select[Any], conversation: str, thread_id
 
 
 def undo(tx: Connection, row: RunRow) -> None:
-    """The agent has forgotten an ended run, and with it the earlier answers to the same message."""
+    """Mark an ended run, and the earlier answers to the same message, as forgotten by the agent."""
     given = select(runs.c.input).where(runs.c.run_id == row.run_id).scalar_subquery()
     same = and_(runs.c.thread_id == row.thread_id, runs.c.input == given, runs.c.ended_at.is_not(None))
     undone = tx.scalars(update(runs).where(same).values(detail=UNDONE).returning(runs.c.run_id))
@@ -380,13 +382,13 @@ def undo(tx: Connection, row: RunRow) -> None:
 
 
 def old(tx: Connection, before: datetime, limit: int) -> list[str]:
-    """Runs that ended before that time, at most `limit`."""
+    """The ids of runs that ended before that time, at most `limit`."""
     query = select(runs.c.run_id).where(runs.c.ended_at < before)
     return list(tx.scalars(query.order_by(runs.c.ended_at).limit(limit)))
 
 
 def remove(tx: Connection, ids: Sequence[str]) -> None:
-    """Forget runs with all that belongs to them. A thread without any has nothing left to go back to."""
+    """Delete runs and all their data. A thread without runs has no steps left to rewind to: it is not condensed."""
     left = select(runs.c.run_id).where(runs.c.thread_id == threads.c.thread_id)
     for part in chunks(ids):
         of = list(tx.scalars(select(runs.c.thread_id).where(runs.c.run_id.in_(part)).distinct()))

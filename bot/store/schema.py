@@ -1,4 +1,4 @@
-"""Brings a database to this program's schema when the store opens, or refuses it untouched."""
+"""Bring a database to this program's schema when the store opens, or refuse it untouched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 OPEN_LOCK = 7_043_105_115
-"""PostgreSQL: two processes that start at once prepare the database one after the other."""
+"""PostgreSQL: a lock with which processes that start concurrently prepare the database one after the other."""
 
 alembic_version = Table(
     "alembic_version",
@@ -42,18 +42,18 @@ class Steps:
 
 
 TABLES = (knowledge_tables.knowledge_documents, memory_tables.memories, worker_runs.worker_runs, workers.workers)
-"""Named here so that whoever opens a database has loaded them: the others stand in tables.py."""
+"""Named here to ensure that their modules are loaded; the other tables are in tables.py."""
 STEPS = Steps(migrations.REVISIONS, Path(migrations.__file__).parent, migrations.EXPANDING)
 WORKS_WITH = text("SELECT works_with FROM instance")
 HOLD_WORKERS = text("SELECT id FROM procrastinate_workers FOR UPDATE")
 PATIENCE = text("SET LOCAL lock_timeout = '25s'")
-"""The server ends the transaction of a worker that froze within it after 20 s."""
+"""Longer than the 20 s after which the server ends the transaction of a frozen worker."""
 
 
 def prepare(tx: Connection, steps: Steps = STEPS, *, leads: bool = False) -> None:
     """Create or upgrade within the transaction `tx`; foreign keys must be off on SQLite.
 
-    leads: this process has the lead, so that nobody's lease is to be heeded.
+    leads: this process has the lead, so no other process's lease matters.
 
     Raises StoreNewer, StoreTooOld, StoreBusy (before anything is changed), StoreUnavailable when the tables are not
     ours.
@@ -71,7 +71,7 @@ def prepare(tx: Connection, steps: Steps = STEPS, *, leads: bool = False) -> Non
         expands = steps.expanding.issuperset(missing)
         works_with = (_works_with(tx) or revision) if expands else None
         if "procrastinate_workers" in tables:
-            # Nothing that they are at comes in between, and none writes into tables that it does not know.
+            # No unfinished work of theirs interferes, and none writes to tables that it does not know.
             tx.execute(PATIENCE)
             tx.exec_driver_sql(END_FROZEN)
             tx.execute(HOLD_WORKERS if expands else worker_runs.END_WORKERS)
@@ -82,10 +82,10 @@ def prepare(tx: Connection, steps: Steps = STEPS, *, leads: bool = False) -> Non
 
 
 def known_revision(tx: Connection, steps: Steps = STEPS, *, beside: bool = False) -> str | None:
-    """What the database says it is, None for one without tables of ours. Changes nothing.
+    """Return the database's revision, None if it has none of our tables. Changes nothing.
 
-    beside: the caller works beside a process of that revision, and may be older than it where the steps between them
-    only added to the tables. Raises StoreNewer, StoreTooOld.
+    beside: the caller works alongside a process of that revision, and may be older if the steps in between only added
+    to the tables. Raises StoreNewer, StoreTooOld.
     """
     if alembic_version.name not in inspect(tx).get_table_names():
         return None
@@ -98,13 +98,13 @@ def known_revision(tx: Connection, steps: Steps = STEPS, *, beside: bool = False
 
 
 def _works_with(tx: Connection) -> str | None:
-    """The oldest revision whose programs may work on these tables beside the newest; None: no other one."""
+    """The oldest revision whose programs may use these tables alongside the newest; None: no other revision."""
     has_it = any(column["name"] == "works_with" for column in inspect(tx).get_columns(instance.name))
     return tx.scalar(WORKS_WITH) if has_it else None
 
 
 def run_steps(tx: Connection, steps: Steps, to: str = "head") -> None:
-    """Run the missing migrations in `tx`, as far as the revision `to`."""
+    """Run the missing migrations in `tx`, up to the revision `to`."""
     from alembic import command
     from alembic.config import Config
 
@@ -115,7 +115,7 @@ def run_steps(tx: Connection, steps: Steps, to: str = "head") -> None:
 
 
 def _create(tx: Connection, tables: set[str], steps: Steps) -> None:
-    """All tables at once: a test proves that this equals running every migration."""
+    """Create all tables at once; a test proves that this equals running every migration."""
     foreign = sorted(tables & set(metadata.tables))
     if foreign:
         raise StoreUnavailable(f"the database has tables {', '.join(foreign)} but no revision: it is not ours")
@@ -138,7 +138,7 @@ def _upgrade(tx: Connection, steps: Steps) -> None:
 
 
 def _back_up(file: Path, revision: str) -> None:
-    """Copy `file` as it is before the upgrade to `revision`. The open transaction keeps every writer away meanwhile."""
+    """Copy `file` before the upgrade to `revision`. The open transaction keeps all writers out during the copy."""
     copy = file.with_name(f"{file.name}.before-{revision}.bak")
     part = copy.with_name(f"{copy.name}.part")
     try:

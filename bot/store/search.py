@@ -1,7 +1,7 @@
-"""Finds words in what somebody may read: in the titles of threads, and in what was said in them.
+"""Search for words in what a person may read: the titles of threads, and what was said in them.
 
-The database has no index of words. So the newest rows alone are looked at, as many as MOST_CHATS and MOST_RUNS say, and
-the database drops nearly all of them before one is read.
+The database has no full-text index. So only the newest rows are searched (MOST_CHATS, MOST_RUNS), and the database
+filters out nearly all of them before any is read.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from bot.store.shown import Listed
 
 MOST_CHATS = 2000
-"""Of one person, whose messages are looked at; those that were used last."""
+"""Most chats of one person whose messages are searched; the most recently used ones."""
 MOST_RUNS = 5000
-"""That are looked at, the newest."""
+"""Most runs that are searched, the newest ones."""
 MOST_WORDS = 8
 AT_ONCE = 200
 AROUND = 60
@@ -39,19 +39,19 @@ LONGEST_EXCERPT = 160
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words to look for, as they were written; none where there are none."""
+    """The words to search for, as they were typed; () if there are none."""
     return tuple(dict.fromkeys(text.split()))[:MOST_WORDS]
 
 
 def has(text: str, words: Sequence[str]) -> bool:
-    """Whether a text has all of the words, in any case and place."""
+    """Whether a text contains all of the words, anywhere and in any case."""
     folded = text.casefold()
     return all(word.casefold() in folded for word in words)
 
 
 def chats(tx: Connection, account: str, owner: str, words: Sequence[str], limit: int) -> list[tuple[Listed, str]]:
-    """An owner's conversations of which the title, or one message of either side, has all of the words, each with an
-    excerpt of it; the one that was used last first."""
+    """Return an owner's conversations whose title, or one message of either side, contains all of the words, each with
+    an excerpt; most recently used first."""
     known = shown.listed(tx, account, owner, MOST_CHATS, None)
     excerpts: dict[str, str] = {}
     for portion in chunks(known, AT_ONCE):
@@ -67,7 +67,7 @@ def chats(tx: Connection, account: str, owner: str, words: Sequence[str], limit:
 
 
 def _said(tx: Connection, account: str, names: Sequence[str], words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(chat, text) of messages that may have the words, newest first: persons' first, then the bot's."""
+    """(chat, text) of messages that may contain the words, newest first: first people's messages, then the bot's."""
     there = and_(inbox.c.account == account, inbox.c.chat.in_(names), inbox.c.platform_message_id.is_not(None))
     query = select(inbox.c.chat, inbox.c.event).where(there, *_may_have(inbox.c.event, words))
     for row in tx.execute(query.order_by(inbox.c.id.desc())):
@@ -83,7 +83,7 @@ def _said(tx: Connection, account: str, names: Sequence[str], words: Sequence[st
 
 
 def _begun_with(tx: Connection, where: ColumnElement[bool], words: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """(conversation, thread, text) of what branches began with and may have the words, the newest branch first."""
+    """(conversation, thread, text) of branches' inherited messages that may contain the words, newest branch first."""
     there = (where, branches.c.made_at.is_not(None), *_may_have(branches.c.messages, words))
     query = select(branches.c.key, branches.c.thread_id, branches.c.messages).where(*there)
     for row in tx.execute(query.order_by(branches.c.created_at.desc()).limit(MOST_CHATS)):
@@ -92,9 +92,9 @@ def _begun_with(tx: Connection, where: ColumnElement[bool], words: Sequence[str]
 
 
 def threads_with(tx: Connection, person: str | None, words: Sequence[str], limit: int) -> list[tuple[ThreadFacts, str]]:
-    """Threads of which the title, or a message that is still known, has all of the words, each with an excerpt of it.
+    """Return threads whose title, or a message that is still stored, contains all of the words, each with an excerpt.
 
-    person: their own threads, and of groups what they said to the agent and its answers to that; None: everybody's.
+    person: search only their threads, and in groups their messages to the agent and its answers; None: search all.
     """
     found: dict[str, str] = {}
     for row in tx.execute(_titled(person)):
@@ -131,12 +131,12 @@ def _titled(person: str | None) -> Select[Any]:
 
 
 def _newest_runs(person: str | None) -> Select[Any]:
-    """(run_id, thread_id, whole), the newest first. whole: all of the thread may be read, not only its answer."""
+    """Select (run_id, thread_id, own), newest first. own: the person owns the thread and may read all of it."""
     there = and_(threads.c.conversation == runs.c.conversation, threads.c.thread_id == runs.c.thread_id)
     query = select(runs.c.run_id, runs.c.thread_id, (threads.c.owner == person).label("own")).join(threads, there)
     query = query.where(threads.c.conversation != "")
     if person is not None:
-        # What they asked for is found by what it cost, which is indexed by person; nobody else's rows are read.
+        # Their runs are found through their usage, which is indexed by person; no other person's rows are read.
         asked = select(usage.c.run_id).where(usage.c.speaker == person)
         own = select(threads.c.conversation).where(threads.c.owner == person)
         theirs = union(asked, select(runs.c.run_id).where(runs.c.conversation.in_(own)))
@@ -147,8 +147,8 @@ def _newest_runs(person: str | None) -> Select[Any]:
 def _exchanged(
     tx: Connection, portion: Sequence[Row[Any]], words: Sequence[str], *, everything: bool
 ) -> Iterator[tuple[str, str]]:
-    """(thread, text) of what may have the words: what persons said, then answers. everything: in all of these threads
-    also what was said while the run worked, and by the agent before its answer, as in one's own."""
+    """(thread, text) that may contain the words: people's messages, then answers. everything: include, for all threads
+    and not only for own ones, messages sent while the run worked and the agent's text before its answer."""
     whole = {row.run_id: everything or bool(row.own) for row in portion}
     where = {row.run_id: row.thread_id for row in portion}
     said = select(runs.c.run_id, runs.c.input).where(
@@ -169,8 +169,8 @@ def _exchanged(
 
 
 def _may_have(column: ColumnElement[str], words: Sequence[str]) -> list[ColumnElement[bool]]:
-    """What lets the rows through whose JSON may have all of the words. SQLite knows only the cases of a to z, so others
-    are looked for as they were typed, small, large and with a large first letter."""
+    """Return conditions for rows whose JSON may contain all of the words. SQLite folds the case only of a to z, so
+    other words are searched for as typed, in lower case, in upper case and capitalized."""
     return [or_(*(column.icontains(_as_json(each), autoescape=True) for each in _cases(word))) for word in words]
 
 
@@ -183,7 +183,7 @@ def _as_json(text: str) -> str:
 
 
 def excerpt(text: str, words: Sequence[str]) -> str:
-    """A line of the text around the first of the words."""
+    """Return a one-line excerpt of the text around the first of the words."""
     line = " ".join(text.split())
     places = [line.casefold().find(word.casefold()) for word in words]
     begin = max(0, min((place for place in places if place >= 0), default=0) - AROUND)

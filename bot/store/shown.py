@@ -1,7 +1,6 @@
-"""What a conversation of the gateway's own accounts shows, read from its inbox and outbox rows; nothing else keeps it.
+"""The messages that a conversation of the gateway's own accounts shows. Its inbox and outbox rows are the only copy.
 
-Both are kept for these accounts as long as the conversation has a thread that was used, and blanked when somebody is
-forgotten.
+For these accounts both are kept as long as the conversation has a used thread, and blanked when a person is forgotten.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """A reply of the bot. message_ids: of its parts that were sent, in their order. message: None while it grows.
+    """A reply of the bot. message_ids: of its sent parts, in order. message: None while the reply is being generated.
     forgotten: its words were deleted."""
 
     reply_key: str
@@ -48,7 +47,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A conversation in a list. touched_at: when the agent was asked something in it last, else when it began."""
+    """A conversation in a list. touched_at: when the agent was last asked something in it, else when it began."""
 
     chat: str
     key: str
@@ -59,7 +58,7 @@ class Listed:
 
 
 def is_shown(table: Table) -> ColumnElement[bool]:
-    """Whether a row of the inbox or the outbox is all that is left to show of one of these conversations."""
+    """Whether a row of the inbox or the outbox is the only copy of what one of these conversations shows."""
     used = select(threads.c.thread_id).where(
         threads.c.conversation == table.c.account + ":" + table.c.chat, threads.c.touched_at.is_not(None)
     )
@@ -67,8 +66,8 @@ def is_shown(table: Table) -> ColumnElement[bool]:
 
 
 def listed(tx: Connection, account: str, owner: str, limit: int, before: datetime | None) -> list[Listed]:
-    """An owner's conversations on an account, the one that was used last first. before: only those used earlier. A
-    branch is among them once it is whole."""
+    """Return an owner's conversations on an account, most recently used first. before: only those used earlier.
+    Branches are included once complete."""
     unmade = select(branches.c.key).where(branches.c.key == conversations.c.key, branches.c.made_at.is_(None))
     query = _conversations().where(conversations.c.account == account, conversations.c.owner == owner, ~unmade.exists())
     if before is not None:
@@ -77,7 +76,7 @@ def listed(tx: Connection, account: str, owner: str, limit: int, before: datetim
 
 
 WHOLE_CHAT = "chat:"
-"""What the ids of deletions begin with that take a whole conversation, thread by thread."""
+"""Prefix of the ids of deletions that remove a whole conversation, thread by thread."""
 
 
 def one(tx: Connection, key: str) -> Listed | None:
@@ -112,7 +111,7 @@ def _listed(row: Row[Any]) -> Listed:
 
 
 def said(tx: Connection, account: str, chat: str, limit: int, before: datetime | None) -> list[Said]:
-    """The newest messages of people, newest first; those that were forgotten are left out."""
+    """The newest messages of people, newest first, without forgotten ones."""
     there = (inbox.c.account == account) & (inbox.c.chat == chat) & inbox.c.platform_message_id.is_not(None)
     query = select(inbox.c.event, inbox.c.received_at).where(there)
     if before is not None:
@@ -132,7 +131,7 @@ def is_known(tx: Connection, account: str, chat: str, message_id: str) -> bool:
 
 
 def answered(tx: Connection, account: str, chat: str, limit: int, before: datetime | None) -> list[Answered]:
-    """The newest replies that stand in a chat, newest first; those that were forgotten are left out."""
+    """The newest replies sent to a chat, newest first, without forgotten ones."""
     there = (outbox.c.account == account) & (outbox.c.chat == chat)
     first = select(outbox.c.reply_key, outbox.c.created_at).where(there, outbox.c.part == 0)
     if before is not None:
@@ -150,7 +149,7 @@ def answered(tx: Connection, account: str, chat: str, limit: int, before: dateti
 
 
 def reply_of(tx: Connection, account: str, chat: str, message_id: str) -> Answered | None:
-    """The reply that a message of the bot is a part of."""
+    """The reply that contains a given message of the bot."""
     there = (outbox.c.account == account) & (outbox.c.chat == chat)
     at = tx.scalar(select(outbox.c.reply_key).where(there, outbox.c.message_id == message_id).limit(1))
     if at is None:
@@ -159,7 +158,7 @@ def reply_of(tx: Connection, account: str, chat: str, message_id: str) -> Answer
 
 
 def _answered(reply_key: str, rows: Sequence[Any]) -> Answered:
-    """rows: the reply's parts in their order."""
+    """Build a reply. rows: its parts in order."""
     first = rows[0]
     return Answered(
         reply_key=reply_key,
@@ -172,8 +171,8 @@ def _answered(reply_key: str, rows: Sequence[Any]) -> Answered:
 
 
 def attached(tx: Connection, account: str, owner: str, limit: int) -> list[tuple[str, Attachment, datetime]]:
-    """(chat, file, time) of what an owner brought into their conversations on an account; of the newest messages with
-    files, newest first."""
+    """(chat, file, time) of the files that an owner sent in their conversations on an account; from the newest messages
+    with files, newest first."""
     own = select(conversations.c.key).where(conversations.c.account == account, conversations.c.owner == owner)
     there = (inbox.c.account == account) & (account + ":" + inbox.c.chat).in_(own)
     query = select(inbox.c.chat, inbox.c.event, inbox.c.received_at).where(
@@ -200,8 +199,8 @@ def presented(tx: Connection, account: str, owner: str, limit: int) -> list[tupl
 
 
 def kept_files(tx: Connection, names: Iterable[str]) -> set[str]:
-    """Which of these folders of spooled files the chats of the gateway's own accounts still show: of runs that are
-    known, of replies of commands, and of branches."""
+    """Which of these folders of spooled files the chats of the gateway's own accounts still show: those of stored runs,
+    of replies to commands, and of branches."""
     own, there = sorted(OWN_ACCOUNTS), (outbox.c.reply_key == runs.c.reply_key) & (outbox.c.body != "")
     kept: set[str] = set()
     for part in chunks(names):

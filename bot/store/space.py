@@ -1,4 +1,4 @@
-"""Space that deleted rows leave in SQLite's files: given back to the disk in small steps, or at once by a rewrite."""
+"""Space that deleted rows leave in SQLite's files, released in small steps, or at once by a rewrite."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from channels.base import Clock
 
 INCREMENTAL = 2
-"""PRAGMA auto_vacuum of files whose free pages can be cut off. SQLite has to know it before the first table is made."""
+"""PRAGMA auto_vacuum of files whose free pages can be truncated. Must be set before the first table is created."""
 STEP = 256
-"""Pages of one transaction: 1 MB, some 10 ms, in which nobody else writes."""
+"""Pages per transaction: 1 MB, about 10 ms during which nothing else can write."""
 PAUSE_SECONDS = 0.1
 SURPLUS = "SELECT freelist_count - page_count / 10 - 2000 FROM pragma_freelist_count, pragma_page_count"
-"""Free pages above those that the next rows take soon: a tenth of the file, and 8 MB."""
+"""Free pages beyond those kept for upcoming rows: a tenth of the file, and 8 MB."""
 SMALLEST = 8_000_000
-"""Bytes of a file that may have a surplus. A smaller one may be in the making: open here, it could not be given its
-write-ahead log, as SQLite waits for nobody there."""
+"""Smallest file in bytes that may have a surplus. A smaller one may be in creation: while it is open here, it could not
+be switched to a write-ahead log, as SQLite does not wait for that."""
 
 
 async def give_back(files: Iterable[Path], clock: Clock) -> None:
-    """Cut the surplus of free pages off the files' ends, while others read and write. A file of an older Antler is
-    rewritten for that once, where that takes less than a second; a larger one is left alone until `compact`."""
+    """Truncate surplus free pages from the files' ends, concurrently with readers and writers. A file of an older
+    Antler is first rewritten once if that takes less than a second; a larger one is left alone until `compact`."""
     for file in files:
         while await asyncio.to_thread(_step, file):
             await clock.sleep(PAUSE_SECONDS)
 
 
 def _step(file: Path) -> bool:
-    """Give a little back; whether there is more. Raises sqlite3.Error."""
+    """Release a little space; return whether there is more. Raises sqlite3.Error."""
     if not file.exists() or file.stat().st_size < SMALLEST:
         return False
     with closing(_open(file)) as database:
@@ -53,18 +53,18 @@ def _step(file: Path) -> bool:
             return False
         database.execute("BEGIN IMMEDIATE")
         for _ in range(min(surplus, STEP)):
-            database.execute("PRAGMA incremental_vacuum(1)")  # of more pages the driver would free the first alone
+            database.execute("PRAGMA incremental_vacuum(1)")  # given more pages, the driver would free only the first
         database.execute("COMMIT")
     return bool(surplus > STEP)
 
 
 def compact(file: Path) -> tuple[int, int]:
-    """Rewrite a file that nobody else uses; returns its size before and after. Raises StoreUnavailable, as without
-    room for two more of it; then it is as it was."""
+    """Rewrite a file that nothing else uses; return its size before and after. Raises StoreUnavailable, e.g. without
+    free space of twice its size; the file is then unchanged."""
     before = file.stat().st_size
     if shutil.disk_usage(file.parent).free < 2 * before:
         raise StoreUnavailable(f"{file}: while it is rewritten {2 * before / 1e9:.1f} GB must be free there")
-    os.environ["SQLITE_TMPDIR"] = str(file.parent)  # else a small /tmp might not hold it
+    os.environ["SQLITE_TMPDIR"] = str(file.parent)  # a small /tmp might not have enough room
     try:
         with closing(_open(file)) as database:
             database.execute("VACUUM")
@@ -77,7 +77,7 @@ def compact(file: Path) -> tuple[int, int]:
 def _open(file: Path) -> sqlite3.Connection:
     database = sqlite3.connect(file, isolation_level=None)
     database.execute("PRAGMA secure_delete=ON")
-    database.execute("PRAGMA auto_vacuum=INCREMENTAL")  # from the next VACUUM on, where it is not so yet
+    database.execute("PRAGMA auto_vacuum=INCREMENTAL")  # if not set yet, takes effect with the next VACUUM
     return database
 
 

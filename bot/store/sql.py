@@ -1,4 +1,4 @@
-"""What all tables share: connections, column types, ON CONFLICT, list sizes, ordered ids, text that databases take."""
+"""Shared by all tables: connections, column types, ON CONFLICT, list sizes, ordered ids, text that databases accept."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-# Text that every database takes: PostgreSQL refuses NUL, UTF-8 has no lone surrogates, strangers send both.
+# Text that every database accepts: PostgreSQL rejects NUL, UTF-8 has no lone surrogates, and strangers send both.
 
 REPLACEMENT = "\ufffd"
 
 
 def storable(text: str) -> str:
-    """`text` with each NUL and each lone surrogate replaced by U+FFFD; nearly always the same object."""
+    """Return `text` with each NUL and each lone surrogate replaced by U+FFFD; nearly always the same object."""
     if "\0" in text:
         text = text.replace("\0", REPLACEMENT)
     return text if text.isascii() else _without_lone_surrogates(text)
 
 
 def to_json(adapter: TypeAdapter[T], value: T) -> str:
-    """JSON that `adapter.validate_json` reads back. A NUL survives (as an escape), a lone surrogate becomes U+FFFD:
-    it is no character, and what comes next (the model's HTTP body, the platform's) could not encode it either."""
+    """Return JSON that `adapter.validate_json` reads back. A NUL survives (as an escape), a lone surrogate becomes
+    U+FFFD: it is no character, and the HTTP bodies to the model and the platform could not encode it either."""
     try:
         return adapter.dump_json(value).decode()
     except PydanticSerializationError:
@@ -55,7 +55,7 @@ def to_json(adapter: TypeAdapter[T], value: T) -> str:
 
 
 def from_json(adapter: TypeAdapter[T], text: str) -> T | None:
-    """What `to_json` wrote; None where another version of the program did, in another form."""
+    """Read what `to_json` wrote; None if another version of the program wrote it in another form."""
     try:
         return adapter.validate_json(text)
     except ValidationError:
@@ -73,10 +73,10 @@ def _without_lone_surrogates(text: str) -> str:
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 CHUNK = 1000
-"""Values of one IN list: far below SQLite's 32 766 and PostgreSQL's 65 535 parameters of a statement."""
+"""Most values of one IN list: far below the 32 766 (SQLite) and 65 535 (PostgreSQL) parameters of a statement."""
 
 BigId = BigInteger().with_variant(Integer, "sqlite")
-"""A generated id: SQLite numbers rows only in a column that is declared INTEGER."""
+"""The type of a generated id: SQLite numbers rows only in a column declared as INTEGER."""
 
 
 class SafeText(TypeDecorator[str]):
@@ -92,8 +92,8 @@ class SafeText(TypeDecorator[str]):
 class Instant(TypeDecorator[datetime]):
     """An aware time as integer microseconds since 1970, UTC.
 
-    Integers because both databases sort, compare and index them alike and exactly; an ISO text sorts right only while
-    every writer uses the same number of digits. In a SQL shell: `datetime(created_at / 1000000, 'unixepoch')`.
+    Both databases sort, compare and index integers alike and exactly; ISO text sorts correctly only while every writer
+    uses the same number of digits. In a SQL shell: `datetime(created_at / 1000000, 'unixepoch')`.
     """
 
     impl = BigInteger
@@ -107,7 +107,7 @@ class Instant(TypeDecorator[datetime]):
 
 
 class Json(TypeDecorator[T]):
-    """A value as the JSON text of `adapter`; `unreadable` in place of what another version stored in another form."""
+    """A value as the JSON text of `adapter`; `unreadable` if another version stored it in another form."""
 
     impl = Text
     cache_ok = True
@@ -141,18 +141,18 @@ class Ids(TypeDecorator[tuple[int, ...]]):
 
 
 def insert(tx: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
-    """An INSERT that can say ON CONFLICT; the two dialects spell it alike but in classes of their own."""
+    """Return an INSERT that supports ON CONFLICT; the two dialects have separate classes for it."""
     return _insert(tx.dialect.name, table)
 
 
 def insert_numbered(tx: Connection, column: Column[int], rows: Sequence[Mapping[str, Any]]) -> list[int]:
     """Insert `rows` into the column's table and return the generated ids, in the order of `rows`."""
     ids = tx.scalars(_insert_numbered(tx.dialect.name, column), rows)
-    # On SQLite AUTOINCREMENT counts up and VALUES are inserted one after the other; only RETURNING is unordered.
+    # On SQLite, AUTOINCREMENT counts up and VALUES are inserted in order; only RETURNING is unordered.
     return sorted(ids) if tx.dialect.name == "sqlite" else list(ids)
 
 
-# Statements are immutable, and building one costs as much as running it: these run with every message.
+# Cached: statements are immutable, building one costs as much as running it, and these run with every message.
 @cache
 def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
     return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
@@ -160,13 +160,13 @@ def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
 
 @cache
 def insert_new(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
-    """An INSERT that leaves rows alone whose primary key is there already. dialect: `Connection.dialect.name`."""
+    """Return an INSERT that skips rows whose primary key already exists. dialect: `Connection.dialect.name`."""
     return _insert(dialect, table).on_conflict_do_nothing(index_elements=list(table.primary_key.columns))
 
 
 @cache
 def insert_once(dialect: str, column: Column[str]) -> sqlite.Insert | postgresql.Insert:
-    """An INSERT that leaves rows alone that have the same value in a unique column that is not the key."""
+    """Return an INSERT that skips rows whose value in a unique column other than the key already exists."""
     return _insert(dialect, column.table).on_conflict_do_nothing(index_elements=[column])
 
 
@@ -177,7 +177,7 @@ def _insert_numbered(dialect: str, column: Column[int]) -> ReturningInsert[*tupl
 
 
 def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
-    """Cut a list into pieces that fit one statement."""
+    """Split values into lists that fit one statement."""
     iterator = iter(values)
     while piece := list(islice(iterator, size)):
         yield piece
@@ -189,27 +189,27 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bulk(Generic[Row, Result]):
-    """One kind, made once per module and passed to `Store.add`.
+    """One kind of bulk write, defined once per module and passed to `Store.add`.
 
-    name: for logs. run: writes all rows in their order and returns one result per row. It may get the rows of several
-    callers at once and may be run a second time after a rollback, so it has no effect but on its connection.
+    name: for logs. run: writes all rows in order and returns one result per row. It may receive the rows of several
+    callers and may run again after a rollback, so it has no effects other than on its connection.
     """
 
     name: str
     run: Callable[[Connection, Sequence[Row]], list[Result]]
 
 
-# How connections are made: the pragmas and options that the promises of the store rest on.
+# Connections: the pragmas and options that the guarantees of the store depend on.
 
 READERS = 2
 LOG_BYTES = 16_000_000
-"""SQLite's write-ahead log is cut to that size after something long, such as a backup, has made it larger."""
+"""SQLite's write-ahead log is truncated to this size after something long, such as a backup, made it larger."""
 CACHE_KB = 512
-"""Of pages that a reading connection keeps, a quarter of SQLite's default; the system has them as well."""
+"""Page cache of a reading connection, a quarter of SQLite's default; the operating system caches the pages too."""
 POSTGRES_OPTIONS: dict[str, Any] = {
     "connect_timeout": 5,
     "application_name": "antler",
-    # A dead network is noticed within half a minute, idle or in mid-statement (PostgreSQL docs, libpq connection).
+    # A dead network is detected within half a minute, idle or in mid-statement (PostgreSQL docs, libpq connection).
     "keepalives_idle": 15,
     "keepalives_interval": 5,
     "keepalives_count": 3,
@@ -220,9 +220,9 @@ SESSION_LIMITS = """
     FROM (VALUES ('idle_in_transaction_session_timeout', '20s'), ('lock_timeout', '10s')) AS wanted(name, value)
     WHERE current_setting(name) = '0'
 """
-"""The server ends the transaction of a process that froze (stopped, a paused machine) before its lease runs out: else
-its lock on the instance row would keep the next process waiting. What the URL or the role says otherwise holds. Set by
-a statement, since PgBouncer refuses a connection that begins with such options."""
+"""The server ends the transaction of a frozen process (stopped, or on a paused machine) before its lease expires;
+otherwise its lock on the instance row would block the next process. Values from the URL or the role take precedence.
+Set by a statement, because PgBouncer rejects connections with such startup options."""
 END_FROZEN = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity AS session
     WHERE datname = current_database() AND state = 'active' AND wait_event = 'ClientRead'
@@ -232,12 +232,12 @@ END_FROZEN = """
           AND relation IN (to_regclass('instance'), to_regclass('procrastinate_workers'))
       )
 """
-"""Ends what that limit does not: a transaction in the middle of a pipeline, which counts as active while the server
-waits for its rest (PostgreSQL docs, libpq pipeline mode). Those of checkpoints are such."""
+"""Ends transactions that this limit misses: those in the middle of a pipeline count as active while the server waits
+for the rest (PostgreSQL docs, libpq pipeline mode). Checkpoints are written by such transactions."""
 
 
 def parse(url: str) -> URL:
-    """The checked URL. Raises StoreUnavailable when no database can be behind it."""
+    """Return the checked URL. Raises StoreUnavailable if it cannot name a database."""
     try:
         parsed = make_url(url)
     except ArgumentError as error:
@@ -252,25 +252,25 @@ def parse(url: str) -> URL:
 
 
 def libpq_url(database: str) -> str:
-    """A PostgreSQL URL as libpq takes it, with the options of the store's own connections where it names no others;
+    """Return a PostgreSQL URL in libpq's form, with the options of the store's own connections unless it sets others;
     anything else (a path) unchanged."""
     if "://" not in database:
         return database
     url = make_url(database).set(drivername="postgresql")
     given = {name: str(value) for name, value in POSTGRES_OPTIONS.items() if name not in url.query}
     place, mark, query = url.update_query_dict(given).render_as_string(hide_password=False).partition("?")
-    return place + mark + query.replace("+", "%20")  # libpq takes a plus for a plus
+    return place + mark + query.replace("+", "%20")  # to libpq, a plus is a literal plus
 
 
 def require_utf8(info: psycopg.ConnectionInfo) -> None:
-    """Raise NotUtf8 where the server says that the database has another encoding."""
+    """Raise NotUtf8 if the server reports another encoding of the database."""
     encoding = info.parameter_status("server_encoding")
-    if encoding not in (None, "UTF8"):  # None: a pooler that does not pass it on
+    if encoding not in (None, "UTF8"):  # None: a pooler does not pass it on
         raise NotUtf8(encoding)
 
 
 def prepare_file(url: URL) -> None:
-    """Make sure that SQLite's file exists and is ours alone (0600; its -wal and -shm get the same mode)."""
+    """Ensure that SQLite's file exists and is accessible only to us (0600; its -wal and -shm get the same mode)."""
     path = Path(url.database or "")
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -281,16 +281,16 @@ def prepare_file(url: URL) -> None:
 
 
 def writer_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
-    """The engine of the one writing connection: each commit is on the disk when it returns.
+    """Return the engine of the one writing connection: each commit is on disk when it returns.
 
     foreign_keys: off only for migrations, which on SQLite rebuild a table by copying and dropping it.
     """
     if url.get_backend_name() != "sqlite":
         return _postgres_engine(url, poolclass=NullPool)
-    # Made in the writer's thread, but closed by the one who closes the store.
+    # Opened in the writer's thread, but closed by the thread that closes the store.
     engine = _engine(url, poolclass=NullPool, connect_args={"check_same_thread": False})
-    # What is deleted is overwritten: it shall not be found in the file any more (docs/privacy.md). The first one is for
-    # a file that is made just now (space.py), and means nothing once there is a table.
+    # secure_delete overwrites deleted data, so that it does not remain in the file (docs/privacy.md). auto_vacuum is
+    # for a file that is being created (space.py), and has no effect once a table exists.
     pragmas = [
         "PRAGMA auto_vacuum=INCREMENTAL",
         "PRAGMA journal_mode=WAL",
@@ -300,13 +300,13 @@ def writer_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
         f"PRAGMA cache_size=-{2 * CACHE_KB}",  # a large transaction stays out of the log until its end
     ]
     _on_sqlite_connect(engine, *pragmas, *(["PRAGMA foreign_keys=ON"] if foreign_keys else []))
-    # A deferred transaction that reads first and writes then fails at once when another one wrote in between.
+    # A deferred transaction that first reads and then writes fails at once if another one wrote in between.
     _on_begin(engine, "BEGIN IMMEDIATE")
     return engine
 
 
 def reader_engine(url: URL) -> Engine:
-    """The engine of queries: each sees one moment of the database, none can change it."""
+    """Return the engine of queries: each sees a consistent snapshot, and none can change the database."""
     pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": READERS, "max_overflow": 0}
     if url.get_backend_name() != "sqlite":
         engine = _postgres_engine(url, isolation_level="REPEATABLE READ", pool_pre_ping=True, **pool)
@@ -318,14 +318,14 @@ def reader_engine(url: URL) -> Engine:
 
 
 def _engine(url: URL, **options: Any) -> Engine:
-    """hide_parameters: what is written are people's words, and the text of an error goes to the log."""
+    """Create an engine. hide_parameters: the values are people's words, and error texts go to the log."""
     return create_engine(url, hide_parameters=True, **options)
 
 
 def _postgres_engine(url: URL, **options: Any) -> Engine:
     engine = _engine(url, connect_args=POSTGRES_OPTIONS, **options)
 
-    # Before SQLAlchemy asks the server for its version, which it cannot read where texts have no encoding.
+    # Runs before SQLAlchemy queries the server's version, which it cannot read if texts have no encoding.
     @event.listens_for(engine, "connect", insert=True)
     def _limit(connection: psycopg.Connection[Any], _record: object) -> None:
         require_utf8(connection.info)
@@ -338,7 +338,7 @@ def _postgres_engine(url: URL, **options: Any) -> Engine:
 def _on_sqlite_connect(engine: Engine, *pragmas: str) -> None:
     @event.listens_for(engine, "connect")
     def _configure(connection: sqlite3.Connection, _record: object) -> None:
-        connection.isolation_level = None  # the driver must not begin transactions of its own
+        connection.isolation_level = None  # the driver must not begin transactions itself
         for pragma in pragmas:
             connection.execute(pragma)
 

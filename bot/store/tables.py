@@ -1,7 +1,7 @@
-"""Every table and column. `doc` says what a column means; migrations/ holds the same schema as frozen steps.
+"""Every table and column. `doc` describes a column; migrations/ holds the same schema as frozen steps.
 
-No column has a default that the database makes: rows are complete when they are written, on both databases alike.
-The only foreign key is the one that keeps a thread with its owner; the other tables are pruned by age, one by one.
+No column has a default supplied by the database: rows are complete when they are written, on both databases alike.
+The only foreign key ties a thread to its owner; the other tables are pruned by age, one by one.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ conversations = Table(
     _text("progress", "off, short or full, chosen by /verbose; null for the account's", null=True),
     _text("research_style", "style of reports, chosen by /research style; null for the gateway's", null=True),
     _text("voice", "on or off, chosen by /voice; null for the gateway's", null=True),
-    # A conversation can only point at a thread of its own owner.
+    # A conversation can only reference a thread of its owner.
     ForeignKeyConstraint(["thread_id", "owner"], ["threads.thread_id", "threads.owner"], onupdate="CASCADE"),
 )
 
@@ -189,7 +189,7 @@ runs = Table(
     Index("ix_runs_thread_ended", "thread_id", "ended_at"),
     Index(None, "state"),
     Index(None, "ended_at"),
-    # One run at a time.
+    # Only one active run per conversation.
     Index(
         "uq_runs_active",
         "conversation",

@@ -1,16 +1,16 @@
-"""What gateways and workers tell each other about runs: who works on one, what it has told so far. PostgreSQL alone.
+"""The exchange between gateways and workers about runs: orders, and the events reported so far. PostgreSQL only.
 
-The gateway orders the work on a run: one row, and a job of procrastinate's in the same transaction. The worker that
-takes the job writes what the run tells, many events a row, and ends the order together with the job. Between the two
-only ids go through NOTIFY; both read rows. What grows on the way to the next row is a draft, which replaces the one
-before and may be lost. procrastinate's own functions are called in SQL, so that neither its package nor a connection of
-its own is needed to order work.
+The gateway orders the work on a run: one row, and a procrastinate job in the same transaction. The worker that takes
+the job writes the run's events, many per row, and ends the order together with the job. Only ids pass between them
+through NOTIFY; both read rows. Events on the way to the next row form a draft, which replaces the previous draft and
+may be lost. procrastinate's functions are called in SQL, so that ordering work needs neither its package nor another
+connection.
 
-A worker may write as long as its registration stands (`check_worker`): who takes it for dead deletes that first, which
-waits for what the worker is just committing, and lets nothing more of it in.
+A worker may write as long as its registration exists (`check_worker`): a process that declares it dead first deletes
+that, which waits for the worker's current commit and rejects all later ones.
 
-What else a gateway asks of a worker is a call: an order as well, whose id begins with CALL. It has two parts, what is
-asked and the answer, and a queue of its own: workers of before there were calls do not take them.
+Any other request of a gateway to a worker is a call: also an order, whose id begins with CALL. It has two parts, the
+request and the answer, and a separate queue: workers from before there were calls do not take them.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
 CHANNEL = "antler_gateway"
-"""Of NOTIFY: a run's id whenever it has told something, SCHEDULES when a reminder was made."""
+"""The NOTIFY channel: a run's id whenever it has reported something, SCHEDULES when a reminder was created."""
 SCHEDULES = "schedules"
 QUEUE, TASK = "antler", "antler.run"
 CALL_QUEUE, CALL_TASK = "antler.calls", "antler.call"
 QUEUES = (QUEUE, CALL_QUEUE)
 CALL = "call:"
 ASKED, ANSWERED = 1, 2
-"""The parts of a call."""
+"""The part numbers of a call's request and answer."""
 STALLED_SECONDS = 30.0
-"""Without a sign of life, after which a worker is taken for dead. It gives one every ten seconds."""
+"""Time without a heartbeat after which a worker is declared dead. Heartbeats are sent every ten seconds."""
 
 worker_runs = Table(
     "worker_runs",
@@ -85,12 +85,12 @@ worker_drafts = Table(
     Column("part", Integer, nullable=False, doc="which part it is going to be"),
     Column("body", SafeText, nullable=False, doc="all that the part tells so far, as there"),
 )
-"""Unlogged: gone when the server crashes."""
+"""Unlogged: lost when the server crashes."""
 
 
 class OrderState(StrEnum):
-    """open: it waits for a worker, or one works on it. done: the run told all, its last event is the end or a question.
-    stopped: the gateway wanted no more of it."""
+    """OPEN: waits for a worker, or a worker is on it. DONE: the run reported everything, its last event is the end or a
+    question. STOPPED: the gateway no longer wanted it."""
 
     OPEN = "open"
     DONE = "done"
@@ -114,7 +114,7 @@ class Order:
 
 
 class Part(NamedTuple):
-    """What a run told. whole: else it is a draft, and the same part comes again with more. body: events as JSON."""
+    """Events that a run reported. whole: False for a draft, which the complete part replaces. body: events as JSON."""
 
     number: int
     whole: bool
@@ -132,7 +132,7 @@ END_JOB = text("DELETE FROM procrastinate_jobs WHERE id = :job")
 END_JOBS = text("DELETE FROM procrastinate_jobs WHERE queue_name = ANY(:queues)")
 HAD_WORKERS = text("SELECT to_regclass('procrastinate_workers')")
 END_WORKERS = text("DELETE FROM procrastinate_workers")
-# What procrastinate_retry_job_v2 does, without an error for a job that was put back already: units may run twice.
+# Like procrastinate_retry_job_v2, without an error for a job that was already put back: units may run twice.
 PUT_BACK = text(
     "UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL, attempts = attempts + 1 "
     "WHERE id = :job AND status = 'doing' AND NOT abort_requested"
@@ -145,8 +145,8 @@ TOLD = text("""
     ) AS told ON told.run_id = worker_runs.run_id
     WHERE worker_runs.run_id = :run_id ORDER BY told.part, told.whole
 """)
-# In a transaction of its own, of which nothing is logged or written to the disk. Who was taken for dead writes none
-# once another worker is at the run.
+# In a separate transaction, of which nothing is logged or written to disk. A worker that was declared dead writes no
+# draft once another worker has the run.
 DRAFT = f"""
     WITH draft AS (
         INSERT INTO worker_drafts (run_id, part, body)
@@ -160,14 +160,14 @@ NEW_JOB = text(
     "SELECT pg_notify('procrastinate_queue_v1#' || queue_name, json_build_object('type', 'job_inserted', 'job_id', "
     "id)::text) FROM procrastinate_jobs WHERE id = :job"
 )
-# FOR KEY SHARE lets the heartbeat's UPDATE through and holds off the DELETE of who takes the worker for dead.
+# FOR KEY SHARE permits the heartbeat's UPDATE and blocks the DELETE by a process that declares the worker dead.
 CHECK_WORKER = "SELECT id FROM procrastinate_workers WHERE id = %s FOR KEY SHARE"
 CHECK_JOB = (
     "SELECT job.id FROM procrastinate_workers AS worker JOIN procrastinate_jobs AS job ON job.worker_id = worker.id "
     "WHERE worker.id = %s AND job.id = %s FOR KEY SHARE"
 )
-"""The same for one job, which may be taken from a worker that lives (`take_away`)."""
-# Who froze in a transaction of that job's holds the row; nobody waits for that here.
+"""The same for one job, which may be taken from a live worker (`take_away`)."""
+# A worker that froze in a transaction on that job holds the row; this statement does not wait for it.
 TAKE_JOB = text(
     "DELETE FROM procrastinate_jobs WHERE id IN ("
     "SELECT id FROM procrastinate_jobs WHERE id = :job AND status = 'doing' FOR UPDATE SKIP LOCKED)"
@@ -180,27 +180,27 @@ LEFT_BEHIND = text(
 
 
 def check_worker(tx: Connection, worker: int | None) -> None:
-    """Raise Fenced when the worker was taken for dead. First statement of every batch of its. worker: None before it is
-    registered: then nothing may be written yet (StoreUnavailable)."""
+    """Raise Fenced if the worker was declared dead. The first statement of each of its batches. worker: None before it
+    is registered; then nothing may be written yet (StoreUnavailable)."""
     if worker is None:
         raise StoreUnavailable("the worker is not registered yet")
     if tx.exec_driver_sql(CHECK_WORKER, (worker,)).first() is None:
         raise Fenced
 
 
-# The gateway's part.
+# The gateway's side.
 
 
 def order(tx: Connection, run_id: str, thread_id: str, *, attempt: int, since: int) -> Order:
-    """Order the work on a run. An earlier order of it is forgotten, and what was told in that (see `standing`)."""
+    """Order the work on a run. Discards an earlier order of it and the events reported for that (see `standing`)."""
     if load(tx, run_id) is not None:
         discard(tx, (run_id,))
     return _open(tx, run_id, thread_id, attempt, since, {"queue": QUEUE, "task": TASK, "lock": thread_id})
 
 
 def call(tx: Connection, call_id: str, thread_id: str, asked: str) -> None:
-    """Order a call. thread_id: in which nothing else is to work meanwhile; "": it touches none. Nothing happens where
-    it is ordered already."""
+    """Order a call. thread_id: where nothing else may run during the call; "" if it touches no thread. Does nothing if
+    the call is already ordered."""
     if load(tx, call_id) is None:
         _open(tx, call_id, thread_id, 1, 0, {"queue": CALL_QUEUE, "task": CALL_TASK, "lock": thread_id or call_id})
         tx.execute(worker_events.insert(), {"run_id": call_id, "part": ASKED, "body": asked})
@@ -234,8 +234,8 @@ def load(tx: Connection, run_id: str) -> Order | None:
 
 
 def standing(tx: Connection, run_id: str) -> Order | None:
-    """The newest order of a run, where it has ended or somebody is going to work on it: a database that was brought
-    back from a backup has none of its jobs."""
+    """The newest order of a run, if it has ended or still has a job: after a restore from a backup, the jobs are
+    missing."""
     known = load(tx, run_id)
     if known is None or (known.state is OrderState.OPEN and not _has_job(tx, known)):
         return None
@@ -243,32 +243,32 @@ def standing(tx: Connection, run_id: str) -> Order | None:
 
 
 def told(tx: Connection, run_id: str, after: int) -> tuple[Order | None, list[Part]]:
-    """The order, and what its run told behind that part, oldest first."""
+    """Return the order, and the parts that its run reported after that part, oldest first."""
     rows = tx.execute(TOLD, {"run_id": run_id, "after": after}).all()
     parts = [Part(row.part, row.whole, row.body) for row in rows if row.part is not None]
     return (_order(rows[0]) if rows else None), parts
 
 
 def called(tx: Connection, call_id: str) -> tuple[Order | None, bool, str | None]:
-    """A call's order, whether a worker is at it, and the answer."""
+    """Return a call's order, whether a worker has it, and the answer."""
     known = load(tx, call_id)
     at_it = known is not None and tx.execute(JOB_LEFT, {"job": known.job}).first() is not None
     return known, at_it, _part(tx, call_id, ANSWERED)
 
 
 def ordered(tx: Connection) -> set[str]:
-    """The runs that are ordered and have not ended: workers do them, so that no gateway dies at one."""
+    """The runs that are ordered and have not ended: workers execute them, so that they kill no gateway."""
     query = select(worker_runs.c.run_id).join(runs, runs.c.run_id == worker_runs.c.run_id)
     return set(tx.scalars(query.where(runs.c.state.in_(OPEN_STATES))))
 
 
 def calls(tx: Connection) -> list[str]:
-    """All calls that are not forgotten."""
+    """All calls that are not discarded."""
     return list(tx.scalars(select(worker_runs.c.run_id).where(worker_runs.c.run_id.startswith(CALL))))
 
 
 def stop(tx: Connection, run_id: str) -> bool:
-    """Want no more of it. False: a worker is at it and has been told; the order stays open until it has let go."""
+    """Cancel an order. False: a worker has it and has been notified; the order stays open until the worker lets go."""
     known = load(tx, run_id)
     if known is None or known.state is not OrderState.OPEN:
         return True
@@ -280,8 +280,8 @@ def stop(tx: Connection, run_id: str) -> bool:
 
 
 def take_away(tx: Connection, run_id: str) -> bool:
-    """End what a worker was told to stop and has not let go: from here on all that it writes of it is refused
-    (`CHECK_JOB`). False: it is just writing, or has put it back."""
+    """End an order that a worker did not stop as requested: from now on, all its writes to it are rejected
+    (`CHECK_JOB`). False: the worker is writing right now, or has put the job back."""
     known = load(tx, run_id)
     if known is not None and known.state is OrderState.OPEN:
         if tx.execute(TAKE_JOB, {"job": known.job}).rowcount == 0:
@@ -297,8 +297,8 @@ def at_work(tx: Connection, thread_id: str) -> list[str]:
 
 
 def unwanted(tx: Connection) -> tuple[list[str], list[str]]:
-    """Runs, not calls, that have ended or are gone: those whose order is open, and the others of which there is
-    anything."""
+    """Return runs (not calls) that have ended or are gone: those whose order is still open, and the others that have
+    left anything."""
     query = (
         select(worker_runs.c.run_id, worker_runs.c.state)
         .join(runs, runs.c.run_id == worker_runs.c.run_id, isouter=True)
@@ -308,19 +308,19 @@ def unwanted(tx: Connection) -> tuple[list[str], list[str]]:
     found = [(row.run_id, OrderState(row.state)) for row in tx.execute(query)]
     still = [run_id for run_id, state in found if state is OrderState.OPEN]
     ordered = select(worker_runs.c.run_id).where(worker_runs.c.run_id == worker_drafts.c.run_id).exists()
-    late = tx.scalars(select(worker_drafts.c.run_id).where(~ordered))  # of a worker that was frozen as it wrote
+    late = tx.scalars(select(worker_drafts.c.run_id).where(~ordered))  # from a worker that froze while writing
     return still, [*(run_id for run_id, state in found if state is not OrderState.OPEN), *late]
 
 
 def discard(tx: Connection, run_ids: Sequence[str]) -> None:
-    """Forget orders, and what was told in them."""
+    """Delete orders, and what was reported for them."""
     for table in (worker_drafts, worker_events, worker_runs):
         tx.execute(delete(table).where(table.c.run_id.in_(run_ids)))
 
 
 def discard_all(tx: Connection) -> None:
-    """Forget everything: there are to be no workers any more. One that runs all the same is ended, as somebody else
-    goes on with what it is at, and that is put aside: no process dies at it between its order and its next start."""
+    """Delete everything: there will be no workers any more. A worker that still runs is ended, as another process takes
+    over its runs; these are suspended, so that no death of a process counts against them before their next start."""
     if tx.dialect.name == "postgresql" and tx.scalar(HAD_WORKERS) is not None:
         tx.execute(END_WORKERS)
         tx.execute(END_JOBS, {"queues": list(QUEUES)})
@@ -331,21 +331,21 @@ def discard_all(tx: Connection) -> None:
 
 
 def discard_thread(tx: Connection, thread_id: str) -> None:
-    """`discard` all of a thread."""
+    """`discard` all orders of a thread."""
     discard(tx, list(tx.scalars(select(worker_runs.c.run_id).where(worker_runs.c.thread_id == thread_id))))
 
 
 def answer(tx: Connection, run_id: str, asked: int) -> None:
-    """Tell the worker that what was said meanwhile stands in the run's row."""
+    """Tell the worker that the messages sent meanwhile are in the run's row."""
     tx.execute(update(worker_runs).where(worker_runs.c.run_id == run_id).values(heard=asked))
 
 
-# The worker's part.
+# The worker's side.
 
 
 def take(tx: Connection, run_id: str, job: int, worker: int) -> Order | None:
-    """Begin to work on it, where that did not happen as the job was fetched; None where nobody wants it any more, or
-    another job does it."""
+    """Claim an order for the worker, unless fetching the job already did; None if it is no longer wanted, or has
+    another job."""
     known = load(tx, run_id)
     if known is None or known.job != job or known.state is not OrderState.OPEN:
         tx.execute(END_JOB, {"job": job})
@@ -359,7 +359,7 @@ def take(tx: Connection, run_id: str, job: int, worker: int) -> Order | None:
 
 
 def append(tx: Connection, run_id: str, part: int, body: str, *, further: bool) -> None:
-    """Tell events. further: the run has come so far that earlier deaths do not count against it."""
+    """Report events. further: the run has progressed so far that earlier deaths no longer count against it."""
     tx.execute(insert_new(tx.dialect.name, worker_events), {"run_id": run_id, "part": part, "body": body})
     if further:
         tx.execute(update(worker_runs).where(worker_runs.c.run_id == run_id).values(deaths=0))
@@ -367,12 +367,12 @@ def append(tx: Connection, run_id: str, part: int, body: str, *, further: bool) 
 
 
 def asked(tx: Connection, call_id: str) -> str:
-    """What a call asks."""
+    """The request of a call."""
     return _part(tx, call_id, ASKED) or ""
 
 
 def answer_call(tx: Connection, run_id: str, job: int, body: str) -> None:
-    """End a call with its answer, where anybody waits for that."""
+    """End a call with its answer, which is dropped if the call is no longer wanted."""
     known = load(tx, run_id)
     if known is not None and known.job == job and known.state is OrderState.OPEN:
         tx.execute(insert_new(tx.dialect.name, worker_events), {"run_id": run_id, "part": ANSWERED, "body": body})
@@ -380,17 +380,17 @@ def answer_call(tx: Connection, run_id: str, job: int, body: str) -> None:
 
 
 def end(tx: Connection, run_id: str, job: int, state: OrderState) -> None:
-    """Nothing more is told; the job has ended with it, so that a next one of the thread begins at once."""
+    """End an order together with its job, so that the next job of the thread begins at once."""
     known = load(tx, run_id)
     if known is None or known.job != job:
-        tx.execute(END_JOB, {"job": job})  # its order is gone: the job alone would hold off the thread's next ones
+        tx.execute(END_JOB, {"job": job})  # its order is gone: the job alone would block the thread's next jobs
     else:
         _end(tx, known, state)
 
 
 def put_back(tx: Connection, run_id: str, job: int, worker: int | None) -> None:
-    """Let another worker go on, which is no death of this one; ends it where it is to be stopped anyway. Nothing
-    happens where this one has put it back already: by now it may be another one's."""
+    """Let another worker continue; this does not count as a death. Ends the order if it is to be stopped anyway. Does
+    nothing if this worker already put it back: by now another worker may have it."""
     known = load(tx, run_id)
     if known is None or known.job != job or known.state is not OrderState.OPEN:
         tx.execute(END_JOB, {"job": job})
@@ -404,7 +404,7 @@ def put_back(tx: Connection, run_id: str, job: int, worker: int | None) -> None:
 
 
 def ask(tx: Connection, run_id: str) -> int:
-    """Ask the gateway what was said meanwhile; returns the question's number."""
+    """Ask the gateway for messages sent meanwhile; return the number of the question."""
     mine = update(worker_runs).where(worker_runs.c.run_id == run_id).values(asked=worker_runs.c.asked + 1)
     number = int(tx.execute(mine.returning(worker_runs.c.asked)).scalar_one())
     notify(tx, run_id)
@@ -412,7 +412,7 @@ def ask(tx: Connection, run_id: str) -> int:
 
 
 def somebody_waits(tx: Connection, conversation: str) -> bool:
-    """Whether anything said there waits for its turn, and may be for the run that works."""
+    """Whether a message there waits for its turn, and may be meant for the active run."""
     query = select(runs.c.run_id).where(runs.c.conversation == conversation, runs.c.state == RunState.PENDING)
     return tx.execute(query.limit(1)).first() is not None
 
@@ -422,12 +422,12 @@ def notify(tx: Connection, payload: str) -> None:
     tx.execute(NOTIFY, {"channel": CHANNEL, "payload": payload})
 
 
-# Everybody's.
+# Both sides.
 
 
 def recover(tx: Connection) -> int:
-    """Take workers without a sign of life for dead and give their jobs to others; returns how many jobs."""
-    tx.exec_driver_sql(END_FROZEN)  # whose lock on its own registration the next statement would wait for
+    """Declare workers without a heartbeat dead and hand their jobs to others; return how many jobs."""
+    tx.exec_driver_sql(END_FROZEN)  # its lock on its registration would block the next statement
     tx.execute(PRUNE, {"seconds": STALLED_SECONDS})
     left = tx.execute(LEFT_BEHIND, {"queues": list(QUEUES)}).all()
     for row in left:

@@ -1,6 +1,6 @@
-"""What workers tell of themselves with their signs of life, and what they are asked. PostgreSQL alone.
+"""The status that workers report with their heartbeats, and the requests made to them. PostgreSQL only.
 
-A worker's row is written by the statement of its sign of life, so that it costs no commit of its own.
+A worker's row is written by the statement of its heartbeat, so that it needs no separate commit.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 CHANNEL = "antler_workers"
-"""The channel of NOTIFY on which workers are asked for something."""
+"""The NOTIFY channel for requests to workers."""
 ANSWERS = "workers"
-"""A worker has answered; on the gateway's channel."""
+"""The payload on the gateway's channel when a worker has answered."""
 
 workers = Table(
     "workers",
@@ -44,7 +44,7 @@ SIGN = """
     ON CONFLICT (id) DO UPDATE SET facts = excluded.facts
     RETURNING asked, (SELECT version_num FROM alembic_version) AS revision
 """
-"""A sign of life. Returns no row where the worker was taken for dead."""
+"""A heartbeat. Returns no row if the worker was declared dead."""
 LEAVE = """
     WITH gone AS (DELETE FROM workers WHERE id = %(worker_id)s)
     SELECT procrastinate_unregister_worker_v1(%(worker_id)s)
@@ -58,7 +58,7 @@ PRESENT = text("""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRow:
-    """One row of workers. silence: seconds since its last sign of life; None: it is registered no longer."""
+    """One row of workers. silence: seconds since its last heartbeat; None: it is no longer registered."""
 
     id: int
     name: str
@@ -71,17 +71,17 @@ class WorkerRow:
 
 
 def present(tx: Connection) -> list[WorkerRow]:
-    """All workers, by their names."""
+    """All workers, sorted by name."""
     return [WorkerRow(**row._mapping) for row in tx.execute(PRESENT)]
 
 
 def forget(tx: Connection, ids: Sequence[int]) -> None:
-    """Workers that are registered no longer."""
+    """Delete workers that are no longer registered."""
     tx.execute(delete(workers).where(workers.c.id.in_(ids)))
 
 
 def ask(tx: Connection) -> dict[int, int]:
-    """Ask all workers to read their config again; returns the number that each has to answer, by id."""
+    """Ask all workers to reload their config; return the number of the request that each must answer, by id."""
     asked = tx.execute(update(workers).values(asked=workers.c.asked + 1).returning(workers.c.id, workers.c.asked))
     numbers = {row.id: row.asked for row in asked}
     tx.execute(NOTIFY, {"channel": CHANNEL, "payload": ""})
@@ -89,6 +89,6 @@ def ask(tx: Connection) -> dict[int, int]:
 
 
 def answer(tx: Connection, worker: int, asked: int, said: str) -> None:
-    """Answer that question and the earlier ones."""
+    """Answer this request and the earlier ones."""
     tx.execute(update(workers).where(workers.c.id == worker).values(heard=asked, answer=said))
     notify(tx, ANSWERS)

@@ -1,6 +1,6 @@
-"""The only thread that writes: one connection, one transaction for everything that waited; and the queue for it.
+"""The only writing thread: one connection, one transaction for everything that was queued; and its queue.
 
-Which process may write stands in one row: the epoch of the current one and, on PostgreSQL, its lease.
+One row records which process may write: its epoch and, on PostgreSQL, its lease.
 """
 
 from __future__ import annotations
@@ -36,48 +36,48 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 UNIT: Bulk[Callable[[Connection], Any], Any] = Bulk("unit", lambda tx, units: [unit(tx) for unit in units])
-"""Plain units of work as one more bulk kind: they run one after the other."""
+"""Plain units of work as another bulk kind: they run one after the other."""
 
 FILE_SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 VACUUMED_BYTES = 64_000_000
-"""A file up to this size is rewritten in less than a second. In a larger one `secure_delete` has to do: it zeroes
-what is deleted, but for rare remains (about one in a thousand rows) inside pages that were laid out again before."""
+"""A file up to this size is rewritten in less than a second. For a larger one `secure_delete` must suffice: it zeroes
+deleted data, except for rare remnants (about one in a thousand rows) in pages that were reorganized earlier."""
 
 LEASE_SECONDS = 30
 RENEW_SECONDS = 10
 SERVER_NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
-"""PostgreSQL's clock in microseconds: hosts disagree about the time, the one server does not."""
+"""PostgreSQL's clock in microseconds: the clocks of hosts differ, the one server's does not."""
 LOCK_NOT_AVAILABLE = "55P03"
 """SQLSTATE of `NOWAIT` on a locked row (PostgreSQL, Appendix A)."""
 HOLDER = f"SELECT owner, lease_until > {SERVER_NOW} AS leased FROM instance WHERE id = 1"
 LEASE = f"{SERVER_NOW} + {LEASE_SECONDS * 1_000_000}"
-# Literal SQL: it runs in every batch, where SQLAlchemy's share would be most of its cost.
+# Literal SQL: it runs in every batch, and SQLAlchemy's overhead would be most of its cost.
 CHECK_SQLITE = "SELECT epoch FROM instance WHERE id = 1"
-# The lock holds off a take-over until this batch is committed, so that nothing is written after one.
+# The lock delays a takeover until this batch is committed, so that nothing is written after one.
 CHECK_POSTGRES = "SELECT epoch FROM instance WHERE id = 1 FOR SHARE"
 CHECK_EPOCH = "SELECT epoch FROM instance WHERE id = 1 AND epoch = %s FOR SHARE"
-"""For transactions on other connections of the process with that epoch: a row while it is the current one."""
+"""For transactions on other connections of the process: returns a row while its epoch is the current one."""
 
 
 LOCKS = "locks"
 
 
 def process_name(*, locks: bool = False) -> str:
-    """`host:pid namespace`: the first word is for people, the second tells who can see that pid (see `is_gone`).
+    """Return `host:pid namespace`: the first word is for people, the second shows who can see that pid (see `is_gone`).
 
-    locks: a third word says that it holds the lead's lock as well as the lease.
+    locks: add a third word, which marks a process that holds the lead's lock as well as the lease.
     """
     name = f"{socket.gethostname()}:{os.getpid()} {_pid_namespace()}"
     return f"{name} {LOCKS}" if locks else name
 
 
 def short_name(owner: str) -> str:
-    """What people are told of a process: `host:pid`."""
+    """The name of a process as people see it: `host:pid`."""
     return owner.partition(" ")[0]
 
 
 def locks(owner: str) -> bool:
-    """Whether that process leads by the lock; one of an older version has a lease alone."""
+    """Whether that process leads by the lock; a process of an older version has only a lease."""
     return owner.endswith(f" {LOCKS}")
 
 
@@ -88,23 +88,23 @@ def _pid_namespace() -> str:
 
 
 def is_gone(owner: str) -> bool:
-    """Whether the holder certainly does not run any more: it was started where this process would see it."""
+    """Whether the holder has certainly ended: it ran in this process's pid namespace and is not visible there."""
     name, _, rest = owner.partition(" ")
     return rest.partition(" ")[0] == _pid_namespace() and not Path("/proc", name.rpartition(":")[2]).exists()
 
 
 def refuse_while_leased(tx: Connection) -> None:
-    """Raise StoreBusy when another process holds the lease, or is in mid-write. Locks the row until the transaction
-    ends (PostgreSQL).
+    """Raise StoreBusy when another process holds the lease, or is in the middle of a write. Locks the row until the
+    transaction ends (PostgreSQL).
 
-    A process of this machine that was killed holds nothing: its successor need not wait for the lease to run out.
+    A killed process of this machine holds nothing: its successor need not wait for the lease to expire.
     """
     holder = tx.execute(text(HOLDER)).first()
     try:
         if holder is not None and not _is_held(holder):
             holder = tx.execute(text(f"{HOLDER} FOR UPDATE NOWAIT")).first()
     except OperationalError as error:
-        # A process that froze between its check and its commit: the server ends that transaction after a while.
+        # Another process froze between its check and its commit; the server ends that transaction after a while.
         if getattr(error.orig, "sqlstate", None) == LOCK_NOT_AVAILABLE:
             raise StoreBusy(_holder_name(holder)) from error
         raise
@@ -121,7 +121,7 @@ def _holder_name(holder: Row[Any] | None) -> str:
 
 
 def take_over(tx: Connection, owner: str) -> int:
-    """Become the writing process; returns the new epoch. On SQLite a file lock elsewhere keeps others away."""
+    """Become the writing process and return the new epoch. On SQLite, a file lock elsewhere excludes others."""
     tx.execute(insert(tx, instance).on_conflict_do_nothing(), {"id": 1, "epoch": 0, "owner": "", "lease_until": None})
     lease = "NULL" if tx.dialect.name == "sqlite" else LEASE
     query = f"UPDATE instance SET epoch = epoch + 1, owner = :owner, lease_until = {lease} WHERE id = 1 RETURNING epoch"
@@ -136,7 +136,7 @@ def check_epoch(tx: Connection, epoch: int) -> None:
 
 
 def renew_lease(tx: Connection) -> None:
-    """Lengthen the lease (PostgreSQL)."""
+    """Extend the lease (PostgreSQL)."""
     tx.execute(text(f"UPDATE instance SET lease_until = {LEASE} WHERE id = 1"))
 
 
@@ -147,7 +147,7 @@ def release_lease(tx: Connection) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """What one caller wants written, all or nothing."""
+    """The rows that one caller wants written, all or nothing."""
 
     bulk: Bulk[Any, Any]
     rows: Sequence[Any]
@@ -162,9 +162,9 @@ class Outcome:
 
 
 class Writer:
-    """Runs batches. Every method is called in the one writing thread.
+    """The batch runner. Every method is called in the writing thread.
 
-    check: raises Fenced unless this process may still write; the first statement of every batch.
+    check: raises Fenced unless this process may still write; it is the first statement of every batch.
     """
 
     def __init__(self, engine: Engine, check: Callable[[Connection], None]) -> None:
@@ -174,12 +174,12 @@ class Writer:
         self.fenced = False
 
     def run(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Write all jobs in one transaction; when one of them fails, each in its own, so that only it fails."""
+        """Write all jobs in one transaction; if one fails, each in its own, so that only that one fails."""
         try:
             results = self._transact(jobs)
         except (Fenced, StoreUnavailable) as error:
             return [Outcome([], error) for _ in jobs]
-        except Exception as error:  # what a unit raises belongs to its caller
+        except Exception as error:  # errors of a unit are for its caller
             if len(jobs) == 1:
                 return [Outcome([], error)]
             log.debug("a batch of %d failed, running them one by one", len(jobs))
@@ -187,8 +187,8 @@ class Writer:
         return [Outcome(rows) for rows in results]
 
     def scrub(self) -> bool:
-        """SQLite: rewrite the file, where that takes no time, and empty its log, so that what was deleted is in
-        neither. False when a reader was in the way. Elsewhere nothing is to be done."""
+        """SQLite: rewrite the file if it is small, and empty its log, so that neither contains deleted data. False when
+        a reader prevented that. Other databases need nothing."""
         if self._engine.dialect.name != "sqlite" or self.fenced:
             return True
         try:
@@ -205,10 +205,10 @@ class Writer:
         return not blocked
 
     def close(self) -> None:
-        """Close the connection; a later `run` opens a new one."""
+        """Close the connection; the next `run` opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            # Not handed back: its state ends here, an open transaction with it.
+            # Not returned to the pool: its state ends here, including an open transaction.
             with suppress(DBAPIError):
                 connection.invalidate()
             connection.close()
@@ -229,13 +229,13 @@ class Writer:
             self.fenced = True
             self._undo()
             raise
-        except BaseException:  # in all cases: what it wrote must not be committed with the next batch
+        except BaseException:  # whatever it is: nothing it wrote may be committed with the next batch
             self._undo()
             raise
         return results
 
     def _begin(self) -> Connection:
-        """Begin, and be sure that nobody took over. A connection that died while it was idle is replaced once."""
+        """Begin, and verify that no process took over. A connection that broke while idle is replaced once."""
         if self.fenced:
             raise Fenced
         if self._connection is not None:
@@ -261,7 +261,7 @@ class Writer:
 
 
 def _merge(tx: Connection, bulk: Bulk[Any, Any], jobs: Sequence[Job] | Any) -> list[list[Any]]:
-    """Run neighbours of one kind as one; deal the results out again."""
+    """Run adjacent jobs of one kind together, and split the results by job."""
     members: list[Job] = list(jobs)
     results = bulk.run(tx, [row for job in members for row in job.rows])
     dealt, start = [], 0
@@ -273,17 +273,17 @@ def _merge(tx: Connection, bulk: Bulk[Any, Any], jobs: Sequence[Job] | Any) -> l
     return dealt
 
 
-# The side of the event loop: collects what waits while a batch is being committed, hands it over in one hop.
+# The event loop's side: collects jobs while a batch is being committed, and hands them over all at once.
 
 MAX_WAITING = 20_000
-"""Jobs in the queue; further callers wait for room, so a platform's intake slows down instead of memory growing."""
+"""Most jobs in the queue; further callers wait for room, so that intake slows down instead of memory growing."""
 MAX_BATCH = 2_000
-"""Jobs of one transaction, so that nobody waits for a batch without end."""
+"""Most jobs of one transaction, so that no caller waits for an endless batch."""
 Waiter = asyncio.Future[list[Any]]
 
 
 class WriteQueue:
-    """First come, first written. trouble: why the newest batch could not be written, "" when it could."""
+    """A first-in, first-out queue of jobs. trouble: why the newest batch could not be written, "" if it was."""
 
     def __init__(self, writer: Writer, thread: Executor, clock: Clock) -> None:
         self._clock = clock
@@ -298,9 +298,9 @@ class WriteQueue:
         self._task = asyncio.create_task(self._serve(), name="store-writer")
 
     async def submit(self, bulk: Bulk[Any, Any], rows: Sequence[Any], within: float = 0.0) -> list[Any]:
-        """Write `rows`; returns when they are committed. A caller that is cancelled meanwhile does not stop it.
+        """Write `rows`; return when they are committed. Cancelling the caller does not stop the write.
 
-        within: seconds that they may wait for the next one that comes, to be committed with it.
+        within: seconds that they may wait for the next job, to be committed with it.
         """
         async with self._room:
             if self._closed:
@@ -315,11 +315,11 @@ class WriteQueue:
 
     @property
     def age(self) -> float:
-        """Seconds for which the batch in hand is being written, 0 while there is none."""
+        """Seconds since the current batch began to be written, 0 if there is none."""
         return 0.0 if self._began is None else self._clock.monotonic() - self._began
 
     async def close(self) -> None:
-        """Write what waits, take nothing more."""
+        """Write what is queued and accept nothing more."""
         self._closed = True
         self._wake.set()
         await self._task
