@@ -1,6 +1,6 @@
-"""Branches: chats of the page that begin with what another one held up to one of its messages.
+"""Branches: chats of the web page that begin with a copy of another chat up to one of its messages.
 
-What such a chat began with is kept with it as it was shown: it is a chat of its own, and outlives the other one.
+The inherited messages are stored with the branch as they were shown: it is a separate chat and outlives its source.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
 MARK = ","
-"""Between the words of `lacks`."""
+"""The separator in `lacks`."""
 MOST_OF_CHAT, MOST_A_DAY, MOST_UNMADE = 50, 100, 3
-"""Branches of one chat, and of one person within a day and in the making."""
+"""Most branches of one chat; of one person within a day; and of one person not yet complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inherited:
-    """One message that a branch began with. entry: as `Talk.history` tells it. run_id: the turn that it belongs to, ""
-    for none; input_id: of that turn, the person's message in the thread. file: the branch's own copy; original: what it
-    is copied from."""
+    """One inherited message of a branch. entry: as returned by `Talk.history`. run_id: its turn, or ""; input_id: the
+    person's message of that turn in the thread. file: the branch's own copy; original: the source of the copy."""
 
     entry: dict[str, Any]
     run_id: str = ""
@@ -49,10 +48,9 @@ INHERITED: TypeAdapter[tuple[Inherited, ...]] = TypeAdapter(tuple[Inherited, ...
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchRow:
-    """thread_id, key: the branch's. It continues source_thread up to before the message `before`, or to the end of the
-    run `through`; with neither it begins with nothing. checkpoint: where the thread was before that message, None where
-    that is not known. lacks: what could not be taken along, of "results" (of tools) and "files". made_at: None while it
-    is being made."""
+    """A branch. It continues source_thread up to just before the message `before`, or to the end of the run `through`;
+    with neither it begins empty. checkpoint: the thread's state before that message, None if unknown. lacks: what could
+    not be copied, of "results" (of tools) and "files". made_at: None until the branch is complete."""
 
     thread_id: str
     key: str
@@ -69,8 +67,8 @@ class BranchRow:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The turn that a message belongs to. input_id: the person's message in the thread. checkpoint: the thread's newest
-    before the turn."""
+    """The turn of a message. input_id: the person's message in the thread. checkpoint: the thread's newest one before
+    the turn."""
 
     run_id: str
     thread_id: str
@@ -80,7 +78,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """A chat that another one was branched from, or that was branched from it."""
+    """A chat that is the source or a branch of another one."""
 
     key: str
     title: str
@@ -88,8 +86,8 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """source: None where the chat is no branch, or the other one was deleted. children: in the order in which they were
-    branched from it. lacks: as of `BranchRow`."""
+    """The relations of a chat. source: None if the chat is no branch, or its source was deleted. children: its
+    branches, oldest first. lacks: as in `BranchRow`."""
 
     source: Related | None = None
     children: tuple[Related, ...] = ()
@@ -97,11 +95,11 @@ class Relations:
 
 
 class BeingDeleted(Exception):
-    """What a branch was to begin with is being deleted, or was while it was read."""
+    """The source of a new branch is being deleted, or was deleted while it was read."""
 
 
 class Bound(StrEnum):
-    """What there are too many branches of."""
+    """The limit that is exceeded, see MOST_OF_CHAT."""
 
     CHAT = "chat"
     DAY = "day"
@@ -109,7 +107,7 @@ class Bound(StrEnum):
 
 
 class TooManyBranches(Exception):
-    """One more would be too many."""
+    """Another branch would exceed a limit."""
 
     def __init__(self, bound: Bound) -> None:
         super().__init__(bound)
@@ -117,10 +115,10 @@ class TooManyBranches(Exception):
 
 
 def begin(tx: Connection, row: BranchRow, title: str) -> None:
-    """Record a branch that is to be made: its thread, and its conversation with what was chosen in the other one.
-    created_at of the row: before anything of the other one was read. Raises BeingDeleted, TooManyBranches."""
+    """Record a branch that is to be created: its thread, and its conversation with the source's settings. The row's
+    created_at must be from before anything of the source was read. Raises BeingDeleted, TooManyBranches."""
     source = tx.execute(select(conversations).where(conversations.c.key == row.source_key)).first()
-    # A deletion lists what it concerns when it begins: what were recorded after that would outlive it.
+    # A deletion lists what it covers when it begins: anything recorded later would survive it.
     if source is None or deletes_since(tx, source.owner, _threads_of(tx, row), row.created_at):
         raise BeingDeleted
     if (bound := _bound(tx, row, source.owner)) is not None:
@@ -145,7 +143,7 @@ def begin(tx: Connection, row: BranchRow, title: str) -> None:
 
 
 def _bound(tx: Connection, row: BranchRow, owner: str) -> Bound | None:
-    """What there are as many branches of as there may be."""
+    """The limit that is already reached, if any."""
     of_chat = select(func.count()).where(branches.c.source_key == row.source_key)
     if (tx.scalar(of_chat) or 0) >= MOST_OF_CHAT:
         return Bound.CHAT
@@ -159,7 +157,7 @@ def _bound(tx: Connection, row: BranchRow, owner: str) -> Bound | None:
 
 
 def _threads_of(tx: Connection, row: BranchRow) -> set[str]:
-    """The threads in which it was said what a branch begins with."""
+    """The threads that a branch's inherited messages come from."""
     found = {row.source_thread}
     for part in chunks(each.run_id for each in row.messages):
         found.update(tx.scalars(select(runs.c.thread_id).where(runs.c.run_id.in_(part))))
@@ -167,33 +165,33 @@ def _threads_of(tx: Connection, row: BranchRow) -> set[str]:
 
 
 def made(tx: Connection, thread_id: str, lacks: Sequence[str], now: datetime) -> None:
-    """It is whole, and a chat that was used now."""
+    """Mark a branch as complete, and as used now."""
     tx.execute(update(branches).where(branches.c.thread_id == thread_id).values(lacks=MARK.join(lacks), made_at=now))
     tx.execute(update(threads).where(threads.c.thread_id == thread_id).values(touched_at=now))
 
 
 def drop(tx: Connection, row: BranchRow) -> None:
-    """Nothing is left of one that could not be made. It was no chat yet, so nobody wrote there."""
+    """Delete a branch that could not be completed. It was not a visible chat yet, so nobody wrote in it."""
     tx.execute(delete(branches).where(branches.c.thread_id == row.thread_id))
     tx.execute(delete(conversations).where(conversations.c.thread_id == row.thread_id))
     tx.execute(delete(threads).where(threads.c.thread_id == row.thread_id))
 
 
 def unmade(tx: Connection) -> list[BranchRow]:
-    """Those that an earlier process did not finish, oldest first."""
+    """Branches that are not complete, oldest first."""
     return [
         _row(row) for row in tx.execute(select(branches).where(branches.c.made_at.is_(None)).order_by("created_at"))
     ]
 
 
 def load(tx: Connection, key: str) -> BranchRow | None:
-    """The branch that a conversation is, None: it is none, or what it began with was deleted."""
+    """The branch of a conversation; None if it is no branch, or its inherited messages were deleted."""
     row = tx.execute(select(branches).where(branches.c.key == key)).first()
     return None if row is None else _row(row)
 
 
 def relations(tx: Connection, key: str) -> Relations:
-    """What a chat was branched from, and what was branched from it and is whole."""
+    """A chat's source, and its complete branches."""
     there = threads.c.conversation != ""
     chat = select(conversations.c.key, threads.c.title).join(threads, threads.c.thread_id == conversations.c.thread_id)
     own = chat.join(branches, branches.c.key == conversations.c.key).where(branches.c.source_key == key, there)
@@ -211,7 +209,7 @@ def relations(tx: Connection, key: str) -> Relations:
 
 
 def places(tx: Connection, account: str, chat: str, message_ids: Iterable[str]) -> dict[str, Place]:
-    """The turns of these messages of a chat, of either side, as far as they are known."""
+    """The turns of these messages of a chat, from either side, as far as they are known."""
     found: dict[str, Place] = {}
     about = (runs.c.run_id, runs.c.thread_id, runs.c.input, runs.c.base_checkpoint_id)
     for part in chunks(message_ids):

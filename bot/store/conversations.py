@@ -1,4 +1,4 @@
-"""Conversations, and the threads they point at. A thread never changes its owner."""
+"""Conversations, and the threads that they reference. A thread never changes its owner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-# Built once: making a statement costs more than running it.
+# Built once: building a statement costs more than running it.
 ONE = (
     select(conversations, threads.c.title)
     .join(threads, threads.c.thread_id == conversations.c.thread_id)
@@ -32,11 +32,11 @@ ONE = (
 
 
 class OwnerMismatch(StoreError):
-    """A conversation is another owner's than it was; nobody is given its thread."""
+    """A conversation belongs to a different owner than expected; its thread is given to nobody."""
 
 
 def load(tx: Connection, key: str) -> ConversationRow | None:
-    """The conversation, None if nobody has written there yet."""
+    """One conversation, None if nobody has written there yet."""
     row = tx.execute(ONE, {"name": key}).first()
     if row is None:
         return None
@@ -44,13 +44,13 @@ def load(tx: Connection, key: str) -> ConversationRow | None:
 
 
 def known(tx: Connection, keys: Iterable[str]) -> set[str]:
-    """Those of the keys that belong to a conversation."""
+    """The keys among these that belong to a conversation."""
     found = (tx.scalars(select(conversations.c.key).where(conversations.c.key.in_(part))) for part in chunks(keys))
     return {key for part in found for key in part}
 
 
 def owners(tx: Connection, account: str) -> set[str]:
-    """Whose the conversations of an account are."""
+    """The owners of an account's conversations."""
     return set(tx.scalars(select(conversations.c.owner).where(conversations.c.account == account)))
 
 
@@ -62,11 +62,11 @@ def direct(tx: Connection, person: str) -> ConversationRow | None:
 
 
 def place_of(tx: Connection, chat: str) -> Address | None:
-    """Where a person's own conversation `account:native id`, or a chat `account:chat[/topic]`, is; None where nothing
-    is known to have been said there or asked for."""
+    """The address of a person's own conversation `account:native id`, or of a chat `account:chat[/topic]`; None if no
+    message to or from it, and no request for access, is known."""
     own = direct(tx, chat)
     account, _, native = chat.partition(":")
-    # As it is, for ids of platforms that hold the marks of a key; then as a key.
+    # First literally, for platform ids that contain a key's separators; then as a key.
     for place in (Address(account=account, chat=native), direct_address(own.key if own is not None else chat)):
         there = [(each.c.account == account) & (each.c.chat == place.chat) for each in (outbox, runs)]
         kinds = union_all(*(select(t.c.chat_kind).where(at) for t, at in zip((outbox, runs), there, strict=True)))
@@ -82,7 +82,7 @@ def place_of(tx: Connection, chat: str) -> Address | None:
 
 
 def ensure(tx: Connection, key: str, account: str, owner: str, now: datetime) -> ConversationRow:
-    """The conversation, begun with a new thread if need be. Raises OwnerMismatch when it is another owner's."""
+    """Return the conversation, created with a new thread if needed. Raises OwnerMismatch if it has another owner."""
     known = load(tx, key)
     if known is None:
         thread_id = _begin_thread(tx, key, owner, "", now)
@@ -95,7 +95,7 @@ def ensure(tx: Connection, key: str, account: str, owner: str, now: datetime) ->
 
 
 def new_thread(tx: Connection, key: str, title: str, now: datetime) -> ConversationRow:
-    """Begin a new thread in an existing conversation; the old one stays its owner's. Raises LookupError."""
+    """Begin a new thread in an existing conversation; its owner keeps the old one. Raises LookupError."""
     known = _existing(tx, key)
     thread_id = _begin_thread(tx, key, known.owner, title, now)
     tx.execute(update(conversations).where(conversations.c.key == key).values(thread_id=thread_id))
@@ -118,8 +118,8 @@ def name_thread(tx: Connection, thread_id: str, title: str) -> None:
 
 
 def threads_of(tx: Connection, conversation: ConversationRow, limit: int) -> list[ThreadRow]:
-    """Its current thread, and those of its owner that were begun here and in which the agent was asked something; of
-    all these the ones where something was said last."""
+    """Return a conversation's current thread, and its owner's threads that were begun here and in which the agent was
+    asked something; the `limit` most recent of these."""
     said = (
         select(runs.c.thread_id, func.max(runs.c.created_at), func.count(), func.min(runs.c.seq))
         .where(runs.c.conversation == conversation.key)
@@ -147,7 +147,7 @@ def threads_of(tx: Connection, conversation: ConversationRow, limit: int) -> lis
 
 
 def resume_thread(tx: Connection, key: str, thread_id: str) -> None:
-    """Go on in a thread that was begun in this conversation. Raises LookupError when it is another one's."""
+    """Continue a thread that was begun in this conversation. Raises LookupError if it belongs to another one."""
     known = _existing(tx, key)
     own = (threads.c.thread_id == thread_id) & (threads.c.conversation == key) & (threads.c.owner == known.owner)
     if thread_id != known.thread_id and tx.scalar(select(threads.c.thread_id).where(own)) is None:
@@ -156,7 +156,7 @@ def resume_thread(tx: Connection, key: str, thread_id: str) -> None:
 
 
 def _was_used(tx: Connection, thread_id: str) -> bool:
-    """Whether a model was called in it, also when its runs are pruned already."""
+    """Whether a model was called in a thread, even if its runs are already pruned."""
     return tx.scalar(select(usage.c.id).where(usage.c.thread_id == thread_id).limit(1)) is not None
 
 
@@ -166,12 +166,12 @@ def choose(
     what: Literal["model", "agent", "timezone", "progress", "research_style", "voice"],
     chosen: str | None,
 ) -> None:
-    """Record what the conversation uses, None for the default."""
+    """Record a setting of the conversation, None for the default."""
     tx.execute(update(conversations).where(conversations.c.key == key).values({what: chosen}))
 
 
 def set_skills_off(tx: Connection, key: str, names: Iterable[str]) -> None:
-    """Record the names of all skills that are off there."""
+    """Record the names of all skills that are off in the conversation."""
     off = json.dumps(sorted(set(names)))
     tx.execute(update(conversations).where(conversations.c.key == key).values(skills_off=off))
 

@@ -1,6 +1,6 @@
-"""What was decided about a message, put together from the rows that its way left: inbox, run, its events, outbox.
+"""Decisions about a message, reconstructed from its rows in the inbox, the runs, their events and the outbox.
 
-Every query goes by a key or an index, and none but `event_of_quote` reads what people or the agent said.
+Every query uses a key or an index, and only `event_of_quote` reads what people or the agent said.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     AnyRow = Row[*tuple[Any, ...]]
 
 TOLD = ("tool_ended", "model_retrying", "notice", "resumed", "failed")
-"""Events that say what was decided or how it went; of these only kinds and names are read."""
+"""Types of events that record decisions or outcomes; only kinds and names are read from them."""
 
 SEARCHED = 200
-"""Newest messages of a chat, and as many replies, among which one is looked for by its words."""
+"""Newest messages of a chat, and as many replies, that are searched for a quote."""
 TELLING = 12
-"""Letters and digits from which on a part of a message tells which one it is."""
+"""Fewest letters and digits for a part of a message to identify it."""
 AFTER_ID = ("/", "|")
-"""What follows a platform's own id in ids that adapters store: what else they have to know (Feishu, WeCom)."""
+"""Separators after a platform's own id in stored ids, followed by what else the adapter must know (Feishu, WeCom)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
-    """One run. models: calls by the model that answered. tools: calls by name and whether they went well. retries: by
-    kind of failure. asked: (tool, decision or None, by whom, seconds until it was decided)."""
+    """One run. models: calls by the model that answered. tools: calls by name and success. retries: by kind of failure.
+    asked: approvals as (tool, decision or None, by whom, seconds until it was decided)."""
 
     run_id: str
     conversation: str
@@ -64,7 +64,7 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFacts:
-    """One event. reason: why it is settled. run_id: that answers it, None for none."""
+    """One event. reason: why it is settled. run_id: of the run that answers it, or None."""
 
     event_id: int
     account: str
@@ -77,7 +77,7 @@ class MessageFacts:
 
 
 def event(tx: Connection, event_id: int) -> MessageFacts | None:
-    """An event by its number."""
+    """One event by its id."""
     row = tx.execute(select(inbox).where(inbox.c.id == event_id)).first()
     if row is None:
         return None
@@ -94,7 +94,7 @@ def event(tx: Connection, event_id: int) -> MessageFacts | None:
 
 
 def event_of(tx: Connection, account: str, chat: str, message_id: str) -> int | None:
-    """The event of a person's message, or the first one that the bot's message answers."""
+    """The event of a person's message, or the first event that the bot's message answers."""
     here = (inbox.c.account == account) & (inbox.c.chat == chat) & _is(inbox.c.platform_message_id, message_id)
     found: int | None = tx.scalar(select(inbox.c.id).where(here).order_by(inbox.c.id).limit(1))
     if found is not None:
@@ -105,8 +105,8 @@ def event_of(tx: Connection, account: str, chat: str, message_id: str) -> int | 
 
 
 def event_anywhere(tx: Connection, account: str, message_id: str, handle: str = "") -> int | None:
-    """The event of a message in any chat of the account, where event_of looks into one. handle: only in chats that had
-    this public name then."""
+    """Like event_of, but searching all chats of the account. handle: only chats that had this public name at that
+    time."""
     theirs = select(inbox.c.id).where(inbox.c.account == account, _is(inbox.c.platform_message_id, message_id))
     ours = select(outbox.c.reply_key).where(outbox.c.account == account, _is(outbox.c.message_id, message_id))
     found = [*tx.scalars(theirs.order_by(inbox.c.id)), *(event_of_reply(tx, key) for key in tx.scalars(ours))]
@@ -114,8 +114,8 @@ def event_anywhere(tx: Connection, account: str, message_id: str, handle: str = 
 
 
 def event_of_quote(tx: Connection, account: str, chat: str, quoted: str) -> int | None:
-    """The newest event of a chat that says what was quoted, or that the bot answered with it: for platforms that tell
-    of a quoted message its words alone. What was said is compared and goes no further."""
+    """The newest event of a chat that contains a quote, or whose answer does: for platforms that report only the words
+    of a quoted message. The words are compared here and not passed on."""
     wanted = _bare(quoted)
     here = (inbox.c.account == account) & (inbox.c.chat == chat) & inbox.c.platform_message_id.is_not(None)
     said = select(inbox.c.id, inbox.c.event).where(here).order_by(inbox.c.id.desc()).limit(SEARCHED)
@@ -132,13 +132,13 @@ def event_of_quote(tx: Connection, account: str, chat: str, quoted: str) -> int 
 
 
 def _is(column: ColumnElement[str | None], message_id: str) -> ColumnElement[bool]:
-    """Whether a stored id is this one of the platform."""
+    """Whether a stored id matches this platform id."""
     more = (column.startswith(message_id + after, autoescape=True) for after in AFTER_ID)
     return or_(column == message_id, *more)
 
 
 def _message(body: str) -> dict[str, Any]:
-    """The message of an event, of an edit what it became."""
+    """The message of an event; for an edit, the edited message."""
     found = json.loads(body)
     inner = found.get("message")
     return inner if isinstance(inner, dict) else found
@@ -150,19 +150,19 @@ def _handle(tx: Connection, event_id: int) -> str:
 
 
 def _bare(text: str) -> str:
-    """Its letters and digits, which are the same however the rest is shown."""
+    """Return the text's letters and digits, which do not depend on how the text is rendered."""
     return re.sub(r"[\W_]+", "", text).casefold()
 
 
 def _says(said: str, quoted: str) -> bool:
-    """Whether a quote is of it: all of it, or so much of it that it tells."""
+    """Whether a quote matches a message: all of it, or enough of it to identify it."""
     if min(len(said), len(quoted)) < TELLING:
         return bool(quoted) and said == quoted
     return said in quoted or quoted in said
 
 
 def event_of_reply(tx: Connection, reply_key: str) -> int | None:
-    """The first event that a reply answers: a run's has the run's id, one of the gateway's own names its event."""
+    """The first event that a reply answers: a run's reply has the run's id, the gateway's own name the event."""
     kind, _, number = reply_key.partition(":")
     if kind in ("event", "files") and number.isdecimal():
         return int(number)
@@ -171,7 +171,7 @@ def event_of_reply(tx: Connection, reply_key: str) -> int | None:
 
 
 def run(tx: Connection, run_id: str) -> RunFacts | None:
-    """A run by its id."""
+    """One run by its id."""
     row = tx.execute(select(runs).where(runs.c.run_id == run_id)).first()
     if row is None:
         return None
@@ -218,7 +218,7 @@ def _seconds(asked: AnyRow) -> float | None:
 
 
 def _retries(events: Sequence[tuple[str, Any]]) -> Counter[str]:
-    """Each try once: a long pause is told several times."""
+    """Count each retry once: a long pause is reported several times."""
     tries = [(body["kind"], body["attempt"]) for kind, body in events if kind == "model_retrying"]
     return Counter(
         kind for (kind, attempt), before in zip(tries, [None, *tries], strict=False) if (kind, attempt) != before
@@ -226,7 +226,7 @@ def _retries(events: Sequence[tuple[str, Any]]) -> Counter[str]:
 
 
 def let_in(tx: Connection, person: str) -> tuple[str, str, datetime | None] | None:
-    """What was decided last on a person's access: the state, by whom, when."""
+    """The latest decision on a person's access: the state, by whom, when."""
     query = select(access).where(access.c.subject_kind == "person", access.c.subject_id == person)
     row = tx.execute(query).first()
     return None if row is None else (row.state, row.decided_by or "", row.decided_at)

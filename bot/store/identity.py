@@ -44,8 +44,7 @@ def native_on(account: str, person: str) -> str:
 
 
 def chat_of(person: str, name: str) -> str:
-    """Return the chat id of a person's conversation on the gateway's own accounts; no other person's chat has that
-    id."""
+    """Return the chat id of a person's conversation on the gateway's own accounts; unique to that person."""
     return f"{folder_name(person)[:16]}-{name}"
 
 

@@ -1,4 +1,4 @@
-"""Documents and their passages: written, found by words and by vectors, deleted with whoever they belong to."""
+"""Documents and their passages: stored, found by words and by vectors, and deleted together with their owners."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 EVERYBODYS = ""
 """The owner of the installation's collections."""
 MOST_RANKED = 50
-"""Places of each ranking that are looked at."""
+"""Most results of each ranking."""
 COMPARED = 500
-"""Vectors that are compared in one query where the database cannot do it."""
+"""Vectors fetched per query to be compared here, if the database cannot compare them."""
 DOCUMENTS, PASSAGES = knowledge_documents, knowledge_passages
 INDEX = table("knowledge_words", column("rowid"))
-"""SQLite's."""
+"""The full-text index on SQLite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentRow:
-    """Columns are described in knowledge_tables.py."""
+    """A document. Columns are described in knowledge_tables.py."""
 
     id: str
     owner: str
@@ -58,7 +58,7 @@ class DocumentRow:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What one search looks through. owners: whose documents. collections: names; None: all."""
+    """The documents that one search covers. owners: of the documents. collections: names; None: all."""
 
     owners: tuple[str, ...]
     collections: tuple[str, ...] | None = None
@@ -84,19 +84,19 @@ class FoundPassage:
 
 
 def documents(tx: Connection, where: ColumnElement[bool]) -> list[DocumentRow]:
-    """Those documents in the order in which they were added, which is that of their numbers."""
+    """The documents that match, in the order in which they were added, which is that of their numbers."""
     query = select(DOCUMENTS).where(where).order_by(DOCUMENTS.c.added_at, DOCUMENTS.c.id)
     return [value_of(DocumentRow, row) for row in tx.execute(query)]
 
 
 def documents_of(tx: Connection, owner: str, collection: str | None = None) -> list[DocumentRow]:
-    """Those of one owner, of one collection where it is named."""
+    """The documents of one owner, only of `collection` if given."""
     mine = DOCUMENTS.c.owner == owner
     return documents(tx, mine if collection is None else mine & (DOCUMENTS.c.collection == collection))
 
 
 def pages_read_before(tx: Connection, before: datetime, limit: int) -> list[DocumentRow]:
-    """Documents at addresses that are to be read again, the oldest first."""
+    """Web pages last read before that time, oldest first."""
     query = select(DOCUMENTS).where(DOCUMENTS.c.kind == "page", DOCUMENTS.c.read_at < before)
     return [value_of(DocumentRow, row) for row in tx.execute(query.order_by(DOCUMENTS.c.read_at).limit(limit))]
 
@@ -109,24 +109,24 @@ def at_place(tx: Connection, owner: str, collection: str, place: str) -> Documen
 
 
 def is_there(tx: Connection, known: str) -> bool:
-    """Whether a document was not removed meanwhile."""
+    """Whether a document still exists."""
     return tx.scalar(select(DOCUMENTS.c.id).where(DOCUMENTS.c.id == known)) is not None
 
 
 def collections(tx: Connection, owners: Sequence[str]) -> list[str]:
-    """Names of the collections that these owners have."""
+    """The names of these owners' collections."""
     query = select(DOCUMENTS.c.collection).where(DOCUMENTS.c.owner.in_(owners)).distinct()
     return sorted(tx.scalars(query))
 
 
 def owners(tx: Connection) -> dict[str, int]:
-    """How many documents each owner has."""
+    """The number of documents of each owner."""
     rows = tx.execute(select(DOCUMENTS.c.owner, func.count()).group_by(DOCUMENTS.c.owner).order_by(DOCUMENTS.c.owner))
     return {row[0]: int(row[1]) for row in rows}
 
 
 def pages_of(tx: Connection, owner: str) -> dict[str, int]:
-    """How many pages the documents of an owner have, by id, of those that have pages."""
+    """The number of pages of an owner's documents, by id, for those that have pages."""
     last = func.max(PASSAGES.c.page)
     query = select(DOCUMENTS.c.id, last).join(PASSAGES, DOCUMENTS.c.id == PASSAGES.c.document_id)
     rows = tx.execute(query.where(DOCUMENTS.c.owner == owner).group_by(DOCUMENTS.c.id).having(last.is_not(None)))
@@ -134,30 +134,30 @@ def pages_of(tx: Connection, owner: str) -> dict[str, int]:
 
 
 def totals(tx: Connection, owner: str) -> tuple[int, int]:
-    """How many documents and passages an owner has."""
+    """The numbers of documents and passages of an owner."""
     query = select(func.count(), func.coalesce(func.sum(DOCUMENTS.c.passages), 0)).where(DOCUMENTS.c.owner == owner)
     count, passages = tx.execute(query).one()
     return int(count), int(passages)
 
 
 def forgotten_since(tx: Connection, subjects: Collection[str], began: datetime) -> bool:
-    """Whether the deletion of one of these persons or threads was asked for since then. What was being read meanwhile
-    is not to be kept."""
-    own = {subject.partition(":")[2] for subject in subjects}  # a person as the page and the API call them
+    """Whether the deletion of one of these persons or threads was requested since then. If so, what was read in the
+    meantime must not be kept."""
+    own = {subject.partition(":")[2] for subject in subjects}  # a person's native id on the page and the API
     asked = deletions.c.subject.in_({*subjects, *own} - {""}) & (deletions.c.asked_at >= began)
     return tx.scalar(select(deletions.c.id).where(asked).limit(1)) is not None
 
 
 def put(tx: Connection, row: DocumentRow) -> None:
-    """Record a document, in the place of what was known of it. Its passages are another matter."""
+    """Insert or replace a document. Its passages are not touched."""
     values = columns_of(row)
     changes = {name: value for name, value in values.items() if name not in ("id", "added_at")}
     tx.execute(insert(tx, DOCUMENTS).values(values).on_conflict_do_update(index_elements=["id"], set_=changes))
 
 
 def put_passages(tx: Connection, known: str, first: int, passages: Sequence[tuple[Passage, str]]) -> None:
-    """Add passages, each with its words, to a document. first: the number of the first one; from 1 on all former ones
-    are deleted before."""
+    """Add passages, each with its words, to a document. first: the number of the first passage; if it is 1, all earlier
+    passages are deleted first."""
     if first == 1:
         tx.execute(delete(PASSAGES).where(PASSAGES.c.document_id == known))
     values = [
@@ -178,7 +178,7 @@ def put_passages(tx: Connection, known: str, first: int, passages: Sequence[tupl
 
 
 def remove(tx: Connection, ids: Collection[str]) -> int:
-    """Delete documents with their passages; returns how many."""
+    """Delete documents with their passages; return how many documents."""
     gone = 0
     for part in chunks(ids):
         tx.execute(delete(PASSAGES).where(PASSAGES.c.document_id.in_(part)))
@@ -191,27 +191,27 @@ def _remove_where(tx: Connection, where: ColumnElement[bool]) -> int:
 
 
 def remove_thread(tx: Connection, thread_id: str) -> int:
-    """A thread is deleted, and with it what was made of its files."""
+    """Delete the documents made from a deleted thread's files; return how many."""
     return _remove_where(tx, DOCUMENTS.c.thread_id == thread_id)
 
 
 def remove_person(tx: Connection, person: str, until: datetime) -> int:
-    """A person is forgotten: their own collections, and what they added to those of groups."""
+    """Delete a person's own documents and those that they added to groups' collections until then; return how many."""
     theirs = or_(DOCUMENTS.c.owner == person, DOCUMENTS.c.added_by == person)
     return _remove_where(tx, theirs & (DOCUMENTS.c.added_at <= until))
 
 
 def tidy(tx: Connection) -> None:
-    """Leave nothing of deleted words in SQLite's index, which else keeps them until it is merged."""
+    """Purge deleted words from SQLite's index, which otherwise keeps them until it is merged."""
     if tx.dialect.name == "sqlite":
         tx.execute(text("INSERT INTO knowledge_words(knowledge_words) VALUES ('optimize')"))
 
 
-# Vectors are made after the words are there, and again for another model.
+# Vectors are computed after the words are stored, and again for another model.
 
 
 def lacking_vectors(tx: Connection, model: str) -> list[Asker]:
-    """Who pays for passages that have no vector of that model: by whose they are and who added them."""
+    """The payers for passages without a vector of that model, by the owner and the person who added them."""
     key = select(func.min(conversations.c.key)).where(conversations.c.owner == DOCUMENTS.c.owner).scalar_subquery()
     query = select(DOCUMENTS.c.owner, DOCUMENTS.c.added_by, func.coalesce(key, "").label("conversation")).distinct()
     lacking = select(PASSAGES.c.id).where(PASSAGES.c.document_id == DOCUMENTS.c.id, PASSAGES.c.model != model).exists()
@@ -220,7 +220,7 @@ def lacking_vectors(tx: Connection, model: str) -> list[Asker]:
 
 
 def without_vector(tx: Connection, model: str, payer: Asker, after: int, limit: int) -> list[tuple[int, str]]:
-    """Passages behind that id which have no vector of that model, with what it is to be made of."""
+    """Passages after that id without a vector of that model, each with the text to embed."""
     query = select(PASSAGES.c.id, DOCUMENTS.c.title, PASSAGES.c.heading, PASSAGES.c.text)
     query = query.join(DOCUMENTS, DOCUMENTS.c.id == PASSAGES.c.document_id)
     query = query.where(DOCUMENTS.c.owner == payer.owner, DOCUMENTS.c.added_by == payer.speaker)
@@ -231,16 +231,16 @@ def without_vector(tx: Connection, model: str, payer: Asker, after: int, limit: 
 
 
 def set_vectors(tx: Connection, model: str, vectors: Sequence[tuple[int, array[float] | None]]) -> None:
-    """Record what a model made of passages; of one that is gone nothing."""
+    """Record a model's vectors of passages; passages that are gone are skipped."""
     change = update(PASSAGES).where(PASSAGES.c.id == bindparam("passage")).values(model=model, vector=bindparam("made"))
     tx.execute(change, [{"passage": known, "made": vector} for known, vector in vectors])
 
 
-# Finding.
+# Search.
 
 
 def by_words(tx: Connection, words: Sequence[str], scope: Scope) -> list[int]:
-    """Ids of the passages with one of these words, the best first. words: of asked_words."""
+    """Ids of the passages with any of these words, best first. words: from asked_words."""
     if not words:
         return []
     if tx.dialect.name == "sqlite":
@@ -261,8 +261,8 @@ def _scoped(scope: Scope) -> Select[Any]:
 
 
 def by_vector(tx: Connection, vector: array[float], model: str, scope: Scope) -> list[int] | None:
-    """Ids of the passages whose vectors are nearest, the best first; None where this database cannot tell: neither
-    sqlite-vec nor pgvector is there."""
+    """Ids of the passages with the nearest vectors, best first; None if this database cannot compare vectors: neither
+    sqlite-vec nor pgvector is available."""
     if tx.dialect.name == "sqlite":
         if not _has_sqlite_vec(tx):
             return None
@@ -281,8 +281,8 @@ def by_vector(tx: Connection, vector: array[float], model: str, scope: Scope) ->
 def nearest_after(
     tx: Connection, after: int, vector: array[float], model: str, scope: Scope
 ) -> tuple[list[tuple[float, int]], int | None]:
-    """A portion of the vectors compared here: (distance, passage), and the id after which the next portion begins;
-    None where there is none."""
+    """Compare one portion of the vectors here: (distance, passage), and the id after which the next portion begins,
+    None if there is none."""
     query = _scoped(scope).add_columns(PASSAGES.c.vector).where(PASSAGES.c.model == model, PASSAGES.c.id > after)
     rows = tx.execute(query.order_by(PASSAGES.c.id).limit(COMPARED)).all()
     found = [
@@ -294,7 +294,7 @@ def nearest_after(
 
 
 def _has_sqlite_vec(tx: Connection) -> bool:
-    """Whether this connection has it, loaded at its first search."""
+    """Whether this connection has sqlite-vec, which is loaded at its first search."""
     info = tx.connection.info
     if "sqlite_vec" not in info:
         info["sqlite_vec"] = _loaded(tx.connection.dbapi_connection)
@@ -312,13 +312,13 @@ def _loaded(connection: Any) -> bool:
             sqlite_vec.load(connection)
         finally:
             connection.enable_load_extension(False)
-    except (AttributeError, OSError, connection.Error):  # a Python or a system without extensions of SQLite
+    except (AttributeError, OSError, connection.Error):  # this Python or system does not support SQLite extensions
         return False
     return True
 
 
 def passages(tx: Connection, ids: Sequence[int], scope: Scope) -> list[FoundPassage]:
-    """Passages with their documents, in this order, as far as they are in the scope and still there."""
+    """Passages with their documents, in this order, if they are in the scope and still exist."""
     columns = (PASSAGES.c.page, PASSAGES.c.heading, PASSAGES.c.text, PASSAGES.c.id.label("passage"))
     query = select(DOCUMENTS, *columns).join(PASSAGES, DOCUMENTS.c.id == PASSAGES.c.document_id)
     rows = tx.execute(query.where(PASSAGES.c.id.in_(ids), scope.where))
@@ -330,8 +330,8 @@ def passages(tx: Connection, ids: Sequence[int], scope: Scope) -> list[FoundPass
 
 
 def around(tx: Connection, passage: int, reach: int, scope: Scope) -> list[FoundPassage]:
-    """A passage with as many before and behind it in its document as `reach` says, in their order; [] where it is not
-    in the scope."""
+    """A passage with up to `reach` passages before and after it in its document, in order; [] if it is not in the
+    scope."""
     here = tx.execute(select(PASSAGES.c.document_id, PASSAGES.c.number).where(PASSAGES.c.id == passage)).first()
     if here is None:
         return []

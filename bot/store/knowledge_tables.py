@@ -1,7 +1,7 @@
-"""The tables of knowledge, and what finds words in them: FTS5 on SQLite, a GIN index on PostgreSQL. As in tables.py,
-`doc` says what a column means.
+"""The tables of knowledge, and their full-text index: FTS5 on SQLite, a GIN index on PostgreSQL. As in tables.py, `doc`
+describes a column.
 
-The index follows the rows by itself (triggers, an index on an expression), so that no other code knows of it.
+The index follows the rows automatically (triggers, an index on an expression), so no other code maintains it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy.types import TypeEngine
 
 WORDS_CONFIG = "english"
-"""PostgreSQL's text search configuration: it stems English; words of other scripts are digits to it (words.py)."""
+"""PostgreSQL's text search configuration: it stems English; words of other scripts are encoded as digits (words.py)."""
 WORDS_INDEX = "ix_knowledge_passages_words"
 SQLITE_INDEX = (
     "CREATE VIRTUAL TABLE knowledge_words USING fts5(words, content='knowledge_passages', content_rowid='id', "
@@ -34,7 +34,7 @@ POSTGRES_INDEX = (f"CREATE INDEX {WORDS_INDEX} ON knowledge_passages USING gin (
 
 
 class Vector(TypeDecorator["array[float]"]):
-    """32-bit floats: on SQLite their bytes, as sqlite-vec takes them; on PostgreSQL real[], which pgvector casts."""
+    """32-bit floats: on SQLite their bytes, as sqlite-vec expects; on PostgreSQL real[], which pgvector casts."""
 
     impl = LargeBinary
     cache_ok = True

@@ -1,5 +1,5 @@
-"""The tables of memories: what is remembered of each owner, what they decided of it, and what is still to be learnt. As
-in tables.py, `doc` says what a column means.
+"""The tables of memories: each owner's memory and settings, and the turns still to be learnt from. As in tables.py,
+`doc` describes a column.
 """
 
 from __future__ import annotations

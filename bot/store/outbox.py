@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from channels.message import Address
 
-# Built once: making a statement costs more than running it.
+# Built once: building a statement costs more than running it.
 EPOCH = select(instance.c.epoch).scalar_subquery()
 STANDING = select(outbox.c.final, outbox.c.body).where(outbox.c.reply_key == bindparam("k"), outbox.c.part == 0)
 PARTS = select(outbox).where(outbox.c.reply_key == bindparam("reply_key")).order_by(outbox.c.part)
@@ -46,16 +46,16 @@ FINALIZE_UNSENT = FINALIZE.values(
 DELIVERED = update(outbox).where(THIS_REPLY).values(delivered_at=bindparam("at"))
 DELIVERED_REV = DELIVERED.where(outbox.c.desired_rev <= bindparam("rev"))
 LOOKED_BACK = 50
-"""Runs of a conversation among which `overtaken` looks for earlier ones."""
+"""Most earlier runs of a conversation that `overtaken` considers."""
 RETIRED = -2
-"""sent_rev of a part whose message goes: another part's takes its place."""
+"""The sent_rev of a part whose message is to be removed because another part replaces it."""
 RETIRE = update(outbox).where(THIS_PART).values(sent_rev=RETIRED)
 MARK_SHOWN = update(outbox).where(THIS_PART, outbox.c.sent_rev < bindparam("rev")).values(sent_rev=bindparam("rev"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownReply:
-    """A reply that stands in a chat. body: its OutboundMessage as JSON, empty for most drafts. numbered: as in
+    """A reply that is visible in a chat. body: its OutboundMessage as JSON, empty for most drafts. numbered: as in
     OutboxRow."""
 
     reply_key: str
@@ -65,7 +65,7 @@ class ShownReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A part was sent: the platform's id of it, and the revision that it shows."""
+    """A part that was sent. message_id: the platform's id of it. rev: the revision that it shows."""
 
     reply_key: str
     part: int
@@ -75,7 +75,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A part was edited and shows this revision now."""
+    """A part that was edited and now shows this revision."""
 
     reply_key: str
     part: int
@@ -99,13 +99,13 @@ RECORD_SHOWN: Bulk[Shown, None] = Bulk("record shown", _record_shown)
 
 
 def intend(tx: Connection, rows: Sequence[OutboxRow]) -> None:
-    """Record that these parts are going to be sent; one that is known stays as it is."""
+    """Record the intent to send these parts; existing parts stay unchanged."""
     tx.execute(_intention(tx.dialect.name), [columns_of(row) for row in rows])
 
 
 @cache
 def _intention(dialect: str) -> sqlite.Insert | postgresql.Insert:
-    # The epoch is of this process: the writer has just compared them.
+    # The stored epoch is this process's: the writer has just compared them.
     return insert_new(dialect, outbox).values(epoch=EPOCH)
 
 
@@ -121,11 +121,11 @@ def finalize(
     *,
     unsent: bool = False,
 ) -> None:
-    """Make `body` (OutboundMessage as JSON) the reply's last state. unsent: nothing of it was sent, though that was
-    intended: then it is as if that was intended now, and what is found of it after a crash is this, and no draft.
+    """Make `body` (OutboundMessage as JSON) the reply's final state. unsent: nothing of it was sent yet despite an
+    intent: the intent is renewed as of now, so that a message found after a crash is this state and not a draft.
 
-    Creates part 0 if nothing was intended yet. Every part needs to be shown again, unless the reply already was final
-    with the same body: then nothing changes. A delivered or abandoned reply with a new body is to be delivered again.
+    Creates part 0 if nothing was intended yet. Every part must be shown again, unless the reply was already final with
+    the same body: then nothing changes. A delivered or abandoned reply with a new body is to be delivered again.
     """
     standing = tx.execute(STANDING, {"k": reply_key}).first()
     if standing is None:
@@ -150,13 +150,13 @@ def finalize(
 
 
 def load(tx: Connection, reply_key: str) -> list[OutboxRow]:
-    """The reply's parts in their order."""
+    """The reply's parts in order."""
     return [value_of(OutboxRow, row) for row in tx.execute(PARTS, {"reply_key": reply_key})]
 
 
 def undelivered(tx: Connection) -> list[OutboxRow]:
-    """All parts of the replies that are neither delivered nor abandoned, drafts among them, oldest reply first: a run's
-    is as old as the run, whose message may have waited with or without a notice."""
+    """All parts of replies that are neither delivered nor abandoned, including drafts, oldest reply first: a run's
+    reply is as old as the run, whether or not a notice was sent while its message waited."""
     unfinished = select(outbox.c.reply_key).where(outbox.c.delivered_at.is_(None), outbox.c.abandoned.is_(None))
     rows = [value_of(OutboxRow, row) for row in tx.execute(select(outbox).where(outbox.c.reply_key.in_(unfinished)))]
     begun: dict[str, datetime] = {}
@@ -168,18 +168,18 @@ def undelivered(tx: Connection) -> list[OutboxRow]:
 
 
 def open_keys(tx: Connection) -> set[str]:
-    """The keys of the replies that are neither delivered nor abandoned."""
+    """The keys of replies that are neither delivered nor abandoned."""
     unfinished = select(outbox.c.reply_key).where(outbox.c.delivered_at.is_(None), outbox.c.abandoned.is_(None))
     return set(tx.scalars(unfinished))
 
 
 def keys_below(tx: Connection, stem: str) -> set[str]:
-    """The keys of the replies that begin with `stem:`."""
+    """The reply keys that begin with `stem:`."""
     return set(tx.scalars(select(outbox.c.reply_key).where(outbox.c.reply_key.between(f"{stem}:", f"{stem};"))))
 
 
 def delivered(tx: Connection, reply_key: str, now: datetime, rev: int | None = None) -> None:
-    """The whole reply is on the platform in its last state; nothing when that is newer than `rev`, which is shown."""
+    """Mark a reply as fully delivered; does nothing if its state is newer than the shown `rev`."""
     if rev is None:
         tx.execute(DELIVERED, {"k": reply_key, "at": now})
     else:
@@ -187,18 +187,18 @@ def delivered(tx: Connection, reply_key: str, now: datetime, rev: int | None = N
 
 
 def abandon(tx: Connection, reply_key: str, reason: str) -> None:
-    """Give the reply up; `reason` says why (the chat is gone, the content was refused)."""
+    """Abandon the reply; `reason` says why (the chat is gone, the content was rejected)."""
     tx.execute(update(outbox).where(outbox.c.reply_key == reply_key).values(abandoned=reason))
 
 
 def mark_unsent(tx: Connection, reply_key: str, part: int) -> None:
-    """Nothing was sent of the part so far: what is found of it from now on is no draft of before."""
+    """Mark a part of which nothing was sent so far: a message found from now on is not an earlier draft."""
     tx.execute(MARK_SHOWN.where(outbox.c.message_id.is_(None)), {"k": reply_key, "p": part, "rev": 0})
 
 
 def clear_message(tx: Connection, reply_key: str, part: int, idem_key: str | None = None) -> None:
-    """Its platform message was deleted: the part is to be sent again, with another key where one is given (a platform
-    that knows the old key would answer with the deleted message)."""
+    """Mark a part to be sent again because its platform message was deleted. idem_key: a new key, if needed (a platform
+    that knows the old key would return the deleted message)."""
     shown = case((outbox.c.sent_rev == RETIRED, RETIRED), else_=0)
     changes: dict[str, Any] = {"message_id": None, "sent_rev": shown, "epoch": EPOCH}
     if idem_key is not None:
@@ -207,20 +207,20 @@ def clear_message(tx: Connection, reply_key: str, part: int, idem_key: str | Non
 
 
 def retire(tx: Connection, parts: Sequence[int], instead: OutboxRow) -> None:
-    """The messages of these parts of a reply are to go, once the part that is intended here stands in their place."""
+    """Retire parts of a reply: their messages are removed once the part intended here has replaced them."""
     tx.execute(RETIRE, [{"k": instead.reply_key, "p": part} for part in parts])
     intend(tx, [instead])
 
 
 def mark_numbered(tx: Connection, reply_key: str) -> None:
-    """The reply's options are shown as a numbered list, because the platform refused its buttons."""
+    """Mark a reply whose options are shown as a numbered list, because the platform rejected its buttons."""
     tx.execute(update(outbox).where(outbox.c.reply_key == reply_key).values(numbered=True))
 
 
 def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]]:
-    """(chat, platform id) of the messages that were delivered last, and of those that were the newest before them.
+    """(chat, platform id) of the most recently delivered messages, and of those that were the newest before them.
 
-    Last is what the last process did, not what its clock said: the machine's may have been set back since.
+    Sorted by epoch before time, because the machine's clock may have been set back since.
     """
     query = select(outbox.c.chat, outbox.c.message_id, outbox.c.sent_after)
     delivered = (outbox.c.account == account) & outbox.c.delivered_at.is_not(None)
@@ -229,7 +229,7 @@ def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]
 
 
 def reply_of(tx: Connection, account: str, chat: str, message_id: str) -> str | None:
-    """The reply that a message of the bot belongs to."""
+    """The key of the reply to which a message of the bot belongs."""
     ours = (outbox.c.account == account) & (outbox.c.chat == chat) & (outbox.c.message_id == message_id)
     return tx.scalar(select(outbox.c.reply_key).where(ours).limit(1))
 
@@ -242,8 +242,8 @@ def others_answer(tx: Connection, reply_key: str, address: Address, reply_to: st
 
 
 def overtaken(tx: Connection, reply_key: str) -> set[int]:
-    """The parts of a run's reply whose messages stand above the answer to what its conversation was told before: that
-    answer began later, or has been sent anew."""
+    """The parts of a run's reply whose messages are above the answer to an earlier message of its conversation: that
+    answer began later, or was sent again."""
     this = select(runs.c.conversation, runs.c.seq).where(runs.c.run_id == reply_key).subquery()
     before = (runs.c.conversation == this.c.conversation) & (runs.c.seq < this.c.seq)
     earlier = select(runs.c.reply_key).where(before).order_by(runs.c.seq.desc()).limit(LOOKED_BACK)
@@ -257,20 +257,20 @@ def overtaken(tx: Connection, reply_key: str) -> set[int]:
 
 
 def is_sending(tx: Connection, account: str, chat: str) -> bool:
-    """Whether a message of the bot may stand in that chat whose id is not known yet."""
+    """Whether that chat may contain a message of the bot whose id is not known yet."""
     there = (outbox.c.account == account) & (outbox.c.chat == chat) & outbox.c.message_id.is_(None)
     under_way = there & outbox.c.delivered_at.is_(None) & outbox.c.abandoned.is_(None)
     return tx.scalar(select(outbox.c.part).where(under_way).limit(1)) is not None
 
 
 def newest_replies(tx: Connection, address: Address, limit: int) -> list[ShownReply]:
-    """The replies that stand in a chat's topic, the newest first."""
+    """The replies visible in a chat's topic, newest first."""
     place = (
         (outbox.c.account == address.account)
         & (outbox.c.chat == address.chat)
         & outbox.c.topic.is_not_distinct_from(address.topic)
     )
-    # Its newest message tells where a reply stands.
+    # A reply's newest message determines its position.
     sent = select(outbox.c.reply_key, func.max(outbox.c.created_at).label("at"))
     sent_at = sent.where(place, outbox.c.message_id.is_not(None)).group_by(outbox.c.reply_key).subquery()
     query = (
@@ -284,7 +284,7 @@ def newest_replies(tx: Connection, address: Address, limit: int) -> list[ShownRe
 
 
 def old(tx: Connection, before: datetime, limit: int) -> list[str]:
-    """The keys of replies that were delivered before that time, or abandoned and begun before it; at most `limit`."""
+    """The keys of replies delivered before that time, or abandoned and begun before it; at most `limit`."""
     at, gone = outbox.c.delivered_at, ~is_shown(outbox)
     delivered = select(outbox.c.reply_key).where(at < before, gone).order_by(at).limit(limit)
     given_up = at.is_(None) & outbox.c.abandoned.is_not(None) & (outbox.c.created_at < before)
@@ -293,7 +293,7 @@ def old(tx: Connection, before: datetime, limit: int) -> list[str]:
 
 
 def remove(tx: Connection, keys: Sequence[str]) -> None:
-    """Forget replies, but for what is to be delivered again."""
+    """Delete replies, except those that are to be delivered again."""
     settled = outbox.c.delivered_at.is_not(None) | outbox.c.abandoned.is_not(None)
     for part in chunks(keys):
         tx.execute(delete(outbox).where(outbox.c.reply_key.in_(part), settled))

@@ -1,7 +1,7 @@
-"""What pages and the API show of threads, runs and usage: read only, each question by a key or an index.
+"""Read-only queries of threads, runs and usage for the web page and the API, each by a key or an index.
 
-Whose words somebody may read is decided by the caller (bot/http/resources/sight.py); nothing here filters by person
-unless it is asked to.
+The caller decides whose words a person may read (bot/http/resources/sight.py); nothing here filters by person unless
+asked to.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 By = Literal["model", "chat", "person"]
 _COLUMN_OF = {"model": usage.c.model, "chat": usage.c.conversation, "person": usage.c.speaker}
 MOST_TIMED = 5000
-"""Runs that are looked at for how long things take."""
+"""Most runs that are read for timings."""
 
 
 # Threads.
@@ -32,9 +32,9 @@ MOST_TIMED = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadFacts:
-    """One thread. begins: what was said first of what is still known, where it has no title. runs: that are still
-    known. current: its conversation goes on in it. speaker: where only a part of it is meant, the person whose
-    exchanges these are; all else, times and numbers too, is of these alone then. "": the whole thread."""
+    """One thread, or one person's part of it. begins: its first message that is still known, if it has no title. runs:
+    those still known. current: it is its conversation's current thread. speaker: the person whose exchanges are meant;
+    all other fields, including times and counts, then cover only these. "": the whole thread."""
 
     thread_id: str
     conversation: str
@@ -53,7 +53,7 @@ class ThreadFacts:
 
 
 class ThreadCounts(NamedTuple):
-    """How much others have, without a word of it."""
+    """Counts of other people's data, without its content."""
 
     threads: int
     owners: int
@@ -61,8 +61,8 @@ class ThreadCounts(NamedTuple):
 
 
 def threads_of(tx: Connection, person: str | None, limit: int, skip: int = 0) -> list[ThreadFacts]:
-    """Threads that were used, the one that was used last first: a person's own whole, and of those of groups their
-    part. person: None for everybody's, all whole."""
+    """Return used threads, most recently used first: a person's own ones whole, and their parts of groups' threads.
+    person: None for everybody's, all whole."""
     query, last = _threads().where(threads.c.touched_at.is_not(None)), threads.c.touched_at.desc()
     if person is not None:
         own = threads.c.owner == person
@@ -74,21 +74,21 @@ def threads_of(tx: Connection, person: str | None, limit: int, skip: int = 0) ->
 
 
 def _spoken_in(person: str) -> Select[Any]:
-    """The threads of which runs are known that answered a person; by what they cost, which is indexed by person."""
+    """Threads with known runs that answered a person; found through their usage, which is indexed by person."""
     of_theirs = (usage.c.speaker == person) & (runs.c.speaker == person)
     return select(runs.c.thread_id).join(usage, usage.c.run_id == runs.c.run_id).where(of_theirs).distinct()
 
 
 def thread(tx: Connection, thread_id: str, speaker: str = "") -> ThreadFacts | None:
-    """One thread, or the part of it that answered a speaker; None for one that is not known or is to be deleted, and
-    where they were never answered in it."""
+    """Return one thread, or the part of it that answered a speaker; None if it is unknown or to be deleted, or if the
+    speaker was never answered in it."""
     row = tx.execute(_threads().where(threads.c.thread_id == thread_id)).first()
     found = None if row is None else _thread(tx, row, speaker)
     return found if found is None or found.runs or not speaker else None
 
 
 def count_others(tx: Connection, person: str) -> ThreadCounts:
-    """The threads of everybody else, their owners, and the runs that are still known of them."""
+    """Count everybody else's threads, their owners, and their runs that are still known."""
     theirs = (threads.c.owner != person) & (threads.c.conversation != "") & threads.c.touched_at.is_not(None)
     query = select(func.count(), func.count(func.distinct(threads.c.owner))).select_from(threads).where(theirs)
     number, owners = tx.execute(query).one()
@@ -101,7 +101,7 @@ def _threads() -> Select[Any]:
     return (
         select(threads, conversations.c.thread_id.label("newest"))
         .outerjoin(conversations, conversations.c.key == threads.c.conversation)
-        .where(threads.c.conversation != "")  # that one is about to be deleted
+        .where(threads.c.conversation != "")  # empty: the thread is about to be deleted
     )
 
 
@@ -109,7 +109,7 @@ def _thread(tx: Connection, row: Row[*tuple[Any, ...]], speaker: str = "") -> Th
     mine, title = (runs.c.conversation == row.conversation) & (runs.c.thread_id == row.thread_id), row.title
     began, last = row.created_at, row.touched_at
     if speaker:
-        # Its title was made of what others said, too.
+        # Its title was also made from what others said.
         mine, title = mine & (runs.c.speaker == speaker), ""
         began, last = tx.execute(select(func.min(runs.c.created_at), func.max(runs.c.created_at)).where(mine)).one()
     first = None if title else tx.scalar(select(runs.c.input).where(mine).order_by(runs.c.seq).limit(1))
@@ -128,7 +128,7 @@ def _thread(tx: Connection, row: Row[*tuple[Any, ...]], speaker: str = "") -> Th
 
 
 def owner_of_run(tx: Connection, run_id: str) -> str | None:
-    """Whose the thread is that a run continues, None for one that is not known or is to be deleted."""
+    """The owner of a run's thread; None if the run is unknown or the thread is to be deleted."""
     there = (threads.c.thread_id == runs.c.thread_id) & (threads.c.conversation != "")
     return tx.scalar(select(threads.c.owner).join(runs, there).where(runs.c.run_id == run_id))
 
@@ -137,15 +137,15 @@ def owner_of_run(tx: Connection, run_id: str) -> str | None:
 
 
 def last_run(tx: Connection, thread_id: str) -> RunRow | None:
-    """The run that was opened last in a thread, of those that are still known."""
+    """The most recently opened run of a thread, of those still known."""
     row = tx.execute(select(runs).where(runs.c.thread_id == thread_id).order_by(runs.c.seq.desc()).limit(1)).first()
     return None if row is None else value_of(RunRow, row, state=RunState(row.state))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """All that is kept of one run. events: (type, JSON), in their order. calls: when each tool call began and when its
-    result was recorded, by the call's id. spent: by the model that answered. asked: what was put to people."""
+    """All that is stored of one run. events: (type, JSON), in order. calls: when each tool call began and when its
+    result was recorded, by the call's id. spent: by the model that answered. asked: the approvals."""
 
     row: RunRow
     slot_wait: int | None
@@ -159,7 +159,7 @@ class RunRecord:
 
 
 def runs_of_thread(tx: Connection, found: ThreadFacts, limit: int) -> list[RunRecord]:
-    """The newest runs of a thread, or of the part of it that is meant, oldest first."""
+    """The newest runs of a thread, or of the selected part of it, oldest first."""
     mine = (runs.c.conversation == found.conversation) & (runs.c.thread_id == found.thread_id)
     if found.speaker:
         mine &= runs.c.speaker == found.speaker
@@ -189,19 +189,19 @@ def _record(tx: Connection, row: Row[*tuple[Any, ...]]) -> RunRecord:
     )
 
 
-# What is going on.
+# Current activity.
 
 
 def open_approvals(tx: Connection, now: datetime, limit: int) -> list[str]:
-    """The ids of all requests that nobody has decided on yet, the oldest first."""
+    """The ids of all open requests for approval, oldest first."""
     query = select(approvals.c.prompt_id).where(approvals.c.decision.is_(None), approvals.c.expires_at > now)
     return list(tx.scalars(query.order_by(approvals.c.asked_at).limit(limit)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """How answers went since some moment. first_words, whole, shown: milliseconds each, sorted: from a run's begin to
-    its first words and to its end, and from there until its platform had all of it. endings: how many by state."""
+    """Timings of answers since some moment. first_words, whole, shown: sorted milliseconds from a run's start to its
+    first words, from its start to its end, and from its end to complete delivery. endings: counts by state."""
 
     first_words: tuple[int, ...] = ()
     whole: tuple[int, ...] = ()
@@ -210,7 +210,7 @@ class Timings:
 
 
 def timings(tx: Connection, since: datetime) -> Timings:
-    """What the runs tell that ended since then, at most MOST_TIMED of the newest."""
+    """The timings of runs that ended since then, of at most the MOST_TIMED newest."""
     query = (
         select(runs.c.state, runs.c.first_words, runs.c.started_at, runs.c.ended_at, outbox.c.delivered_at)
         .outerjoin(outbox, (outbox.c.reply_key == runs.c.reply_key) & (outbox.c.part == 0))
@@ -233,7 +233,7 @@ def timings(tx: Connection, since: datetime) -> Timings:
 
 
 class FailedRun(NamedTuple):
-    """One that ended without a whole answer; event: the first that it answered."""
+    """A run that ended without a complete answer."""
 
     run_id: str
     conversation: str
@@ -243,7 +243,7 @@ class FailedRun(NamedTuple):
 
 
 def failed_runs(tx: Connection, since: datetime, limit: int) -> list[FailedRun]:
-    """The newest answers that failed or ran out of time since then."""
+    """The newest runs that failed or timed out since then."""
     failed = runs.c.state.in_((RunState.ERROR, RunState.TIMEOUT))
     query = select(runs.c.run_id, runs.c.conversation, runs.c.state, runs.c.detail, runs.c.ended_at)
     query = query.where(runs.c.ended_at >= since, failed).order_by(runs.c.ended_at.desc()).limit(limit)
@@ -262,7 +262,7 @@ def _milliseconds(begin: datetime, end: datetime) -> int:
 def spent_by(
     tx: Connection, by: By, since: datetime, until: datetime, *, speaker: str | None = None
 ) -> dict[str, Spent]:
-    """What model calls cost between two moments, by model, chat or person. speaker: only of what they asked for."""
+    """The cost of model calls in [since, until), by model, chat or person. speaker: only calls of their runs."""
     wanted = (usage.c.at >= since) & (usage.c.at < until)
     if speaker is not None:
         wanted &= usage.c.speaker == speaker
@@ -270,7 +270,7 @@ def spent_by(
 
 
 def spent_by_threads(tx: Connection, found: Sequence[ThreadFacts]) -> dict[str, Spent]:
-    """What these threads, or the parts of them that are meant, cost so far."""
+    """The cost so far of these threads, or of the selected parts of them."""
     spent: dict[str, Spent] = {}
     for speaker in {each.speaker for each in found}:
         ids = [each.thread_id for each in found if each.speaker == speaker]

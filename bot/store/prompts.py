@@ -1,6 +1,6 @@
-"""What people are asked: buttons that wait for a press, approvals of tool calls, and what is allowed for a whole chat.
+"""Questions to people: buttons that wait for a press, approvals of tool calls, and grants for a whole chat.
 
-An answer counts once, from whom it was asked, and in time; an approval's is never changed."""
+An answer counts once, from the person asked, and in time; an approval's answer is never changed."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 
 EVERYBODY = ""
 MOST_GRANTS = 100
-"""Most grants of one conversation; the oldest go."""
+"""Most grants of one conversation; the oldest are dropped."""
 
 
 def create(tx: Connection, row: PromptRow) -> None:
-    """Record the question before its buttons are shown."""
+    """Record a question before its buttons are shown."""
     tx.execute(insert(tx, prompts), columns_of(row) | {"answered_at": None, "expired": False})
 
 
 def ensure(tx: Connection, rows: Sequence[PromptRow]) -> None:
-    """Like create, but questions that are known already (their ids are derived) stay as they are."""
+    """Like create, but questions that already exist (their ids are derived) stay unchanged."""
     if rows:
         values = [columns_of(row) | {"answered_at": None, "expired": False} for row in rows]
         tx.execute(insert(tx, prompts).on_conflict_do_nothing(index_elements=["id"]), values)
 
 
 def set_options(tx: Connection, prompt_id: str, options: str) -> None:
-    """Change what is known of the options. options: JSON."""
+    """Replace a prompt's options. options: JSON."""
     tx.execute(update(prompts).where(prompts.c.id == prompt_id).values(options=options))
 
 
@@ -54,7 +54,7 @@ def load(tx: Connection, prompt_id: str) -> PromptRow | None:
 
 
 def answer(tx: Connection, prompt_id: str, who: str, answer: str, now: datetime) -> PromptRow | None:
-    """Take the answer. None when it does not count: unknown, answered before, expired, or another person's to give."""
+    """Record an answer. None if it does not count: unknown prompt, already answered, expired, or for another person."""
     open_for = (
         (prompts.c.id == prompt_id)
         & prompts.c.answer.is_(None)
@@ -68,17 +68,17 @@ def answer(tx: Connection, prompt_id: str, who: str, answer: str, now: datetime)
 
 
 def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
-    """Forget prompts that ran out before that time, at most `limit`; returns how many."""
+    """Delete prompts that expired before that time, at most `limit`; return how many."""
     old = select(prompts.c.id).where(prompts.c.expires_at < before).order_by(prompts.c.expires_at).limit(limit)
     ids = list(tx.scalars(old))
     return sum(tx.execute(delete(prompts).where(prompts.c.id.in_(part))).rowcount for part in chunks(ids))
 
 
-# Approvals: tool calls that were put to a person.
+# Approvals: tool calls that need a person's decision.
 
 
 class Decided(StrEnum):
-    """ONCE and CHAT allow the call; the others deny it. EXPIRED: nobody answered. STOPPED: the run was ended."""
+    """ONCE and CHAT allow the call; the others deny it. EXPIRED: there was no answer. STOPPED: the run was ended."""
 
     ONCE = "once"
     CHAT = "chat"
@@ -93,7 +93,7 @@ class Decided(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRow:
-    """One call that was put to a person. Columns are described in tables.py."""
+    """One call that needs a decision. Columns are described in tables.py."""
 
     prompt_id: str
     run_id: str
@@ -114,18 +114,18 @@ class ApprovalRow:
 
     @property
     def is_exact(self) -> bool:
-        """It is asked for each time, even if something is allowed for the chat."""
+        """Whether the call needs approval each time, whatever is granted for the chat."""
         return self.coverage.partition(":")[0] in (ONCE, ADMINS)
 
     @property
     def admins_only(self) -> bool:
-        """Only an administrator can allow it."""
+        """Whether only an administrator can allow the call."""
         return self.coverage.partition(":")[0] == ADMINS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantRow:
-    """What is allowed for a whole chat. person: for whose runs, EVERYBODY for all there."""
+    """A grant for a whole chat. person: the person whose runs it covers, EVERYBODY for all runs there."""
 
     id: int
     person: str
@@ -137,7 +137,7 @@ class GrantRow:
 
 
 _OPEN = approvals.c.decision.is_(None)
-# Built once: the last one runs at the end of every run.
+# Built once: the last one is executed at the end of every run.
 _CLOSE = (
     update(approvals)
     .where(_OPEN)
@@ -152,7 +152,7 @@ _CLOSE_LATE = _CLOSE_OF_RUN.where(approvals.c.expires_at <= bindparam("at"))
 
 
 def ask_approvals(tx: Connection, rows: Sequence[tuple[ApprovalRow, PromptRow]]) -> list[ApprovalRow]:
-    """Record what is put to people, with the prompts of the buttons; returns those that were not known before."""
+    """Record requests for approval, with the prompts of their buttons; return those that were new."""
     known = set(
         tx.scalars(select(approvals.c.prompt_id).where(approvals.c.prompt_id.in_([r.prompt_id for r, _ in rows])))
     )
@@ -169,7 +169,7 @@ def load_approval(tx: Connection, prompt_id: str) -> ApprovalRow | None:
 
 
 def open_approvals(tx: Connection, run_id: str) -> list[ApprovalRow]:
-    """What a run still waits for, in the order in which it was asked."""
+    """The open approvals of a run, in the order in which they were requested."""
     query = select(approvals).where(approvals.c.run_id == run_id, _OPEN)
     return [_approval(row) for row in tx.execute(query.order_by(approvals.c.asked_at, approvals.c.prompt_id))]
 
@@ -184,8 +184,8 @@ def decide(
     reason: str = "",
     for_all: bool = False,
 ) -> ApprovalRow | None:
-    """Take a person's answer. None when it does not count: decided before, or too late. for_all: one for the whole chat
-    counts for everybody there, else for the requester's runs. Who may answer is the caller's to check."""
+    """Record a person's answer. None if it does not count: already decided, or too late. for_all: a grant for the whole
+    chat covers everybody there, otherwise the requester's runs. The caller checks who may answer."""
     row = _close(tx, _CLOSE_IN_TIME, {"prompt": prompt_id}, decision, by, now, reason)
     if not row:
         return None
@@ -195,17 +195,17 @@ def decide(
 
 
 def expire_approvals(tx: Connection, run_id: str, now: datetime) -> list[ApprovalRow]:
-    """Deny what nobody answered in time; each is returned once."""
+    """Deny approvals that were not answered in time; each is returned once."""
     return _close(tx, _CLOSE_LATE, {"run": run_id}, Decided.EXPIRED, None, now, "")
 
 
 def stop_approvals(tx: Connection, run_id: str, now: datetime) -> list[ApprovalRow]:
-    """The run ends: what it waited for is denied; each is returned once."""
+    """Deny the open approvals of a run that ends; each is returned once."""
     return _close(tx, _CLOSE_OF_RUN, {"run": run_id}, Decided.STOPPED, None, now, "")
 
 
 def await_reason(tx: Connection, prompt_id: str, person: str, now: datetime) -> ApprovalRow | None:
-    """The person's next message will deny it, and be the reason. None when it is not open any more."""
+    """Treat the person's next message as a denial with that reason. None if the approval is no longer open."""
     open_ = (approvals.c.prompt_id == prompt_id) & _OPEN & (approvals.c.expires_at > now)
     row = tx.execute(update(approvals).where(open_).values(reason_from=person).returning(approvals)).first()
     return None if row is None else _approval(row)
@@ -219,17 +219,17 @@ def decisions(tx: Connection, run_id: str) -> dict[CallKey, Approval]:
 
 
 def count_approvals(tx: Connection, run_id: str, conversation: str, since: datetime) -> tuple[int, int]:
-    """How many were put to people: by this run, and in this conversation since then."""
+    """Count the approvals requested: by this run, and in this conversation since then."""
     count = select(func.count()).select_from(approvals)
     recent = count.where(approvals.c.conversation == conversation, approvals.c.asked_at >= since)
     return tx.scalar(count.where(approvals.c.run_id == run_id)) or 0, tx.scalar(recent) or 0
 
 
-# For a whole chat.
+# Grants for a whole chat.
 
 
 def granted(tx: Connection, conversation: str, person: str, tool: str, coverage: str) -> bool:
-    """Whether a person's runs may do that there without asking."""
+    """Whether a grant allows a person's runs that call there without asking."""
     theirs = or_(approval_grants.c.person == EVERYBODY, approval_grants.c.person == person)
     same = (approval_grants.c.tool == tool) & (approval_grants.c.coverage == coverage)
     found = select(approval_grants.c.id).where(approval_grants.c.conversation == conversation, theirs, same).limit(1)
@@ -237,14 +237,14 @@ def granted(tx: Connection, conversation: str, person: str, tool: str, coverage:
 
 
 def grants(tx: Connection, conversation: str) -> list[GrantRow]:
-    """All of a conversation, oldest first."""
+    """All grants of a conversation, oldest first."""
     query = select(approval_grants).where(approval_grants.c.conversation == conversation)
     found = tx.execute(query.order_by(approval_grants.c.id))
     return [value_of(GrantRow, row) for row in found]
 
 
 def revoke_grants(tx: Connection, conversation: str, ids: Sequence[int]) -> int:
-    """Take grants back; returns how many there were."""
+    """Revoke grants; return how many existed."""
     there = approval_grants.c.conversation == conversation
     return sum(
         tx.execute(delete(approval_grants).where(there, approval_grants.c.id.in_(part))).rowcount

@@ -1,7 +1,7 @@
-"""What happened in a run, in its order, what its tools did, and how often it asked the model.
+"""The events of a run in order, the effects of its tools, and the number of its model calls.
 
-A run that was accepted does not fail because the disk is full: its two durable ports wait for room, and what stops a
-run ends that.
+A run that was accepted does not fail because the disk is full: its two durable ports wait for room, until the run is
+stopped.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ Event = tuple[int, str, str]
 
 
 def append(tx: Connection, run_id: str, events: Sequence[Event]) -> None:
-    """Add events; one whose seq is there already is kept as it was, so that a repeat does no harm."""
+    """Add events; an event whose seq already exists is kept unchanged, so that a repeat is harmless."""
     values = [{"run_id": run_id, "seq": seq, "type": kind, "body": body} for seq, kind, body in events]
     if values:
         tx.execute(insert_new(tx.dialect.name, run_events), values)
 
 
 def read(tx: Connection, run_id: str, after_seq: int = -1) -> list[Event]:
-    """The run's events after `after_seq`, in their order."""
+    """The run's events after `after_seq`, in order."""
     query = select(run_events.c.seq, run_events.c.type, run_events.c.body)
     query = query.where(run_events.c.run_id == run_id, run_events.c.seq > after_seq).order_by(run_events.c.seq)
     return [(row.seq, row.type, row.body) for row in tx.execute(query)]
 
 
 def last_seq(tx: Connection, run_id: str) -> int | None:
-    """The newest event's seq, None before the first."""
+    """The newest event's seq, None if there is none."""
     newest: int | None = tx.scalar(select(func.max(run_events.c.seq)).where(run_events.c.run_id == run_id))
     return newest
 
 
-# Built once: they run with the end of every turn.
+# Built once: they are executed at the end of every turn.
 STARTED = select(run_events.c.body).where(run_events.c.run_id == bindparam("run"), run_events.c.type == "tool_started")
 BEGUN = select(effects.c.tool).where(effects.c.run_id == bindparam("run"))
 
 
 def tools_called(tx: Connection, run_id: str) -> set[str]:
-    """The names of the tools that the run called, those included of which a crash left no event."""
+    """The names of the tools that the run called, including calls of which a crash left no event."""
     told = {str(json.loads(body)["tool"]) for body in tx.scalars(STARTED, {"run": run_id})}
     return told | set(tx.scalars(BEGUN, {"run": run_id}))
 
 
 class StoreEffectLog:
-    """harness.ports.EffectLog: one row per tool call. Fenced, so that a replaced process starts no call; also one that
+    """harness.ports.EffectLog: one row per tool call. Fenced, so that a replaced process starts no call, even one that
     was replaced while it was frozen after the commit."""
 
     def __init__(self, store: RetryingStore) -> None:
@@ -93,7 +93,7 @@ class StoreEffectLog:
 
 
 class StoreRunLedger:
-    """harness.ports.RunLedger: the count is kept with the run. meter: what it tells is written in the same commit."""
+    """harness.ports.RunLedger: the count is stored with the run. meter: its usage is written in the same commit."""
 
     def __init__(self, store: RetryingStore, meter: Meter | None = None) -> None:
         self._store = store
@@ -102,7 +102,7 @@ class StoreRunLedger:
     async def model_called(self, run_id: str) -> int:
         """Count one more model call of the run; returns the count, this call included."""
         if self._meter is not None and (counted := self._meter.counted(run_id)):
-            return counted  # with the start of the run
+            return counted  # written with the start of the run
         calls = self._meter.unwritten(run_id) if self._meter is not None else ()
 
         def unit(tx: Connection) -> int:

@@ -153,10 +153,9 @@ def suspend(tx: Connection, run_id: str) -> None:
 
 
 def ask_to_stop(tx: Connection, run_id: str, reason: str) -> None:
-    """Record why a run is being ended, before its work is stopped: after a crash it does not continue. The first reason
-    counts.
+    """Record why a run is being ended, before its work is stopped: after a crash it does not continue.
 
-    Does nothing if the run has already ended.
+    The first reason counts. Does nothing if the run has already ended.
     """
     still_open = (runs.c.run_id == run_id) & runs.c.state.in_(OPEN_STATES) & runs.c.stop.is_(None)
     tx.execute(update(runs).where(still_open).values(stop=reason))
@@ -178,8 +177,7 @@ class Waits:
 def end(
     tx: Connection, run_id: str, state: RunState, now: datetime, detail: str | None = None, waits: Waits | None = None
 ) -> bool:
-    """End a run in this state; its messages that are not settled otherwise become done. False if it had already
-    ended."""
+    """End a run in this state; its messages not settled otherwise become done. False if it had already ended."""
     if not state.ended:
         raise ValueError(f"{state} is no ending")
     waits = waits or Waits()
@@ -388,7 +386,7 @@ def old(tx: Connection, before: datetime, limit: int) -> list[str]:
 
 
 def remove(tx: Connection, ids: Sequence[str]) -> None:
-    """Delete runs and all their data. A thread without runs has no steps left to rewind to: it is not condensed."""
+    """Delete runs and all their data. A thread left without runs may be condensed again: nothing to go back to."""
     left = select(runs.c.run_id).where(runs.c.thread_id == threads.c.thread_id)
     for part in chunks(ids):
         of = list(tx.scalars(select(runs.c.thread_id).where(runs.c.run_id.in_(part)).distinct()))

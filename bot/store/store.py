@@ -1,4 +1,4 @@
-"""The database as the rest of bot/ sees it: units of work go in, committed results come out."""
+"""The database's interface for the rest of bot/: units of work in, committed results out."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FENCE_SECONDS = 2.0
-"""Between two looks at whether another process took over, where nothing says so earlier."""
+"""Seconds between two checks for a takeover by another process, unless it is noticed earlier."""
 SHORTEST_LOOK = 0.05
 ACT_AGAIN_SECONDS = 0.5
-"""After which who may not act outside looks again."""
+"""Seconds before a process that may not act externally checks again."""
 AT_ONCE_SECONDS = 0.5
-"""After a commit was sent, in which what it was for is done, or looked for once more whether it may be."""
+"""Seconds after a commit was sent within which the action it permits begins, or the permission is checked again."""
 UNDO_SECONDS = 1.0
-"""After the lead was certainly held: half of what a successor waits (leadership.REACTION_SECONDS)."""
+"""Seconds after the lead was last certain: half of what a successor waits (leadership.REACTION_SECONDS)."""
 
 T = TypeVar("T")
 Row = TypeVar("Row")
@@ -45,8 +45,8 @@ Result = TypeVar("Result")
 
 
 class Store:
-    """One process's hold on the database. Made by `open`, for a worker by `join`; every method belongs to the event
-    loop that opened it."""
+    """One process's access to the database. Created by `open`, for a worker by `join`; all methods must be called in
+    the event loop that opened it."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Store:
         self._stands = stands
         self._check_run = check_run
         self._led_at = leased_at
-        """When this process certainly led, last."""
+        """When this process last certainly had the lead."""
         self._lead = lead
         self._keeping: list[asyncio.Task[None]] = []
         if lead is not None:
@@ -89,20 +89,20 @@ class Store:
     async def open(cls, url: str, *, clock: Clock, lead: Lead | None = None) -> Store:
         """Migrate the database and become its writing process.
 
-        url: "sqlite:////absolute/path/antler.db" or "postgresql://...". lead: PostgreSQL's, which the store closes;
-        without one it is taken. Raises StoreUnavailable, StoreNewer, StoreTooOld, UnfitDatabase, and StoreBusy while
-        another process leads.
+        url: "sqlite:////absolute/path/antler.db" or "postgresql://...". lead: on PostgreSQL, a lead that the store will
+        close; without one, it is taken here. Raises StoreUnavailable, StoreNewer, StoreTooOld, UnfitDatabase, and
+        StoreBusy while another process leads.
         """
         parsed = sql.parse(url)
         if lead is None and parsed.get_backend_name() == "postgresql":
-            from bot.store.leadership import Lead  # with psycopg, which SQLite does without
+            from bot.store.leadership import Lead  # imports psycopg, which SQLite does not need
 
             lead = await Lead.take(parsed)
         thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         asked = clock.monotonic()
         try:
             epoch = await asyncio.get_running_loop().run_in_executor(thread, _take, parsed)
-        except BaseException:  # a stop in mid-start among them: the thread would outlive it
+        except BaseException:  # including a stop during the start: the thread would outlive it
             thread.shutdown(wait=False)
             if lead is not None:
                 await lead.close()
@@ -119,12 +119,12 @@ class Store:
         stands: Callable[[], Awaitable[bool]] | None = None,
         check_run: Callable[[Connection, str], None] | None = None,
     ) -> Store:
-        """Write beside the process that leads, into a database of this program's revision, or of a newer one to which
-        its program may be older (schema.known_revision).
+        """Open the store for a process that writes alongside the leader, in a database of this program's revision or of
+        a newer, compatible one (schema.known_revision).
 
-        check: the first statement of every batch; raises Fenced when this process may not write any more. stands:
-        whether nobody takes over within the next seconds, as `may_act` asks; raises Fenced where somebody has.
-        check_run: see there. Raises StoreUnavailable, also while the database is not prepared, StoreNewer, StoreTooOld,
+        check: the first statement of every batch; raises Fenced when this process may no longer write. stands: whether
+        no process takes over within the next seconds, for `may_act`; raises Fenced if one has. check_run: see the
+        method. Raises StoreUnavailable, also while the database is not prepared, StoreNewer, StoreTooOld,
         UnfitDatabase.
         """
         parsed = sql.parse(url)
@@ -133,26 +133,26 @@ class Store:
         return cls(parsed, 0, thread, clock, clock.monotonic(), check=check, stands=stands, check_run=check_run)
 
     async def write(self, unit: Callable[[Connection], T], *, within: float = 0.0) -> T:
-        """Run `unit` in the writing thread as one atomic unit; returns its result once that is committed.
+        """Run `unit` in the writing thread as one atomic unit; return its result once that is committed.
 
-        within: seconds that it may wait for the next write, of anybody, to be committed with that.
+        within: seconds that it may wait for the next write of any caller, to be committed with it.
 
-        Units are committed in the order of the calls, many in one transaction, and may be run again after a rollback:
-        a unit does nothing but SQL. It must let database errors pass. What it raises comes back here, and nothing of
-        it is kept; StoreUnavailable and Fenced besides. Cancelling the caller does not stop the unit.
+        Units are committed in the order of the calls, many in one transaction, and may run again after a rollback: a
+        unit must do nothing but SQL, and must not catch database errors. Raises what the unit raises, and then nothing
+        of it is kept; also StoreUnavailable and Fenced. Cancelling the caller does not stop the unit.
         """
         results = await self.add(cast("Bulk[Callable[[Connection], T], T]", UNIT), (unit,), within=within)
         return results[0]
 
     async def add(self, bulk: Bulk[Row, Result], rows: Sequence[Row], *, within: float = 0.0) -> list[Result]:
-        """Write rows of one kind, together with those of other callers; one result per row. As atomic as `write`."""
+        """Write rows of one kind, together with those of other callers; one result per row. Atomic like `write`."""
         with self._counted():
             return await self._queue.submit(bulk, rows, within)
 
     async def read(self, query: Callable[[Connection], T]) -> T:
-        """Run `query` on one consistent moment of the database, in a thread other than the writer's; it cannot write.
+        """Run `query` on a consistent snapshot of the database, in a thread other than the writer's; it cannot write.
 
-        Sees everything whose `write` or `add` has returned. Raises StoreUnavailable.
+        It sees everything whose `write` or `add` has returned. Raises StoreUnavailable.
         """
         if self._closed:
             raise StoreClosed
@@ -160,34 +160,34 @@ class Store:
             return await asyncio.get_running_loop().run_in_executor(self._readers, self._query, query)
 
     async def scrub(self) -> bool:
-        """Leave nothing of what was deleted in SQLite's files; False when somebody was reading: then it is to be asked
-        again. PostgreSQL does it by itself, in its own time (VACUUM). Raises StoreUnavailable."""
+        """Purge deleted data from SQLite's files; False if a reader prevented it: then call again. PostgreSQL does this
+        by itself (VACUUM). Raises StoreUnavailable."""
         if self._closed:
             raise StoreClosed
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._writer.scrub)
 
     @property
     def busy(self) -> bool:
-        """Whether anybody waits for the database right now."""
+        """Whether any caller is waiting for the database right now."""
         return self._under_way > 0
 
     @property
     def writer_age(self) -> float:
-        """Seconds for which the writer has been at work on one batch; 0 while it has nothing to do."""
+        """Seconds for which the writer has been working on its current batch; 0 while it is idle."""
         return self._queue.age
 
     @property
     def trouble(self) -> str:
-        """Why the newest write was not taken (see StoreUnavailable), "" once one was."""
+        """Why the newest write was not accepted (see StoreUnavailable), "" if it was."""
         return self._queue.trouble
 
     @property
     def fenced(self) -> bool:
-        """Another process took over: nothing of this one will ever be written again."""
+        """Whether another process took over: nothing from this one will ever be written again."""
         return self._writer.fenced
 
     def lease_valid(self) -> bool:
-        """Whether this process may act outside (send, run tools): nobody else can have taken over by now."""
+        """Whether this process may act externally (send, run tools): no other process can have taken over yet."""
         if self._writer.fenced:
             return False
         if self._lead is None:
@@ -199,37 +199,37 @@ class Store:
         return now < self._lease_until
 
     async def may_act(self) -> None:
-        """Wait until nobody else can have taken over, right before models and tools are called: the commit before that
-        may lie long back, where this process was frozen or nothing of the server's came through. Raises Fenced."""
+        """Wait until no other process can have taken over, right before models and tools are called: the preceding
+        commit may be long past if this process was frozen or lost contact with the server. Raises Fenced."""
         while not (self.lease_valid() and (self._stands is None or await self._stands())):
             if self._writer.fenced:
                 raise Fenced
             await self.clock.sleep(ACT_AGAIN_SECONDS)
 
     def check_run(self, tx: Connection, run_id: str) -> None:
-        """Before what is written of a run: raises TakenAway where it was taken from this worker."""
+        """Check a run before writing about it: raises TakenAway if it was taken from this worker."""
         if self._check_run is not None:
             self._check_run(tx, run_id)
 
     async def may_act_for(self, run_id: str, since: float) -> None:
-        """`may_act` for a run's tool call. since: on the clock, when the commit was sent that checked the run last; who
-        takes it away waits so long that what follows at once comes before. Raises Fenced, TakenAway."""
+        """`may_act` for a run's tool call. since: clock time when the last commit that checked the run was sent; a
+        gateway that takes the run away waits long enough for what follows immediately. Raises Fenced, TakenAway."""
         await self.may_act()
         while self._check_run is not None and self.clock.monotonic() - since > AT_ONCE_SECONDS:
             since = self.clock.monotonic()
             await self.write(lambda tx: self.check_run(tx, run_id))
 
     async def lease_lost(self) -> None:
-        """Returns when `lease_valid` is False: at once when the connection that holds PostgreSQL's lead is gone, when
-        the lease has run out, and soon after another process has taken over."""
+        """Return when `lease_valid` is False: at once when the connection that holds PostgreSQL's lead is gone, when
+        the lease has expired, and soon after another process has taken over."""
         while self.lease_valid():
             left = self._lease_until - self.clock.monotonic() if self._lead is not None else FENCE_SECONDS
             gone = [] if self._lead is None else [self._lead.lost()]
             await until_first(self.clock.sleep(max(SHORTEST_LOOK, min(left, FENCE_SECONDS))), *gone)
 
     async def recorded(self, recording: Coroutine[Any, Any, None]) -> bool:
-        """Wait for `recording`, which writes down what was done outside. False when the lead was lost before and there
-        is still time to undo that, as nobody else acts yet: it is given up then, and may have been written or not."""
+        """Wait for `recording`, which records an external action. False if the lead was lost first and there is still
+        time to undo the action, as no other process acts yet: recording is abandoned, and may or may not be written."""
         if self._lead is None:
             await recording
             return True
@@ -246,11 +246,11 @@ class Store:
         return True
 
     def _may_undo(self) -> bool:
-        """Whether the successor, if there is one, still waits for this process to stop."""
+        """Whether a successor, if any, is still waiting for this process to stop."""
         return not self._writer.fenced and self.clock.monotonic() < self._led_at + UNDO_SECONDS
 
     async def processes(self) -> tuple[str, list[str]] | None:
-        """Who leads, and who stands by, as `host:pid`; None on SQLite. Raises StoreUnavailable."""
+        """The leader and the standbys, as `host:pid`; None on SQLite. Raises StoreUnavailable."""
         if self._lead is None:
             return None
         from bot.store.leadership import STANDING_BY
@@ -262,7 +262,7 @@ class Store:
         return await self.read(found)
 
     async def close(self) -> None:
-        """Write what waits, give the lease back, close the connections. Idempotent; never raises StoreError."""
+        """Write what is queued, release the lease, close the connections. Idempotent; never raises StoreError."""
         if self._closed:
             return
         self._closed = True
@@ -313,7 +313,7 @@ class Store:
                 self._lease_until = asked + writer.LEASE_SECONDS
 
     async def _keep_lead(self) -> None:
-        """Have the lead again after its connection broke, unless another process came first."""
+        """Regain the lead after its connection broke, unless another process was faster."""
         from bot.store.leadership import REGAIN_SECONDS, Lead
 
         while self._lead is not None:
@@ -342,7 +342,7 @@ class Store:
 
 @contextmanager
 def _as_own_errors(url: URL) -> Iterator[None]:
-    """A database that cannot be used is told as the StoreError that it means."""
+    """Translate driver errors of an unusable database into StoreErrors."""
     try:
         yield
     except DBAPIError as error:
@@ -353,7 +353,7 @@ def _as_own_errors(url: URL) -> Iterator[None]:
 
 
 def _look(url: URL) -> None:
-    """Be sure that this program can work on the database."""
+    """Verify that this program can use the database."""
     engine = sql.reader_engine(url)
     try:
         with _as_own_errors(url), engine.connect() as tx:

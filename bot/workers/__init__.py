@@ -1,1 +1,1 @@
-"""Runs in processes of their own: the gateway orders them and follows what they tell, workers work on them."""
+"""Runs in separate processes: the gateway orders them and follows their events, workers execute them."""

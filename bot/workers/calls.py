@@ -1,8 +1,8 @@
-"""Calls: what a gateway has workers do beside runs, that is all that asks a model: titles, memories, summaries.
+"""Calls: work of workers other than runs, i.e. everything else that queries a model: titles, memories, summaries.
 
-A call is a method of harness.ports.Harness with its arguments, and its result. Both travel as JSON in rows, and the
-gateway that asked waits for the answer. A call that nobody waits for any more is worth nothing: the next gateway does
-not follow it, but ends it. None of the methods stores what would be there twice if another worker began anew.
+A call is a method of harness.ports.Harness with its arguments, and its result. Both are sent as JSON in rows, and the
+requesting gateway waits for the answer. A call without a waiting gateway is worthless: the next gateway does not follow
+it, but ends it. None of the methods stores anything that a second attempt by another worker would duplicate.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 LOOK_SECONDS = 3.0
-"""After which a call's rows are read again although no word of them came."""
+"""Seconds after which a call's rows are read again without a notification."""
 NOBODY_SECONDS = 30.0
-"""Without a worker at it, after which the gateway does it itself: all are away, or of a version before there were
-calls."""
+"""Seconds without a worker after which the gateway executes a call itself: all workers are away, or of a version
+without calls."""
 
 
 class CallFailed(HarnessError):
@@ -49,7 +49,7 @@ class CallFailed(HarnessError):
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[A, R]):
-    """A method of the port that workers are asked for. arguments, result: their JSON. do: calls it."""
+    """A method of the port that workers execute. arguments, result: their JSON codecs. do: calls it."""
 
     name: str
     arguments: TypeAdapter[A]
@@ -77,7 +77,7 @@ METHODS: dict[str, Method[Any, Any]] = {method.name: method for method in (TITLE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a call's row says. arguments: by the method's own codec."""
+    """A call's request. arguments: encoded by the method's codec."""
 
     method: str
     arguments: Any
@@ -85,7 +85,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A ModelFailure as it travels; see there."""
+    """A serializable ModelFailure; see there."""
 
     kind: FailureKind
     model: str
@@ -95,8 +95,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How a call ended. result: by the method's own codec. failure: raised in its place. declined: that worker, of
-    another version, does not know what was asked."""
+    """A call's outcome. result: encoded by the method's codec. failure: raised instead of returning a result. declined:
+    the worker, of another version, does not know the request."""
 
     result: Any = None
     failure: Failure | None = None
@@ -108,8 +108,8 @@ ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
 
 
 class Calls:
-    """The gateway's side. let_go: stops the work on a call, and returns when no worker is at it. leaving: this process
-    stops, and what it asked for is ended by the next one."""
+    """The gateway's side. let_go: stops the work on a call, and returns when no worker has it. leaving: whether this
+    process is stopping; its calls are then ended by the next one."""
 
     def __init__(
         self,
@@ -125,9 +125,9 @@ class Calls:
         self._waited_for: set[str] = set()
 
     async def ask(self, method: Method[A, R], given: A, local: Harness, thread_id: str = "") -> R:
-        """What the method returns or raises at a worker; at `local` where no worker takes it or knows it. thread_id:
-        in which nothing else is to work meanwhile. A cancellation stops the work. Raises CallFailed where a defect, or
-        who wants the thread for something else, ended it."""
+        """Return or raise what the method does on a worker, or on `local` if no worker takes or knows the call.
+        thread_id: where nothing else may run during the call. A cancellation stops the work. Raises CallFailed if a
+        defect, or other work that needs the thread, ended the call."""
         call_id = f"{worker_runs.CALL}{uuid.uuid4().hex}"
         asked = Asked(method=method.name, arguments=method.arguments.dump_python(given, mode="json"))
         ordering = partial(worker_runs.call, call_id=call_id, thread_id=thread_id, asked=to_json(ASKED, asked))
@@ -144,14 +144,14 @@ class Calls:
                 if over or not self._leaving():
                     await self._store.write(partial(worker_runs.discard, run_ids=(call_id,)))
             finally:
-                self._waited_for.discard(call_id)  # what a further cancellation leaves is tidied away
+                self._waited_for.discard(call_id)  # what another cancellation leaves behind is tidied up later
         if answer.declined:
             log.warning("no worker does %s, so that this process does it itself", method.name)
             return await method.do(local, given)
         return _result(method, answer)
 
     async def _answer(self, call_id: str) -> Answer:
-        """What became of it. One that nobody takes is withdrawn, and has been declined."""
+        """Wait for the outcome. A call that no worker takes is withdrawn and counts as declined."""
         now = self._store.clock.monotonic
         taken_at, withdrawn = now(), False
         with self._listener.listening(call_id) as word:
@@ -175,15 +175,15 @@ class Calls:
         raise CallFailed(f"{call_id} was stopped, or broke at its worker, whose log tells more")
 
     async def tidy(self) -> None:
-        """End and forget what nobody waits for: who asked for it is gone."""
+        """End and discard calls whose requesting gateway is gone."""
         for call_id in await self._store.read(worker_runs.calls):
             if call_id not in self._waited_for and await self._store.write(partial(worker_runs.stop, run_id=call_id)):
                 await self._store.write(partial(worker_runs.discard, run_ids=(call_id,)))
 
 
 async def answered(harness: Harness, body: str) -> str:
-    """The worker's side: does what a call's row asks, and returns the row with the answer. Raises what no caller of the
-    port expects."""
+    """Execute a call's request and return the encoded answer; the worker's side. Raises only errors that callers of the
+    port do not expect."""
     try:
         asked = ASKED.validate_json(body)
         method = METHODS[asked.method]

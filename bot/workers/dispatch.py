@@ -1,4 +1,4 @@
-"""Dispatch: orders runs and follows what workers tell of them. Staff: what a gateway has for its workers."""
+"""Dispatch: orders runs and follows the events that workers report. Staff: a gateway's side of its workers."""
 
 from __future__ import annotations
 
@@ -61,33 +61,33 @@ log = logging.getLogger(__name__)
 
 EVENTS: TypeAdapter[list[RunEvent]] = TypeAdapter(list[RunEvent])
 LAST = (ApprovalRequested, Finished, Failed)
-"""With one of these an order has told all."""
+"""The last event of an order is one of these."""
 LAST_TYPES = ("approval_requested", "finished", "failed")
 LOOK_SECONDS = 3.0
-"""After which a run's rows are read again although no word of them came: a lost connection may have lost it."""
+"""Seconds after which a run's rows are read again without a notification: a lost connection may have lost it."""
 STOP_SECONDS = 2.0
-"""In which a worker that is told to stop lets go; else what it is at is taken from it."""
+"""Seconds for a worker to let go after it was told to stop; after that, its work is taken from it."""
 TIDY_SECONDS = 10.0
 AGAIN_SECONDS = 1.0
 SIGHT_SECONDS = 5.0
-"""As old as what is told of workers may be."""
+"""Maximum age of the shown status of workers."""
 
 
 class DeadWorkers:
-    """Gives the jobs of workers without a sign of life to others. Every gateway and every worker looks after that."""
+    """Hands the jobs of workers without a heartbeat to others. Runs in every gateway and every worker."""
 
     def __init__(self, store: RetryingStore) -> None:
         self._store = store
         self._steady_since = self._reached = store.clock.monotonic()
 
     async def serve(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check periodically, until cancelled."""
         await every(TIDY_SECONDS, self._store.clock, "looking after workers", self.look)
 
     async def look(self) -> None:
-        """Only once this process has itself reached the database for as long as a worker may be silent: after an outage
-        the others are as alive as this one. So they are after this one was frozen, as with its whole machine, and after
-        the server let all of them wait."""
+        """Hand over the jobs of dead workers, but only once this process itself has reached the database for as long as
+        a worker may be silent: after an outage, the others are as alive as this process. The same holds after this
+        process was frozen, e.g. with its machine, and after the server made all of them wait."""
         written, now = await self._store.tried(lambda tx: None), self._store.clock.monotonic()
         if not written or now - self._reached > 2 * TIDY_SECONDS:
             self._steady_since = now
@@ -99,10 +99,10 @@ class DeadWorkers:
 
 
 class Dispatch:
-    """Orders runs, follows them, stops them. One in a gateway. calls: what else it asks of workers.
+    """Orders, follows and stops runs; one per gateway. calls: its other requests to workers.
 
-    steering: what is said to runs at work. leaving: this process stops, and the runs go on without it. hears: called
-    before what a worker has told is passed on.
+    steering: the messages to active runs. leaving: whether this process is stopping, while the runs continue without
+    it. hears: called before a worker's events are passed on.
     """
 
     def __init__(
@@ -123,8 +123,8 @@ class Dispatch:
         self.calls = Calls(store, listener, self._let_go, leaving)
 
     async def run(self, ctx: RunContext, attempt: int, next_seq: int) -> AsyncGenerator[AnyRunEvent, None]:
-        """Order the work on a run, or follow it where it is ordered already; see `Harness.run`. Leaving the iteration
-        stops the work, except when this process stops."""
+        """Order the work on a run, or follow an existing order; see `Harness.run`. Leaving the iteration stops the
+        work, except when this process is stopping."""
         order = await self._store.read(partial(_standing, run_id=ctx.run_id))
         if order is None:
             order = await self._store.write(partial(_ordered, ctx=ctx, attempt=attempt, since=next_seq))
@@ -139,16 +139,16 @@ class Dispatch:
                 await self._let_go(ctx.run_id)
 
     async def quiet(self, thread_id: str) -> None:
-        """Stop what a worker still does in a thread in which nothing is to run, and wait until it has let go."""
+        """Stop all work of workers in a thread in which nothing may run, and wait until they have let go."""
         for run_id in await self._store.read(partial(worker_runs.at_work, thread_id=thread_id)):
             await self._let_go(run_id)
 
     async def forget(self, thread_id: str) -> None:
-        """Nothing that was told in the thread is kept here."""
+        """Delete everything that was reported in the thread."""
         await self._store.write(partial(worker_runs.discard_thread, thread_id=thread_id))
 
     async def tidy(self) -> None:
-        """Give the jobs of dead workers to others; stop and forget what no run needs any more; until cancelled."""
+        """Hand the jobs of dead workers to others; stop and discard unneeded orders; until cancelled."""
         await every(TIDY_SECONDS, self._store.clock, "looking after workers", self._tidy)
 
     async def _tidy(self) -> None:
@@ -162,7 +162,7 @@ class Dispatch:
 
     async def _follow(self, ctx: RunContext, order: Order, next_seq: int) -> AsyncGenerator[AnyRunEvent, None]:
         known = Known()
-        if next_seq > order.since:  # an earlier process followed it, as far as its events were written
+        if next_seq > order.since:  # an earlier process followed it up to the last written event
             rows = await self._store.read(partial(run_events.read, run_id=ctx.run_id, after_seq=order.since - 1))
             known = Known.of(rows)
         part, seq, last = 0, next_seq, None
@@ -192,7 +192,7 @@ class Dispatch:
             yield Failed(run_id=ctx.run_id, seq=seq, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=detail)
 
     async def _let_go(self, run_id: str) -> None:
-        """Stop the work on a run; returns when no worker is at it, or may write of it. Goes on when the caller is
+        """Stop the work on a run; return when no worker has it or may write about it. Continues if the caller is
         cancelled."""
         task = self._stopping.get(run_id)
         if task is None:
@@ -201,7 +201,7 @@ class Dispatch:
         await asyncio.shield(task)
 
     async def _stop(self, run_id: str) -> None:
-        """A worker that does not answer is frozen, or out of reach: then it is taken away from it."""
+        """Stop a run; take it from a worker that does not respond because it is frozen or unreachable."""
         clock = self._store.clock
         patient_until = clock.monotonic() + STOP_SECONDS
         with self._listener.listening(run_id) as word:
@@ -217,7 +217,7 @@ class Dispatch:
                     await asyncio.wait_for(word.wait(), left if left > 0 else AGAIN_SECONDS)
 
     async def close(self) -> None:
-        """Wait for no worker any more."""
+        """Stop waiting for workers."""
         for task in list(self._stopping.values()):
             task.cancel()
         await asyncio.gather(*self._stopping.values(), return_exceptions=True)
@@ -225,8 +225,8 @@ class Dispatch:
 
 @dataclass(slots=True)
 class Known:
-    """What of an order's events an earlier process of the gateway has written down: calls by type and id, and how many
-    calls of models. Texts are told once more."""
+    """The events of an order that an earlier gateway process already recorded: calls by type and id, and the number of
+    model calls. Texts are reported again."""
 
     calls: set[tuple[str, str]] = field(default_factory=set)
     usage: int = 0
@@ -240,7 +240,7 @@ class Known:
         return cls(calls, sum(isinstance(event, Usage) for event in events), again=True)
 
     def new(self, events: Iterable[AnyRunEvent]) -> Iterator[AnyRunEvent]:
-        """Those that are to be told, with word that a text is told from its beginning."""
+        """The events that must be reported, with a TextReset before a text that is reported again from its start."""
         for event in events:
             if isinstance(event, Usage) and self.usage:
                 self.usage -= 1
@@ -252,8 +252,8 @@ class Known:
 
 
 def continued(begun: Sequence[RunEvent], events: Sequence[RunEvent]) -> Iterator[RunEvent]:
-    """What these events of a part tell that its draft, `begun`, did not yet. Where they do not go on with it, as after
-    the death of a worker, the draft's words are taken back."""
+    """The events of a part that its draft, `begun`, did not yet contain. If they do not continue the draft, e.g. after
+    the death of a worker, the draft's text is reset."""
     last = len(begun) - 1
     same = list(begun[:last]) == list(events[:last]) and len(events) > last
     if last < 0:
@@ -268,7 +268,7 @@ def continued(begun: Sequence[RunEvent], events: Sequence[RunEvent]) -> Iterator
 
 
 def _grown(before: RunEvent, now: RunEvent) -> tuple[RunEvent, ...] | None:
-    """What a draft's last event has become since; None where it has become something else."""
+    """The growth of a draft's last event; None if the new event does not continue it."""
     if now == before:
         return ()
     if isinstance(before, TextDelta | ReasoningDelta) and isinstance(now, TextDelta | ReasoningDelta):
@@ -280,8 +280,8 @@ def _grown(before: RunEvent, now: RunEvent) -> tuple[RunEvent, ...] | None:
 
 
 def _standing(tx: Connection, *, run_id: str) -> Order | None:
-    """The order that is to be followed. One that has told all is followed once more where its last event was not
-    written down before the gateway died."""
+    """The order to follow, if any. A done order is followed again if its last event was not recorded before the gateway
+    died."""
     known = worker_runs.standing(tx, run_id)
     if known is not None and known.state is OrderState.DONE:
         rows = run_events.read(tx, run_id, known.since - 1)
@@ -290,16 +290,16 @@ def _standing(tx: Connection, *, run_id: str) -> Order | None:
 
 
 def _ordered(tx: Connection, *, ctx: RunContext, attempt: int, since: int) -> Order:
-    """The order that is to be followed, made where there is none."""
+    """The order to follow, created if there is none."""
     known = _standing(tx, run_id=ctx.run_id)
     return known or worker_runs.order(tx, ctx.run_id, ctx.thread_id, attempt=attempt, since=since)
 
 
 class Staff:
-    """What a gateway has for its workers, and what it knows of them.
+    """A gateway's side of its workers, and what it knows about them.
 
-    due: told when one of them made a reminder. learn: told of each secret that they obtain. For the others see
-    `Dispatch`.
+    due: called when a worker has created a reminder. learn: called with each secret that workers obtain. For the
+    others see `Dispatch`.
     """
 
     def __init__(
@@ -315,7 +315,7 @@ class Staff:
         self._url = libpq_url(settings.checkpoints)
         self._listener = Listener(self._url, store.clock, due)
         self.workers = Workers(store, partial(self._listener.listening, ANSWERS))
-        # A worker keeps a token before it uses it: so it is known here before anything that may repeat it.
+        # A worker stores a token before using it, so it is known here before any event that may repeat it.
         tokens = KeptTokens(settings.data_dir, learn)
         self._dispatch = Dispatch(store, self._listener, steering, leaving, tokens.look)
         self._clock = store.clock
@@ -323,17 +323,17 @@ class Staff:
 
     @staticmethod
     def order(tx: Connection, row: RunRow, seq: int) -> None:
-        """Order the work on a run that starts; part of the caller's unit. seq: of its next event."""
+        """Order the work on a starting run, as part of the caller's unit. seq: of its next event."""
         _ordered(tx, ctx=row.context, attempt=row.attempt, since=seq)
 
     @staticmethod
     def after(row: RunRow, _ending: Ending, _text: str) -> Aftermath:
-        """End a run's order with the run: a stop may come before anybody follows it."""
+        """End a run's order together with the run, which may be stopped before its order is followed."""
         return Aftermath(unit=partial(worker_runs.stop, run_id=row.run_id))
 
     def load(self, own: Callable[[], Awaitable[MakeHarness]]) -> Callable[[], Awaitable[MakeHarness]]:
-        """What loads, in the place of `own`, what makes the harness of this gateway, once the server answers. Raises
-        SetupError where the package is missing, psycopg.Error."""
+        """Return a replacement for `own` that waits until the server answers and then makes this gateway's harness. The
+        replacement raises SetupError if the package is missing, psycopg.Error."""
 
         async def load() -> MakeHarness:
             await self._prepare()
@@ -351,14 +351,14 @@ class Staff:
         while True:
             try:
                 await prepare(self._url)
-            except psycopg.OperationalError as error:  # the store waits for the server, too
+            except psycopg.OperationalError as error:  # the store also waits for the server
                 log.warning("runs cannot be given to workers now: %s", error)
                 await self._clock.sleep(AGAIN_SECONDS)
             else:
                 return self._prepared.set()
 
     def begin(self, tasks: Tasks) -> None:
-        """Listen to workers, and look after them, until the tasks are cancelled."""
+        """Listen to workers and supervise them, until the tasks are cancelled."""
         tasks.spawn("word of workers", self._listener.serve())
         tasks.spawn("workers", self._look_after())
 
@@ -370,12 +370,12 @@ class Staff:
         await every(SIGHT_SECONDS, self._clock, "looking at workers", self.workers.look)
 
     async def close(self) -> None:
-        """Wait for no worker any more."""
+        """Stop waiting for workers."""
         await self._dispatch.close()
 
 
 async def prepare(url: str) -> None:
-    """Make procrastinate's tables where they are missing. url: as libpq takes it. Raises SetupError, psycopg.Error."""
+    """Create procrastinate's tables if missing. url: in libpq's form. Raises SetupError, psycopg.Error."""
     try:
         from bot.workers import queue
     except ImportError as error:

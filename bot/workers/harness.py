@@ -1,7 +1,7 @@
-"""WorkersHarness: the harness of a gateway whose runs workers work on.
+"""WorkersHarness: the harness of a gateway whose runs are executed by workers.
 
-What asks a model goes to a worker: `run`, and as calls `title`, `remember` and `compact`. All else that the port offers
-is done by the harness of this process, on the same checkpoints, once no worker is at the thread any more.
+Methods that query a model are sent to a worker: `run`, and as calls `title`, `remember` and `compact`. All others are
+served by the harness of this process, on the same checkpoints, once no worker has the thread any more.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class WorkersHarness:
-    """harness.ports.Harness: what asks a model by workers, all else by the harness of this process."""
+    """harness.ports.Harness: model queries are served by workers, all else by the harness of this process."""
 
     def __init__(self, local: Harness, dispatch: Dispatch) -> None:
         self.local = local
@@ -51,11 +51,11 @@ class WorkersHarness:
         next_seq: int = 1,
         head: Head | None = None,
     ) -> AsyncGenerator[AnyRunEvent, None]:
-        """The worker reads the input and the thread itself."""
+        """Run on a worker, which reads the input and the thread itself."""
         return self._dispatch.run(ctx, attempt, next_seq)
 
     def abandon(self, run_id: str) -> None:
-        # What a worker keeps at work while a person decides ends there by its own time limit.
+        # Work that a worker keeps open while a person decides ends there by its own time limit.
         self.local.abandon(run_id)
 
     async def settle(self, thread_id: str, unfinished: Unfinished | None = None) -> None:

@@ -1,5 +1,5 @@
-"""Jobs: works on the runs and calls that gateways ordered, with the harness of this process, and tells what comes of
-them."""
+"""Jobs: executes the runs and calls that gateways ordered, with the harness of this process, and reports their
+events."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 MOST_DEATHS = 3
-"""Of workers, at one run that came no further between them: it is not tried once more."""
+"""Deaths of workers at one run without progress in between, after which it is not tried again."""
 TOLD_FIRST, TOLD_MOST, TOLD_GROWS = 0.15, 0.5, 0.05
-"""Seconds in which what a run tells is collected, to be written at once: at first, at most, and how much longer each
-time. Chats show what has been told at length once a second."""
+"""Seconds for which a run's events are collected before they are written together: initially, at most, and the increase
+per write. Chats update a long text once a second."""
 TRANSIENT = (TextDelta, ReasoningDelta, ToolProgress, SubagentProgress)
-"""What is told once more from its beginning when it was lost, or need not be."""
+"""Events that may be lost: they are reported again from the start, or need not be."""
 LONGEST_DRAFT = 8_000
-"""Bytes of a draft, which is written whole each time; more of it becomes a row."""
+"""Maximum bytes of a draft, which is rewritten as a whole each time; a longer one becomes a row."""
 ANSWER_SECONDS, LOOK_EVERY = 5.0, 0.05
-"""How long a run waits for a gateway to say what was said meanwhile, and how often it looks."""
+"""How long a run waits for a gateway to deliver messages sent meanwhile, and the seconds between checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A run as this worker found it. told: how many parts were told before. unfinished: the message that was told
-    last, "" where there is none."""
+    """A run as this worker found it. told: how many parts were reported before. unfinished: the last message that was
+    reported, or ""."""
 
     order: Order
     row: RunRow
@@ -71,13 +71,13 @@ class Taken:
     unfinished: str
 
     def is_of(self, job: int, worker: int) -> bool:
-        """The worker has taken it for that job."""
+        """Whether the worker has taken the run for that job."""
         return (self.order.job, self.order.worker, self.order.state) == (job, worker, OrderState.OPEN)
 
 
 class Jobs:
-    """harness: the one of now. worker: this worker's registration, as of now. draft: see Queue.draft. fenced: called
-    when another worker has taken over."""
+    """The execution of jobs. harness: returns the current one. worker: returns this worker's current registration.
+    draft: see Queue.draft. fenced: called when other workers have taken over."""
 
     def __init__(
         self,
@@ -100,9 +100,9 @@ class Jobs:
         self._at_work: set[asyncio.Task[None]] = set()
 
     async def work(self, run_id: str, job: int, first: bool) -> None:
-        """Work on a run, or a call, until it ended, waits for a person, is stopped, or this process stops. Raises
-        nothing that one can cause; a cancellation is the gateway's wish that it be stopped. first: nobody had it
-        before."""
+        """Execute a run or a call until it has ended, waits for a person, is stopped, or this process stops. Raises no
+        error that a run or call causes; a cancellation means that the gateway wants it stopped. first: whether no
+        worker had it before."""
         task = asyncio.current_task()
         assert task is not None
         self._at_work.add(task)
@@ -117,7 +117,7 @@ class Jobs:
             raise
         except TakenAway:
             log.warning("%s was taken from this worker, which did not stop it in time", run_id)
-        except Exception:  # any defect: the gateway must not wait for a run that nobody works on
+        except Exception:  # any defect: the gateway must not wait for a run that no worker executes
             log.exception("the job of %s broke", run_id)
             await self._store.write(partial(worker_runs.end, run_id=run_id, job=job, state=OrderState.STOPPED))
         finally:
@@ -125,11 +125,11 @@ class Jobs:
 
     @property
     def running(self) -> int:
-        """Runs and calls that are worked on."""
+        """The number of runs and calls being executed."""
         return len(self._at_work)
 
     def leave(self) -> None:
-        """Put all of them back, for other workers to go on with."""
+        """Put all runs and calls back, for other workers to continue."""
         self._leaving = True
         for task in self._at_work:
             task.cancel()
@@ -141,12 +141,12 @@ class Jobs:
         row = taken.row
         log.info("run %s is worked on here", run_id)
         outlet, record = Outlet(self._store, self._draft, run_id, taken.told), self._meter.open(row)
-        if first and taken.order.since == 1:  # a run that is new: its first call was counted with its start
+        if first and taken.order.since == 1:  # a new run: its first call was counted with its start
             record.counted = row.model_calls
         self._owners.learn(row.thread_id, row.context.owner)
         try:
             state: OrderState | None = OrderState.STOPPED
-            if not task.cancelling() and not self._leaving:  # a job may come while this process stops
+            if not task.cancelling() and not self._leaving:  # a job may arrive while this process stops
                 with suppress(asyncio.CancelledError):
                     await self._tell(taken, outlet, record)
                     state = OrderState.DONE
@@ -155,7 +155,7 @@ class Jobs:
             calls = record.calls(row, self._store.clock.now())
             await _to_its_end(outlet.end(partial(_ended, order=taken.order, state=state, calls=calls)))
         except TakenAway:
-            await _to_its_end(self._meter.write(run_id))  # it was spent all the same
+            await _to_its_end(self._meter.write(run_id))  # the usage was incurred all the same
             raise
         finally:
             self._meter.close(run_id)
@@ -193,9 +193,9 @@ class Jobs:
         if order.deaths >= MOST_DEATHS:
             log.error("run %s is given up: %d workers died at it", row.run_id, order.deaths)
             return outlet.add(_failed(row, f"{order.deaths} workers died at it"))
-        if taken.unfinished:  # the agent may tell the same message once more
+        if taken.unfinished:  # the agent may send the same message again
             outlet.add(TextReset(run_id=row.run_id, seq=0, message_id=taken.unfinished))
-        harness = await self._harness()  # what one is given back is in use from its first event on
+        harness = await self._harness()  # a harness counts as in use from its run's first event on
         events = harness.run(row.context, row.input, attempt=order.attempt + order.deaths)
         try:
             async with aclosing(events):
@@ -205,14 +205,14 @@ class Jobs:
                     outlet.add(event)
         except Fenced:
             raise
-        except Exception as error:  # any defect: the gateway must not follow a run that tells nothing any more
+        except Exception as error:  # any defect: the gateway must not follow a run that reports nothing
             log.exception("run %s broke", row.run_id)
             outlet.add(_failed(row, type(error).__name__))
 
 
 class Outlet:
-    """Writes what a run tells, what comes soon after one another at once: in one row, or, while nothing but words and
-    progress comes, as a draft of it. told: rows that were written before."""
+    """Writes a run's events in batches: each batch as one row or, as long as it contains only text and progress, as a
+    draft of that row. told: the number of rows written before."""
 
     def __init__(self, store: RetryingStore, draft: Draft, run_id: str, told: int) -> None:
         self._store = store
@@ -232,7 +232,7 @@ class Outlet:
         self._some.set()
 
     async def end(self, unit: Callable[[Connection], None]) -> None:
-        """Write the rest, and what `unit` does, in one transaction."""
+        """Write the rest and run `unit`, in one transaction."""
         self._over.set()
         self._some.set()
         await self._task
@@ -271,12 +271,12 @@ class Outlet:
 
 
 def collected_for(parts: int) -> float:
-    """Seconds until the next part is written, after so many."""
+    """Seconds until the next write, after that many writes."""
     return min(TOLD_MOST, TOLD_FIRST + parts * TOLD_GROWS)
 
 
 def _joined(before: AnyRunEvent | None, event: AnyRunEvent) -> AnyRunEvent | None:
-    """One event that says the same as both; None where there is none."""
+    """One event equivalent to both; None if they cannot be joined."""
     if isinstance(event, TextDelta | ReasoningDelta):
         if type(before) is type(event) and before.message_id == event.message_id:
             return replace(event, text=before.text + event.text)
@@ -286,7 +286,7 @@ def _joined(before: AnyRunEvent | None, event: AnyRunEvent) -> AnyRunEvent | Non
 
 
 def _found(tx: Connection, *, run_id: str) -> Taken | None:
-    """None where nobody wants it any more, or nobody here can work on it."""
+    """Find a run; None if it is no longer wanted, or cannot be executed here."""
     order, parts = worker_runs.told(tx, run_id, 0)
     row = runs.load(tx, run_id)
     if order is None or row is None or row.state.ended or not row.is_readable:
@@ -303,13 +303,13 @@ def _take(tx: Connection, *, run_id: str, job: int, worker: int) -> Taken | None
 
 
 def _take_call(tx: Connection, *, call_id: str, job: int, worker: int) -> tuple[Order, str] | None:
-    """The order, and what is asked."""
+    """Take a call; return the order and the request, None if it is no longer wanted."""
     order = worker_runs.take(tx, call_id, job, worker)
     return None if order is None else (order, worker_runs.asked(tx, call_id))
 
 
 def _ended(tx: Connection, *, order: Order, state: OrderState | None, calls: Sequence[usage.UsageRow]) -> None:
-    """What is written with the last events. state: None where the run is put back. calls: that were not written yet."""
+    """Write the end with the last events. state: None if the run is put back. calls: those not written yet."""
     usage.add(tx, calls)
     if state is None:
         worker_runs.put_back(tx, order.run_id, order.job, order.worker)
@@ -323,7 +323,7 @@ def _failed(row: RunRow, detail: str) -> Failed:
 
 
 async def _to_its_end(work: Coroutine[None, None, T]) -> T:
-    """The result of work that no cancellation ends."""
+    """Await `work` to its end despite cancellations, and return its result."""
     task = asyncio.ensure_future(work)
     while not task.done():
         with suppress(asyncio.CancelledError):
@@ -332,13 +332,13 @@ async def _to_its_end(work: Coroutine[None, None, T]) -> T:
 
 
 class StoreSteering:
-    """harness.ports.Steering of a worker: the gateway makes what was said a part of the run's row when it is asked."""
+    """harness.ports.Steering of a worker: when asked, the gateway adds new messages to the run's row."""
 
     def __init__(self, store: RetryingStore) -> None:
         self._store = store
 
     async def said(self, ctx: RunContext, *, more: bool = True) -> Sequence[RunInput]:
-        """Asks only where something waits; without an answer, as while no gateway runs, it goes on as it is."""
+        """Ask the gateway only if a message waits; without an answer, e.g. while no gateway runs, continue as is."""
         waits = partial(worker_runs.somebody_waits, conversation=ctx.conversation)
         if more and await self._store.read(waits):
             await self._asked(ctx.run_id)

@@ -1,6 +1,6 @@
-"""Listener: the one connection of a gateway on which PostgreSQL says that something was written. It carries ids alone.
+"""Listener: the one connection of a gateway on which PostgreSQL notifies it of writes. It carries only ids.
 
-A word that is lost costs a few seconds: who waits for it also looks by itself.
+A lost notification costs a few seconds: each waiter also polls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ AGAIN_SECONDS = 1.0
 
 
 class Listener:
-    """url: as libpq takes it. due: told when a worker made a reminder."""
+    """The gateway's LISTEN connection. url: in libpq's form. due: called when a worker created a reminder."""
 
     def __init__(self, url: str, clock: Clock, due: Callable[[], None]) -> None:
         self._url = url
@@ -37,7 +37,7 @@ class Listener:
 
     @contextmanager
     def listening(self, run_id: str) -> Iterator[asyncio.Event]:
-        """An event that is set whenever something was written about the run."""
+        """Yield an event that is set whenever something was written about the run."""
         word = asyncio.Event()
         self._waiting[run_id].add(word)
         try:
@@ -48,7 +48,7 @@ class Listener:
                 del self._waiting[run_id]
 
     async def serve(self) -> None:
-        """Listen until cancelled; a lost connection is replaced, and then everybody looks what was missed."""
+        """Listen until cancelled; a lost connection is replaced, and then all waiters check what they missed."""
         while True:
             try:
                 await self._serve()

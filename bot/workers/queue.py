@@ -1,5 +1,5 @@
-"""procrastinate, as far as Antler meets it: its tables, and the worker that takes jobs. Imported only where runs are
-worked on by workers; the package comes with the extra `scale`.
+"""Antler's use of procrastinate: its tables, and the worker that takes jobs. Imported only if runs are executed by
+workers; the package is part of the extra `scale`.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PREPARE_LOCK = 7_043_105_116
-"""Two gateways that start at once make procrastinate's tables one after the other."""
+"""A lock with which concurrently starting gateways create procrastinate's tables one after the other."""
 HEARTBEAT_SECONDS = STALLED_SECONDS / 3
 CERTAIN_SECONDS = STALLED_SECONDS * 5 / 6
-"""After a sign of life was sent, for which nobody takes the worker for dead; the rest is for what it then does."""
+"""Seconds after a heartbeat for which the worker is not declared dead; the rest is for actions begun until then."""
 LOOK_SECONDS = 5.0
 AGAIN_SECONDS = 1.0
 CONNECTIONS = 2
 RECONNECT_SECONDS = 5.0
-"""How long the pool tries by itself to connect again, and how long a caller waits for it: its pauses double, and after
-an outage of minutes a worker would be taken for dead in one. Once it gave up, the next caller makes it try at once."""
-# One that is to be stopped is not begun: the gateway, which looks again, ends its order.
+"""How long the pool tries to reconnect by itself, and how long a caller waits for it: its pauses double, and after an
+outage of minutes a worker would be declared dead during one. After it gave up, the next caller makes it try at once."""
+# A job that is to be stopped is not begun: the gateway, which checks again, ends its order.
 PUT_BACK_LOST = """
 WITH lost AS (
     SELECT id, abort_requested, args->>'run_id' AS run_id FROM procrastinate_jobs
@@ -67,8 +67,8 @@ FROM lost WHERE job.id = lost.id AND NOT lost.abort_requested
 """
 
 
-# What procrastinate does, and in the same transaction the order is taken. Where that was committed after this statement
-# began the worker does it apart.
+# Like procrastinate's own fetch, but takes the order in the same transaction. If the order was committed after this
+# statement began, the worker takes it separately.
 FETCH = """
 WITH job AS MATERIALIZED (
     SELECT * FROM procrastinate_fetch_job_v2(CAST(%(queues)s AS varchar[]), %(worker_id)s)
@@ -90,13 +90,14 @@ WHERE job.id IS NULL OR job.abort_requested
 
 
 async def _configured(connection: psycopg.AsyncConnection[Any]) -> None:
-    """Each statement is a transaction: a process that freezes holds no lock of one, on which others would wait."""
+    """Configure a connection. Each statement is a transaction, so a frozen process holds no lock that others wait
+    for."""
     await connection.set_autocommit(True)
     await connection.execute(SESSION_LIMITS)
 
 
 async def prepare(url: str) -> None:
-    """Make procrastinate's tables where they are not there yet. url: as libpq takes it. Raises psycopg.Error."""
+    """Create procrastinate's tables if missing. url: in libpq's form. Raises psycopg.Error."""
     async with await psycopg.AsyncConnection.connect(url) as connection:
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (PREPARE_LOCK,))
         found = await connection.execute("SELECT to_regclass('procrastinate_jobs')")
@@ -105,17 +106,17 @@ async def prepare(url: str) -> None:
 
 
 class Life(Protocol):
-    """What a worker tells with its signs of life, and what it learns by them."""
+    """What a worker reports with its heartbeats, and what it learns from them."""
 
     def sign(self) -> dict[str, str]:
-        """The parameters of workers.SIGN but for the worker's id."""
+        """Return the parameters of workers.SIGN, except the worker's id."""
 
     def heard(self, asked: int, revision: str) -> None:
-        """How often the worker was asked to read its config, and of which revision the database is, as of now."""
+        """Receive how often the worker was asked to reload its config, and the database's revision, as of now."""
 
 
 class Slots:
-    """How many jobs are worked on at once; may change meanwhile: fewer takes hold as slots are given back."""
+    """The number of concurrent jobs. It may change at any time; a decrease takes effect as slots are released."""
 
     def __init__(self, number: int) -> None:
         self._limiter = CapacityLimiter(number)
@@ -135,18 +136,18 @@ class Slots:
         self._taken.append(slot)
 
     def release(self) -> None:
-        if self._taken:  # a worker that stops also gives back the slot that it was still waiting for
+        if self._taken:  # a stopping worker also releases the slot that it was still waiting for
             self._limiter.release_on_behalf_of(self._taken.pop())
 
 
 class Word(asyncio.Event):
-    """Says that there are jobs. procrastinate takes it back after each look for one: so it stays where it came after
-    the look began, which may not have seen that job."""
+    """An event for new jobs. procrastinate clears it after each fetch; it stays set if it was set after the fetch
+    began, which may have missed that job."""
 
     _fresh = False
 
     def look(self) -> None:
-        """A look for a job begins."""
+        """Note that a fetch begins."""
         self._fresh = False
 
     def set(self) -> None:
@@ -159,8 +160,8 @@ class Word(asyncio.Event):
 
 
 class SlotWorker(worker.Worker):
-    """procrastinate's worker, with slots whose number may change. slots: in the place of the semaphore that it makes
-    anew whenever it starts."""
+    """procrastinate's worker, with a variable number of slots. slots: replaces the semaphore that it creates at each
+    start."""
 
     slots: Slots
 
@@ -174,13 +175,13 @@ class SlotWorker(worker.Worker):
 
 
 class OutlivingJobs(manager.JobManager):
-    """procrastinate's jobs, for a worker that outlives outages of the server.
+    """procrastinate's job manager, for a worker that survives outages of the server.
 
-    How a job ends is written together with the run's last events (bot/store/worker_runs.py), and stalled workers are
-    cleared away where it is known whether the server was there at all (Dispatch): so both happen there alone.
+    The end of a job is written together with the run's last events (bot/store/worker_runs.py), and stalled workers are
+    removed where it is known whether the server was reachable at all (DeadWorkers): both happen only there.
 
-    working: the ids of the jobs that the worker works on. word: that there are jobs. life: the worker's; set before it
-    is registered.
+    working: returns the ids of the jobs that the worker executes. word: set when there are jobs. life: the worker's;
+    set before it is registered.
     """
 
     def __init__(self, connector: PsycopgConnector, working: Callable[[], list[int]], word: Word, clock: Clock) -> None:
@@ -195,8 +196,8 @@ class OutlivingJobs(manager.JobManager):
         self.life: Life
 
     async def stands(self) -> bool:
-        """Whether nobody takes this worker for dead within the next seconds. Where that is not certain, as when it was
-        frozen, it gives a sign of life at once. Raises Fenced where somebody has done so."""
+        """Whether this worker cannot be declared dead within the next seconds. If that is not certain, e.g. after it
+        was frozen, sends a heartbeat at once. Raises Fenced if it was declared dead."""
         async with self._asking:
             if not self._is_certain and self._worker is not None:
                 await self.update_heartbeat(self._worker)
@@ -209,10 +210,10 @@ class OutlivingJobs(manager.JobManager):
         return self._clock.monotonic() < self._certain_until
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
-        """Nothing: the job has ended, or was put back, with its run."""
+        """Do nothing: the job has ended, or was put back, together with its run."""
 
     async def list_jobs_to_abort_async(self, queue: str | None = None) -> Iterable[int]:
-        """Those as well that were taken from this worker."""
+        """The jobs to abort, including those that were taken from this worker."""
         rows = await self.connector.execute_query_all_async(TO_ABORT, working=self._working(), worker_id=self._worker)
         return [row["id"] for row in rows]
 
@@ -220,8 +221,8 @@ class OutlivingJobs(manager.JobManager):
         return []
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
-        """Puts back first what was given to this worker in an answer that a cut connection lost: nobody else does while
-        it lives, and its thread has to wait for it."""
+        """Fetch a job. First puts back jobs that were assigned to this worker in a response that a broken connection
+        lost: no other process does that while it lives, and their threads would have to wait."""
         self._word.look()
         try:
             lost = {"worker_id": worker_id, "working": self._working()}
@@ -238,7 +239,7 @@ class OutlivingJobs(manager.JobManager):
         return self._worker
 
     async def update_heartbeat(self, worker_id: int) -> None:
-        sent = self._clock.monotonic()  # the server counts from when it arrives
+        sent = self._clock.monotonic()  # the server counts from its arrival
         try:
             sign = {"worker_id": worker_id, **self.life.sign()}
             rows = await self.connector.execute_query_all_async(workers.SIGN, **sign)
@@ -258,7 +259,7 @@ class OutlivingJobs(manager.JobManager):
             log.warning("it cannot be told now that this worker stops: %s", _first_line(error))
 
     async def listen_for_jobs(self, *, on_notification: Any, queues: Iterable[str] | None = None) -> None:
-        """procrastinate's words, and on the same connection the gateway's: what it asks a sign of life tells."""
+        """Listen for new jobs and, on the same connection, for the gateway's requests, which a heartbeat reads."""
 
         async def hear(channel: str, payload: str) -> None:
             if channel != workers.CHANNEL:
@@ -276,7 +277,7 @@ class OutlivingJobs(manager.JobManager):
 
 
 class Queue:
-    """The jobs, and the worker that takes them. url: as libpq takes it. concurrent: jobs that are worked on at once."""
+    """The jobs, and the worker that takes them. url: in libpq's form. concurrent: the number of concurrent jobs."""
 
     def __init__(self, url: str, concurrent: int, clock: Clock) -> None:
         self._connector = PsycopgConnector(
@@ -304,29 +305,29 @@ class Queue:
         self.slots = self._worker.slots = Slots(concurrent)
 
     def registration(self) -> int | None:
-        """The worker's id in procrastinate's tables; None before it is there, and when it has stopped."""
+        """The worker's id in procrastinate's tables; None before it is registered and after it has stopped."""
         number: int | None = self._worker.worker_id
         return number
 
     async def stands(self) -> bool:
-        """See OutlivingJobs."""
+        """See OutlivingJobs.stands."""
         return await self._jobs.stands()
 
     def fence(self, thread_id: str) -> tuple[LiteralString, tuple[Any, ...]]:
-        """harness.ports.Fence: for what the worker is at in a thread the check of that job."""
+        """harness.ports.Fence: checks the worker's job in that thread or, without one, its registration."""
         job = self._job_of(thread_id)
         return (CHECK_WORKER, (self.registration(),)) if job is None else (CHECK_JOB, (self.registration(), job))
 
     def check_run(self, tx: Connection, run_id: str) -> None:
-        """Raise TakenAway where the gateway has taken a run, or a call, from this worker."""
+        """Raise TakenAway if the gateway has taken a run or a call from this worker."""
         job = self._job_of(run_id)
         if job is not None and tx.exec_driver_sql(CHECK_JOB, (self.registration(), job)).first() is None:
             raise TakenAway
 
     def _job_of(self, name: str) -> int | None:
-        """The job of a run, a call or a thread that the worker is at. Of two of a thread the one that is to end
+        """The worker's current job of a run, a call or a thread. Of two jobs of a thread, the one that must end
         first."""
-        # A copy at once: this is asked in the writer's thread, too, while jobs begin and end.
+        # Copied first: this is also called in the writer's thread while jobs begin and end.
         at = [context.job for context in list(self._worker._running_jobs.values())]
         return min((job.id for job in at if name and name in (job.lock, job.task_kwargs["run_id"])), default=None)
 
@@ -334,7 +335,7 @@ class Queue:
         return [context.job.id for context in self._worker._running_jobs.values()]
 
     async def draft(self, run_id: str, part: int, body: str) -> None:
-        """Show what a part of a run tells so far (bot/store/worker_runs.py). Tried once: the next one shows it, too."""
+        """Write the draft of a run's part (bot/store/worker_runs.py). Tried once: the next draft contains it too."""
         draft = {"run_id": run_id, "part": part, "body": body, "worker": self.registration()}
         try:
             async with asyncio.timeout(RECONNECT_SECONDS):
@@ -343,13 +344,13 @@ class Queue:
             log.debug("a draft of run %s was not written: %s", run_id, error)
 
     async def work(self, do: Callable[[str, int, bool], Awaitable[None]], life: Life) -> None:
-        """Take jobs until `stop`, then wait for those that are being worked on. do: is given the id of a run or a
-        call, the job's, and whether the job is taken for the first time.
-        Raises psycopg.Error and ConnectorException while there is no server at the start."""
+        """Take jobs until `stop`, then wait for those being executed. do: is given the id of a run or a call, the id of
+        the job, and whether the job is taken for the first time.
+        Raises psycopg.Error and ConnectorException if the server is unavailable at the start."""
         self._jobs.life = life
 
         async def run(context: JobContext, run_id: str) -> None:
-            # One that was taken from this worker frees its thread before its work has ended here.
+            # A job that was taken from this worker frees its thread before its work has ended here.
             while before := self._earlier(context.job):
                 await asyncio.wait(before)
             await do(run_id, context.job.id or 0, context.job.attempts == 0)
@@ -361,7 +362,7 @@ class Queue:
             await self._worker.run()
 
     def _earlier(self, job: Job) -> list[asyncio.Task[Any]]:
-        """The work on earlier jobs of its thread."""
+        """The tasks of earlier jobs of the job's thread."""
         at = self._worker._running_jobs.items()
         return [task for task, other in at if other.job.lock == job.lock and other.job.id < (job.id or 0)]
 

@@ -7,7 +7,7 @@ from alembic import context
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=context.config.attributes.get("metadata"),
-    # SQLite takes DDL in a transaction too, once the driver does not interfere (sql.py).
+    # SQLite supports DDL in a transaction too, provided that the driver does not interfere (sql.py).
     transactional_ddl=True,
     render_as_batch=True,
 )

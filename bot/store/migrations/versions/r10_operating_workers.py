@@ -1,4 +1,4 @@
-"""What workers tell of themselves, and with which programs the tables go together."""
+"""The status that workers report, and the programs with which the tables are compatible."""
 
 from __future__ import annotations
 

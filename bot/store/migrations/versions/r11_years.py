@@ -1,4 +1,4 @@
-"""What keeps starts and upkeep as fast after years: indexes, and calls of long ago summed up by day."""
+"""Indexes, and old calls summed up by day, to keep starts and upkeep fast after years."""
 
 from __future__ import annotations
 

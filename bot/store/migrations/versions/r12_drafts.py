@@ -1,4 +1,4 @@
-"""What a worker's run tells so far, in a table that is not logged."""
+"""Drafts of what a worker's run reports, in an unlogged table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which threads have their steps of before dropped."""
+"""When the earlier steps of a thread were dropped."""
 
 from __future__ import annotations
 

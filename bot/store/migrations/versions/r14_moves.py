@@ -1,4 +1,4 @@
-"""How often a chat got another id, so that every process sums up again whose model calls are."""
+"""How often chats got another id, so that each process recomputes whose model calls are whose."""
 
 from __future__ import annotations
 

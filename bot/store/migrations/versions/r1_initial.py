@@ -1,6 +1,6 @@
 """The first schema.
 
-Frozen: it says nothing of today's tables.py. Column meanings are described there.
+Frozen: it does not follow tables.py, where the columns are described.
 """
 
 from __future__ import annotations

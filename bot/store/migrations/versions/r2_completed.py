@@ -1,7 +1,7 @@
-"""Columns that databases of revision 1 lack where an earlier state of Antler made them.
+"""Columns that are missing from databases of revision 1 that an early state of Antler created.
 
-Revision 1 was changed several times before it was the last one; from here on every change is a step of its own. What is
-there already stays as it is, so that any of those databases becomes the same.
+Revision 1 changed several times while it was the newest; from here on every change is a separate step. Existing columns
+stay as they are, so that all of those databases become identical.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MISSING = (
     ("runs", "first_words", sa.Integer()),
 )
 UNKNOWN = {"call": "'unknown:' || id", "conversation": "''", "speaker": "''"}
-"""What stands in columns of usage where nothing was recorded."""
+"""Values for columns of usage in rows where nothing was recorded."""
 
 
 def upgrade() -> None:

@@ -1,4 +1,4 @@
-"""What the page and the API need: sessions of people, tokens and threads of programs."""
+"""Tables for the page and the API: sessions of people, tokens and threads of programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches of chats, with what they began with."""
+"""Branches of chats, with their inherited messages."""
 
 from __future__ import annotations
 

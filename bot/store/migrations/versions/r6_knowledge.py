@@ -1,4 +1,4 @@
-"""Documents that people and operators collected, and their passages with what finds words in them."""
+"""Documents that people and operators collected, and their passages with a full-text index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations in which answers are spoken too."""
+"""Conversations in which answers are also spoken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that workers work on, and what these have told so far."""
+"""Runs ordered from workers, and what they have reported so far."""
 
 from __future__ import annotations
 
