@@ -171,7 +171,7 @@ def made(tx: Connection, thread_id: str, lacks: Sequence[str], now: datetime) ->
 
 
 def drop(tx: Connection, row: BranchRow) -> None:
-    """Delete a branch that could not be completed. It was not a visible chat yet, so nobody wrote in it."""
+    """Delete a branch that could not be completed. It was not a visible chat yet, so it has no messages."""
     tx.execute(delete(branches).where(branches.c.thread_id == row.thread_id))
     tx.execute(delete(conversations).where(conversations.c.thread_id == row.thread_id))
     tx.execute(delete(threads).where(threads.c.thread_id == row.thread_id))

@@ -79,7 +79,7 @@ def groups_of(tx: Connection, whose: Whose) -> set[str]:
 
 
 def direct_chats(tx: Connection, whose: Whose) -> set[str]:
-    """The chats in which the person talks to the bot alone."""
+    """The person's direct message chats with the bot."""
     own = and_(runs.c.speaker == whose.person, runs.c.chat_kind == "dm")
     found = set(tx.scalars(select(runs.c.chat).where(own).distinct()))
     keys = tx.scalars(select(conversations.c.key).where(conversations.c.owner == whose.person))

@@ -336,7 +336,7 @@ def discard_thread(tx: Connection, thread_id: str) -> None:
 
 
 def answer(tx: Connection, run_id: str, asked: int) -> None:
-    """Tell the worker that the messages sent meanwhile are in the run's row."""
+    """Tell the worker that messages sent since the run began are in the run's row."""
     tx.execute(update(worker_runs).where(worker_runs.c.run_id == run_id).values(heard=asked))
 
 
@@ -404,7 +404,7 @@ def put_back(tx: Connection, run_id: str, job: int, worker: int | None) -> None:
 
 
 def ask(tx: Connection, run_id: str) -> int:
-    """Ask the gateway for messages sent meanwhile; return the number of the question."""
+    """Ask the gateway for messages sent during the run; return the number of the question."""
     mine = update(worker_runs).where(worker_runs.c.run_id == run_id).values(asked=worker_runs.c.asked + 1)
     number = int(tx.execute(mine.returning(worker_runs.c.asked)).scalar_one())
     notify(tx, run_id)

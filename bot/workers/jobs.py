@@ -57,7 +57,7 @@ TRANSIENT = (TextDelta, ReasoningDelta, ToolProgress, SubagentProgress)
 LONGEST_DRAFT = 8_000
 """Maximum bytes of a draft, which is rewritten as a whole each time; a longer one becomes a row."""
 ANSWER_SECONDS, LOOK_EVERY = 5.0, 0.05
-"""How long a run waits for a gateway to deliver messages sent meanwhile, and the seconds between checks."""
+"""How long a run waits for a gateway to deliver messages sent during it, and the seconds between checks."""
 
 
 @dataclass(frozen=True, slots=True)

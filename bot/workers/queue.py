@@ -90,8 +90,7 @@ WHERE job.id IS NULL OR job.abort_requested
 
 
 async def _configured(connection: psycopg.AsyncConnection[Any]) -> None:
-    """Configure a connection. Each statement is a transaction, so a frozen process holds no lock that others wait
-    for."""
+    """Configure a connection. Each statement is a transaction, so that a frozen process blocks no other process."""
     await connection.set_autocommit(True)
     await connection.execute(SESSION_LIMITS)
 

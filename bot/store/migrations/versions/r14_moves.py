@@ -1,4 +1,4 @@
-"""How often chats got another id, so that each process recomputes whose model calls are whose."""
+"""How often chats got another id, so that each process attributes the model calls again."""
 
 from __future__ import annotations
 
