@@ -1,1 +1,1 @@
-"""Runs: the agent's turns, executed, folded into what the chat shows, recorded and ended; what a crash left goes on."""
+"""Runs: execute the agent's turns, show them in the chat, record and end them, and continue them after a crash."""

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 SIGNS_EVERY = 7.5
-"""Seconds between two ages of what stands still: half of what it may stand without one."""
+"""Seconds between two updates of the age of an unchanged draft: half of the time that it may go without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """concurrent: runs that work at once; seconds: the longest that one may take."""
+    """concurrent: number of runs that may work concurrently; seconds: the longest that one may take."""
 
     concurrent: int
     seconds: float
@@ -48,9 +48,9 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    """What others do at a run's turns. on_start: written with its start, given the number of its next event. on_end:
-    each is given the run, its ending and what the agent said, before that is committed, and says what else comes of it.
-    on_dead_letter: told of a run that is given up, because it brought the process down again and again.
+    """Hooks into the life of a run. on_start: runs in the transaction of its start, given the number of its next event.
+    on_end: each is given the run, its ending and the agent's text before they are committed, and returns further
+    effects. on_dead_letter: called for a run that is abandoned because it repeatedly brought the process down.
     """
 
     on_start: Callable[[Connection, RunRow, int], None] | None
@@ -62,13 +62,13 @@ class Hooks:
 class ActiveRun:
     """A run that this process works on. `view` is what /status reads.
 
-    asking_changed: called when `asking` has changed. take_in: makes what was said meanwhile a part of `row`. reply:
-    None until it is opened. worked: seconds of its time that are used up; waiting for a person is not counted. asking:
-    what it waits for a person to decide; decided: set when something of that was. rests: it does nothing until then.
-    held: it is to begin again as soon as this is set. slot_wait, first_words: seconds that it waited for a slot, and
-    from its beginning until its answer had words; None before. tokens: read and written in this process. stream: for
-    who follows it, None where nobody can. intent: of its first message, to be committed with its start. starting: that
-    is being written, and committed even if it is stopped.
+    asking_changed: called when `asking` has changed. take_in: adds newly sent messages to `row`. reply: None until it
+    is opened. worked: seconds of its time that are used up; waiting for a person is not counted. asking: the requests
+    that it waits for a person to decide; decided: set when one of them was decided. rests: idle until then. held: set
+    when the run is to begin again. slot_wait, first_words: seconds that it waited for a slot, and from its beginning
+    until the first text of its answer; None before. tokens: input and output tokens in this process. stream: for
+    followers; None where it cannot be followed. intent: of its first message, committed with its start. starting: the
+    start is being written, and is committed even if the run is stopped.
     """
 
     row: RunRow
@@ -101,18 +101,18 @@ class ActiveRun:
 
     @property
     def unseen(self) -> bool:
-        """Nothing of its answer was seen, it has done nothing, and no voice message is being transcribed for it: from
-        its beginning again nobody would notice anything, and nothing would be paid twice but the model's start."""
+        """Whether its answer is still unseen, it has done nothing, and no voice message is being transcribed for it: it
+        could start over unnoticed, and only the beginning of the model call would be paid for twice."""
         heard = all(file.voice is None or file.voice.listened for file in self.row.input.files)
         return heard and not self.view.seen and self.stop_reason is None
 
     def tell(self, event: AnyRunEvent) -> None:
-        """Hand an event to who follows the run."""
+        """Pass an event to the run's followers."""
         if self.stream is not None:
             self.stream.tell(event)
 
     def show(self, status: str | None = None) -> None:
-        """Bring the reply up to date. status: replaces the one that is shown."""
+        """Update the reply. status: replaces the one that is shown."""
         if status is not None:
             self.view.status = status
         if self.reply is not None:
@@ -120,7 +120,7 @@ class ActiveRun:
             self.reply.show(below(self.context.heading, draft))
 
     async def show_signs(self) -> None:
-        """Keep the age of what stands still up to date, until cancelled. What waits for a person needs none."""
+        """Keep the age of an unchanged draft up to date, until cancelled. None is shown while waiting for a person."""
         while True:
             await self.clock.sleep(SIGNS_EVERY)
             if not self.asking:
@@ -132,13 +132,13 @@ def _milliseconds(seconds: float | None) -> int | None:
 
 
 TOOLS_APART = 200
-"""Tools that are counted each by itself: a model may call what there is not, and names are not to grow without end."""
+"""Number of tools that are counted separately: a model may call tools that do not exist, so the names are bounded."""
 
 
 @dataclass(slots=True)
 class RunCounts:
-    """What runs did since the start. endings: by account and state. tools: calls that ended, by tool and "ok" or
-    "failed"."""
+    """Statistics of runs since the process start. endings: by account and state. tools: calls that ended, by tool and
+    "ok" or "failed"."""
 
     endings: Counter[tuple[str, str]] = field(default_factory=Counter)
     tools: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -146,7 +146,7 @@ class RunCounts:
     slot_waits: Durations = field(default_factory=Durations)
 
     def saw(self, active: ActiveRun, event: AnyRunEvent) -> None:
-        """Count what the run told."""
+        """Count an event of the run."""
         match event:
             case TextDelta() if active.first_words is None and active.row.attempt <= 1:
                 active.first_words = active.clock.monotonic() - active.began
@@ -160,15 +160,15 @@ class RunCounts:
 
 
 class ActiveRuns(dict[str, ActiveRun]):
-    """The active runs, by id. Tells the agent what is said to a run that works: it is the harness's `Steering`."""
+    """The active runs, by id. As the harness's `Steering`, it gives the agent the messages sent to a working run."""
 
     def __init__(self) -> None:
         super().__init__()
         self.counts = RunCounts()
 
     async def said(self, ctx: RunContext, *, more: bool = True) -> Sequence[RunInput]:
-        """Everything that the run has heard, what waits for it included. It is kept in the run's row, so that a resumed
-        run knows it too."""
+        """All messages that the run has taken in, including those waiting for it. They are kept in the run's row, so
+        that a resumed run has them too."""
         active = self.get(ctx.run_id)
         if active is None:
             return ()

@@ -1,6 +1,6 @@
-"""What a request for approval looks like in the chat, open and decided, with its buttons.
+"""Messages of a request for approval in the chat, open and decided, with their buttons.
 
-The arguments come escaped and cut from the harness; here they only get a fence that they cannot close.
+The harness provides the arguments escaped and shortened; here they only get a fence that they cannot close.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Rows = tuple[tuple[Button, ...], ...]
 
 
 def prompt_of(row: ApprovalRow) -> PromptRow:
-    """The question behind the buttons; who may answer is decided elsewhere, for administrators may too."""
+    """The question behind the buttons. Who may answer is decided elsewhere, since administrators may too."""
     options = [[option, row.run_id] for option in OPTIONS]
     life = row.expires_at - row.asked_at
     prompt = question(APPROVAL, row.prompt_id, row.conversation, options, row.asked_at, life=life)
@@ -38,7 +38,7 @@ def prompt_of(row: ApprovalRow) -> PromptRow:
 
 
 def asked(row: ApprovalRow, run: RunRow) -> OutboundMessage:
-    """The open request."""
+    """The message of an open request."""
     texts, name = _about(run)
     kind = row.coverage.partition(":")[0]
     terms = (texts.approval_exact_terms[kind] if row.is_exact else texts.approval_terms).format(
@@ -60,24 +60,24 @@ def asked(row: ApprovalRow, run: RunRow) -> OutboundMessage:
 
 
 def why_key(prompt_id: str) -> str:
-    """The reply that asks why a request is denied."""
+    """The key of the reply that asks why a request is denied."""
     return prompt_id + WHY_SUFFIX
 
 
 def request_of(reply_key: str) -> str:
-    """The request whose card that reply is, or the question why it is denied."""
+    """The id of the request that a reply shows, or asks the reason of a denial for."""
     return reply_key.removesuffix(WHY_SUFFIX)
 
 
 def why(row: ApprovalRow, run: RunRow) -> OutboundMessage:
-    """Asks for the reason. An administrator who denies somebody else's call gets no open field: it would be that
-    person's."""
+    """The message that asks for the reason. An administrator who denies another person's call gets no reply field: it
+    would open for that person."""
     texts, _ = _about(run)
     return OutboundMessage(text=texts.approval_write_why, asks_reply=row.reason_from == run.speaker, final=True)
 
 
 def decided(row: ApprovalRow, run: RunRow) -> OutboundMessage:
-    """The request after its decision: nothing to press any more."""
+    """The message of a decided request, without buttons."""
     texts, _ = _about(run)
     assert row.decision is not None
     head = texts.approval_decided[row.decision].format(tool=row.tool)
@@ -86,7 +86,7 @@ def decided(row: ApprovalRow, run: RunRow) -> OutboundMessage:
 
 
 def over(row: ApprovalRow, run: RunRow | None, reader: str, texts: Texts) -> str:
-    """What was decided, in plain text for a person who pressed too late."""
+    """The decision in plain text, for a person who pressed a button too late."""
     assert row.decision is not None
     who = "you" if row.decided_by == reader else "person" if row.decided_by == row.requester else "admin"
     name = inline(run.context.speaker.display_name) if run is not None else ""
@@ -94,8 +94,8 @@ def over(row: ApprovalRow, run: RunRow | None, reader: str, texts: Texts) -> str
 
 
 def first(row: ApprovalRow, texts: Texts, more: int, *, buttons: bool) -> OutboundMessage:
-    """What the first message of the requester's shows that waits behind the decision. more: messages behind it.
-    buttons: whether the platform has any; else its numbers belong to the request itself."""
+    """The notice of the requester's first message that is queued behind the decision. more: messages behind it.
+    buttons: whether the platform has any; without them, numbers typed as answers belong to the request itself."""
     status = texts.queued_behind_approval.format(tool=row.tool, about=_line(row.shown))
     status += texts.queued_behind_too.format(count=more) if more else ""
     return OutboundMessage(status=status, buttons=(_buttons(row, texts, ONCE, DENY, STOP),) if buttons else ())
@@ -114,7 +114,7 @@ def _buttons(row: ApprovalRow, texts: Texts, *options: str) -> tuple[Button, ...
 
 
 def _fenced(text: str) -> str:
-    """The text as a code block; nothing within it can end it."""
+    """The text as a code block that nothing within it can end."""
     longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text or ' '}\n{fence}"

@@ -1,8 +1,8 @@
-"""ApprovalService: puts tool calls to persons, waits for what they decide, and shows it; for the run manager and the
-commands. StoreApprovals: what the harness asks of that.
+"""ApprovalService submits tool calls to people for approval, waits for their decisions, and shows them. StoreApprovals
+is the harness's access to the decisions.
 
-What is asked, that the run waits, and the message that asks are one transaction; so are a decision and its message.
-After a crash the run asks the same again, which is known, and a decision that came meanwhile counts.
+A request, the run's waiting state and the message that asks are one transaction; so are a decision and its message.
+After a crash the run repeats the same request, which is recognized, and a decision made in between counts.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ log = logging.getLogger(__name__)
 
 LONGEST_REASON = 300
 REASON_TIME = timedelta(minutes=2)
-"""So long the next message can be the reason, without being a reply."""
+"""Time in which the next message can be the reason without being a reply."""
 MOST_OF_A_RUN = 10
 MOST_OF_A_CHAT = 20
-"""Requests within WINDOW. A person who is asked again and again allows without reading."""
+"""Most requests within WINDOW. A person who is prompted too often approves without reading."""
 WINDOW = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A request's message as it is from now on. key: of the reply that it is."""
+    """The new state of a request's message. key: of the reply that shows it."""
 
     row: ApprovalRow
     run: RunRow
@@ -58,7 +58,7 @@ class Change:
 
 
 class ApprovalService:
-    """active: the runs that this process works on."""
+    """Asks people for approvals and records their decisions. active: the runs that this process works on."""
 
     def __init__(self, store: RetryingStore, delivery: Delivery, clock: Clock, active: Mapping[str, ActiveRun]) -> None:
         self._store = store
@@ -66,12 +66,12 @@ class ApprovalService:
         self._clock = clock
         self._active = active
         self._invited: dict[str, datetime] = {}
-        """When somebody was asked to write why; forgotten at a restart, and then only a reply is a reason."""
+        """When a person was asked for a reason. Lost at a restart; from then on only a reply counts as a reason."""
 
     # For the run that waits.
 
     async def ask(self, active: ActiveRun, requests: Sequence[ApprovalRequested]) -> None:
-        """Put calls to people, once each, and let the run wait."""
+        """Submit calls for approval, once each, and mark the run as waiting."""
         now = self._clock.now()
         ids = [request.prompt_id for request in requests]
         known = set(await self._store.read(lambda tx: [prompt for prompt in ids if prompts.load_approval(tx, prompt)]))
@@ -81,7 +81,7 @@ class ApprovalService:
         def unit(tx: Connection) -> list[Change]:
             run = runs.load(tx, active.row.run_id) or active.row  # its chat may have moved since it was started
             rows = [_row(run, request, now) for request in requests if request.prompt_id not in known]
-            if runs.wait(tx, run.run_id):  # else tried again after a lost connection: committed the first time
+            if runs.wait(tx, run.run_id):  # else a retry after a lost connection: committed the first time
                 record.commit(tx, run, now)
                 for row in prompts.ask_approvals(tx, [(row, approval_cards.prompt_of(row)) for row in rows]):
                     self._finalize(tx, _open_request(row, run))
@@ -93,7 +93,7 @@ class ApprovalService:
             _log(change)
 
     async def wait(self, active: ActiveRun) -> None:
-        """Until all that the run asked for is decided, by people or by time."""
+        """Wait until all requests of the run are decided or have expired."""
         while True:
             active.rests = False
             active.decided.clear()
@@ -120,21 +120,21 @@ class ApprovalService:
     # For the end of a run.
 
     def stop(self, tx: Connection, run: RunRow, now: datetime) -> list[Change]:
-        """Deny what the run still waits for; part of the unit that ends it, before `show`."""
+        """Deny the run's open requests; part of the unit that ends it, before `show`."""
         return self._closed(tx, run.run_id, prompts.stop_approvals(tx, run.run_id, now))
 
     def show(self, changes: Sequence[Change]) -> None:
-        """What `stop` did, once that is committed."""
+        """Show the changes made by `stop`, once they are committed."""
         self._show(changes)
 
-    # For those who decide.
+    # For the people who decide.
 
     async def find(self, prompt_id: str) -> ApprovalRow | None:
         """The request behind a button."""
         return await self._store.read(lambda tx: prompts.load_approval(tx, prompt_id))
 
     async def over(self, prompt_id: str, reader: str, texts: Texts) -> str:
-        """What was decided on a request, for a person who pressed too late; "" while nothing was."""
+        """The decision on a request, for a person who pressed a button too late; "" while it is open."""
 
         def query(tx: Connection) -> tuple[ApprovalRow | None, RunRow | None]:
             row = prompts.load_approval(tx, prompt_id)
@@ -155,14 +155,14 @@ class ApprovalService:
         reason: str = "",
         for_all: bool = False,
     ) -> bool:
-        """Take an answer, from somebody who may give it; `also` in the same transaction. False when it came too late:
-        then only `also` happened."""
+        """Record a decision by a person who is entitled to it; `also` runs in the same transaction. False if it is too
+        late: then only `also` took effect."""
         now = self._clock.now()
 
         def unit(tx: Connection) -> Change | None:
             also(tx)
             row = prompts.decide(tx, prompt_id, decision, by, now, reason=reason, for_all=for_all)
-            if row is None:  # perhaps only tried again after a lost connection
+            if row is None:  # perhaps only a retry after a lost connection
                 row = prompts.load_approval(tx, prompt_id)
                 if row is None or (row.decision, row.decided_by) != (decision, by):
                     return None
@@ -175,7 +175,7 @@ class ApprovalService:
         return change is not None
 
     async def await_reason(self, prompt_id: str, person: str, *, also: Callable[[Connection], object]) -> bool:
-        """Ask the person for the reason of the denial. False when it is decided already."""
+        """Ask the person for the reason for a denial. False if the request is already decided."""
         now = self._clock.now()
 
         def unit(tx: Connection) -> list[Change]:
@@ -202,11 +202,11 @@ class ApprovalService:
     async def take_reason(
         self, run_id: str, person: str, message: Message, *, also: Callable[[Connection], object]
     ) -> bool:
-        """Whether a message is the reason that a run waits for; then it is denied with it, and `also` happened.
+        """Whether a message is the reason that a run waits for; if so, the call is denied with it, and `also` ran.
 
-        Another message of that person's denies without a reason, and is a request: so is what is in doubt, and what is
-        too long to be kept whole as a reason. run_id: of the run that works where it was said, "" for none; what is
-        said in a thread below the question answers that, also where the thread is a conversation of its own.
+        Any other message of that person denies without a reason and is a new request, as is a doubtful message or one
+        too long to be kept whole as a reason. run_id: of the run working where it was sent, "" for none; a message in a
+        thread below the question answers that question, even if the thread is a separate conversation.
         """
         awaited, replied = await self._store.read(lambda tx: _awaited(tx, run_id, person, message))
         if awaited is None:
@@ -221,20 +221,20 @@ class ApprovalService:
         return False
 
     async def grants(self, conversation: str) -> list[GrantRow]:
-        """What is allowed for a whole chat."""
+        """The grants that apply to a whole chat."""
         return await self._store.read(lambda tx: prompts.grants(tx, conversation))
 
     async def revoke(self, conversation: str, ids: Sequence[int]) -> None:
-        """Take the grants back: these are asked for again from the next call on."""
+        """Revoke the grants: from the next call on, approval is requested again."""
         await self._store.write(lambda tx: prompts.revoke_grants(tx, conversation, ids))
 
     def blocking(self, run: RunRow | None) -> ApprovalRow | None:
-        """What a run waits for first; None when it waits for nobody."""
+        """The first request that a run waits for; None when it is not waiting for anyone."""
         active = self._active.get(run.run_id) if run is not None else None
         return active.asking[0] if active is not None and active.asking else None
 
     def rests(self, run: RunRow) -> bool:
-        """Whether a run does nothing until a person decides something; False from the moment of their decision."""
+        """Whether a run is idle until a person decides; False from the moment of their decision."""
         active = self._active.get(run.run_id)
         return active is not None and active.rests
 
@@ -267,7 +267,7 @@ class ApprovalService:
 
 
 class StoreApprovals:
-    """The harness's port `Approvals` on the store: what was decided, and how many requests people may still see."""
+    """The harness's port `Approvals` on the store: the decisions, and how many more requests may be shown."""
 
     def __init__(self, store: RetryingStore) -> None:
         self._store = store
@@ -303,7 +303,7 @@ def _log(change: Change) -> None:
 
 
 def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tuple[ApprovalRow | None, bool]:
-    """The request of which the person may say why they deny it, and whether the message is a reply to it."""
+    """The request whose denial the person was asked to explain, and whether the message is a reply to it."""
     if (below := _asked_above(tx, person, message)) is not None:
         return below, True
     awaited = [row for row in prompts.open_approvals(tx, run_id) if row.reason_from == person]
@@ -315,7 +315,7 @@ def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tupl
 
 
 def _asked_above(tx: Connection, person: str, message: Message) -> ApprovalRow | None:
-    """The request, if the message stands in a direct message's thread below its card or below the question why."""
+    """The request, if the message is in a direct chat's thread below its card or below the question for the reason."""
     address = message.address
     if address.kind != "dm" or address.topic is None:
         return None
@@ -325,7 +325,7 @@ def _asked_above(tx: Connection, person: str, message: Message) -> ApprovalRow |
 
 
 def _may_be_reason(message: Message) -> bool:
-    """Whether it can be about what was asked last: said to the bot, and no reply to something else."""
+    """Whether the message can be about the latest question: addressed to the bot, and not a reply."""
     addressed = message.address.kind == "dm" or message.mention or message.continues
     return addressed and message.reply_to is None and message.bundle_key is None
 

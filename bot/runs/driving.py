@@ -1,5 +1,5 @@
-"""What happens in a run: voice messages are transcribed, a suspect is held back, then the agent works until it ends or
-waits for a person."""
+"""The steps of a run: transcribe voice messages, hold back a suspect, then let the agent work until it ends or waits
+for a person."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 UNSUSPECTED = 1
-"""Deaths after which a run still goes on at once: a single one is what any process may meet with."""
+"""Deaths after which a run still resumes at once: a single one can happen to any process."""
 MOST_DEATHS = 3
 """Deaths against a run that make it a dead letter."""
 QUIET_SECONDS = 60.0
-"""That a process has to live before it tries a suspect, for each death beyond the free one; and after which one that is
-tried no longer keeps the next one waiting."""
+"""Seconds that a process must live before it tries a suspect, for each death beyond UNSUSPECTED; also the time after
+which a suspect on trial no longer keeps the next one waiting."""
 CLOSING_SECONDS = 1.0
-"""Of a run's time that its end is left, so that a recording which takes too long does not cost the answer."""
+"""Seconds of a run's time that are reserved for its end, so that a slow recording does not cost the answer."""
 FIRST_SECONDS = 1.0
-"""The longest that a request waits for the words that were said before it."""
+"""Most seconds that a request waits for the text before it to be shown."""
 
 
 class Transcriber:
-    """Transcribes a run's voice messages before the agent begins, and keeps their words with the run.
+    """Transcribes a run's voice messages before the agent begins, and stores their text with the run.
 
-    So a restart finds the words in the run's row and no service is paid twice, and what could not be transcribed is
-    told once, with the answer. hearing: gives the words of each voice message. budgets: nothing is transcribed for a
-    person who has used theirs up.
+    So a restart finds the text in the run's row and no service is paid twice, and failed transcriptions are reported
+    once, with the answer. hearing: transcribes each voice message. budgets: nothing is transcribed for a person whose
+    budget is used up.
     """
 
     def __init__(self, store: RetryingStore, hearing: SpeechToText, budgets: Budgets) -> None:
@@ -72,11 +72,11 @@ class Transcriber:
         return self._hearing.works
 
     def refusal(self, texts: Texts) -> str:
-        """What a person reads where voice messages are not transcribed."""
+        """The reply where voice messages are not transcribed."""
         return texts.voice_problem["off"]
 
     async def listen(self, active: ActiveRun) -> None:
-        """Put the words of its voice messages into the run's input; the answer tells what was not understood."""
+        """Put the text of its voice messages into the run's input; failures are reported below the answer."""
         run_input = active.row.input
         if any(_is_new(file) for file in run_input.files):
             if await self._budgets.refusal(payer_of(active.row), active.texts) is not None:
@@ -100,7 +100,7 @@ class Transcriber:
         return await self._hearing.hear(row.thread_id, file, row.speaker) if _is_new(file) else file
 
     def _sentences(self, run_input: RunInput, texts: Texts) -> Iterator[str]:
-        """One for each reason."""
+        """One sentence for each reason of a failure."""
         problems = [file.voice.problem for file in run_input.files if file.voice is not None and file.voice.problem]
         for problem in dict.fromkeys(problems):
             sentence = texts.voice_problem.get(problem, texts.voice_problem["failed"])  # of another version
@@ -108,15 +108,15 @@ class Transcriber:
 
 
 def _is_new(file: InputFile) -> bool:
-    """A voice message that was not tried yet."""
+    """Whether it is a voice message whose transcription was not tried yet."""
     return file.voice is not None and not file.voice.listened
 
 
 class Suspects:
-    """Holds suspected runs back: those that were at work at two deaths of the process are tried one at a time, so that
-    one which kills it is found and given up, and a kill from outside is not blamed on it.
+    """Holds suspected runs back: runs that were working at two deaths of the process are tried one at a time, so that
+    one that kills it is identified and abandoned, and a kill from outside is not blamed on it.
 
-    Made when the process begins to live, from which its quiet time counts.
+    Create it when the process starts: the quiet time counts from then.
     """
 
     def __init__(self, store: RetryingStore, clock: Clock) -> None:
@@ -126,16 +126,16 @@ class Suspects:
         self._trial = asyncio.Lock()
 
     async def is_poison(self, row: RunRow) -> bool:
-        """Whether a run is to be given up, as far as is known now: others of the same deaths may have lived since it
-        was asked last."""
+        """Whether a run is to be abandoned, as far as is known now: other runs of the same deaths may have survived
+        since the last check."""
         if len(row.deaths) < MOST_DEATHS:
             return False
         return await self._store.read(lambda tx: runs.deaths_against(tx, row)) >= MOST_DEATHS
 
     @asynccontextmanager
     async def turn(self, row: RunRow, held: Callable[[], None]) -> AsyncIterator[None]:
-        """Surrounds the work on a run: at once, unless it is suspected; then `held` is called and it waits. One that is
-        poison need not wait."""
+        """Surround the work on a run: it starts at once unless the run is suspected; then `held` is called and it
+        waits. A poison run does not wait."""
         if len(row.deaths) <= UNSUSPECTED or await self.is_poison(row):
             yield
             return
@@ -157,9 +157,9 @@ class Suspects:
 class Driver:
     """Lets the agent work on a run within its time.
 
-    harness: as soon as it is built; there may be another later. seconds: that a run may take altogether, without those
-    that it waits, as configured now. on_start: what else is written with a run's start, and the number of its next
-    event.
+    harness: returns the current one as soon as it is built; it may be replaced later. seconds: the currently configured
+    total time of a run, not counting the time it waits. on_start: runs in the transaction of a run's start, given the
+    number of its next event.
     """
 
     def __init__(
@@ -187,9 +187,9 @@ class Driver:
         self._on_start = on_start
 
     async def drive(self, active: ActiveRun) -> Ending | None:
-        """Start the run, or go on with it, as soon as there is an agent. None: it waits for a person, and that is
-        recorded and asked."""
-        await self._harness()  # waiting for it is no time of the run's, and its failure is no defect of the run's
+        """Start or continue the run as soon as the harness is available. None: it waits for a person; the request is
+        recorded and sent."""
+        await self._harness()  # this wait does not count as the run's time, nor its failure as the run's defect
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -197,7 +197,7 @@ class Driver:
             async with asyncio.timeout_at(until) as limit:
                 return await self._work(active, until)
         except StoreError:
-            raise  # another process has the database, or it is closed: then this one may not end the run
+            raise  # another process has the database, or it is closed: this process must not end the run
         except Exception as error:  # any defect: it must not leave a conversation without an ending
             if isinstance(error, TimeoutError) and limit.expired():
                 return endings.timed_out(self._seconds(), active.view, active.texts)
@@ -206,7 +206,7 @@ class Driver:
             active.worked += loop.time() - began
 
     async def decided(self, active: ActiveRun) -> Ending | None:
-        """Wait until all that the run asked for is decided."""
+        """Wait until all requests of the run are decided."""
         try:
             await self._approvals.wait(active)
         except StoreError:
@@ -216,7 +216,7 @@ class Driver:
         return None
 
     async def _work(self, active: ActiveRun, until: float) -> Ending | None:
-        """until: when its time is over, by the loop's clock."""
+        """Run the agent and record its events. until: the end of the run's time, on the loop's clock."""
         if (
             active.row.attempt == 0
             and (refused := await self._budgets.refusal(payer_of(active.row), active.texts)) is not None
@@ -226,7 +226,7 @@ class Driver:
         seq = await self._start(active, head)
         active.context = active.row.context  # its chat may have moved
         message_id, read = active.view.unfinished
-        if read:  # the agent may tell the same message once more
+        if read:  # the agent may send the same message again
             reset = TextReset(run_id=active.row.run_id, seq=seq, message_id=message_id)
             active.record.add(reset)
             active.tell(reset)
@@ -234,7 +234,7 @@ class Driver:
         run_input = active.row.input
         last: AnyRunEvent | None = None
         asked: list[ApprovalRequested] = []
-        harness = await self._harness()  # the one of now: what one is given back is in use from its first event on
+        harness = await self._harness()  # the current one, which counts as in use from its first event on
         events = harness.run(active.context, run_input, attempt=active.row.attempt, next_seq=seq, head=head)
         async with aclosing(events):
             async for event in events:
@@ -257,14 +257,14 @@ class Driver:
         return await self._ending(active, last, until - CLOSING_SECONDS)
 
     async def _say_first(self, active: ActiveRun) -> None:
-        """Let what was said before a request stand above it, where that can be shown soon."""
+        """Let the text before a request appear above it, if it can be shown soon."""
         reply = active.reply
         if reply is None or reply.visible or not active.view.visible_text.strip():
             return
         await until_first(reply.hurry(), self._clock.sleep(FIRST_SECONDS))
 
     async def _start(self, active: ActiveRun, head: Head) -> int:
-        """Mark the run as running; returns the number of its next event. What begins asks the model first: that call is
+        """Mark the run as running; returns the number of its next event. A new run calls the model first: that call is
         counted in the same commit."""
         row, record = active.row, active.record
         now, is_new = self._clock.now(), row.attempt == 0
@@ -289,8 +289,8 @@ class Driver:
         return seq
 
     async def keep_text(self, active: ActiveRun) -> bool:
-        """Write what people are about to read, so that the process after a crash does not take it back; whether it is
-        written. Tried once: a full disk must not stop the text, and the run meets it at its own next write."""
+        """Store text that people are about to see, so that it is not taken back after a crash; returns whether it was
+        stored. Tried once: a full disk must not stop the text, and the run encounters it at its own next write."""
         active.record.flush()
         rows = tuple(active.record.rows)
         if not rows:
@@ -312,6 +312,6 @@ class Driver:
 
 
 def _broken(active: ActiveRun, error: Exception) -> Ending:
-    """The ending of a run in which a defect of the gateway was met."""
+    """The ending of a run that hit a defect of the gateway."""
     log.error("run %s broke", active.row.run_id, exc_info=error)
     return endings.broken(type(error).__name__, active.context.model, active.view, active.texts)

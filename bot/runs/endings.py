@@ -1,4 +1,4 @@
-"""How runs end: why one is stopped, what the chat then shows, and what it asks the person."""
+"""How runs end: the reason, what the chat then shows, and what it asks the person."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended: its state, what the chat shows, and a word for the log and the run row. retry: a button offers
-    to try again. question: what the answer asks the person. report: that it delivers, below which it is offered what
-    else can be made of it. cause: for the log, of a failure. waits: of the run that ended."""
+    """How a run ended: its state, what the chat shows, and a detail for the log and the run row. retry: whether a
+    button offers to try again. question: what the answer asks the person. report: the report that it delivers, below
+    which further uses of it are offered. cause: of a failure, for the log. waits: the waiting times of the run."""
 
     state: RunState
     message: OutboundMessage
@@ -55,7 +55,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """What else comes of a run's end. unit: written in the transaction that ends it. committed: called after that."""
+    """Further effects of a run's end. unit: runs in the transaction that ends it. committed: called afterwards."""
 
     unit: Callable[[Connection], object] = lambda tx: None
     committed: Callable[[], None] = lambda: None
@@ -65,7 +65,7 @@ NO_AFTERMATH = Aftermath()
 
 
 def stopped(reason: StopReason, view: RunView, texts: Texts, *, forgotten: bool = True) -> Ending:
-    """The ending of a run that was stopped. forgotten: whether a rewind, where the reason asks for one, worked."""
+    """The ending of a run that was stopped. forgotten: whether the rewind succeeded, if the reason requires one."""
     sentence = texts.stopped_by[reason]
     if reason.rewinds:
         sentence += texts.forgotten if forgotten else texts.not_forgotten
@@ -78,13 +78,13 @@ def timed_out(seconds: float, view: RunView, texts: Texts) -> Ending:
 
 
 def gave_up(deaths: int, view: RunView, texts: Texts) -> Ending:
-    """The ending of a dead letter. deaths: of processes, while they worked on it."""
+    """The ending of a dead letter. deaths: number of processes that died while working on it."""
     sentence = texts.gave_up.format(deaths=deaths)
     return Ending(RunState.ERROR, view.ended(sentence, texts), DEAD_LETTER, retry=True)
 
 
 def refused(budget: str, sentence: str) -> Ending:
-    """The ending of a run that was not begun, because a budget is used up."""
+    """The ending of a run that was not started because a budget is used up."""
     return Ending(RunState.LIMITED, OutboundMessage(text=sentence, final=True), f"budgets.{budget}")
 
 
@@ -95,7 +95,7 @@ def broken(detail: str, model: str, view: RunView, texts: Texts) -> Ending:
 
 
 def told(model: str, last: AnyRunEvent | None, view: RunView, texts: Texts) -> Ending:
-    """The ending that the agent's last event tells."""
+    """The ending that follows from the agent's last event."""
     match last:
         case Finished():
             state = RunState.LIMITED if last.outcome is Outcome.LIMITED else RunState.SUCCESS
@@ -111,7 +111,7 @@ def told(model: str, last: AnyRunEvent | None, view: RunView, texts: Texts) -> E
 
 
 def log_end(active: ActiveRun, ending: Ending) -> None:
-    """One line for a run's end, whatever it was."""
+    """Log one line for a run's end, whatever it was."""
     row, seconds, calls = active.row, active.clock.monotonic() - active.began, active.view.model_calls
     told = ending.cause or f"{ending.state}{f' ({ending.detail})' if ending.detail else ''}"
     log.log(
@@ -135,8 +135,8 @@ def log_end(active: ActiveRun, ending: Ending) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """What an ending asks the person: to try again, what the agent wants to know, what else to make of a report.
-    prompts: to be recorded with the ending, at the time of it."""
+    """What an ending asks the person: to try again, the agent's question, or further uses of a report.
+    prompts: returns the rows to record with the ending, given its time."""
 
     buttons: tuple[tuple[Button, ...], ...]
     prompts: Callable[[datetime], list[PromptRow]]

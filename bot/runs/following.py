@@ -1,6 +1,6 @@
-"""Following runs: the newest events of each run for readers that come, go and come back, and word of changes.
+"""Following runs: the newest events of each run, for readers that may disconnect and return, and change notifications.
 
-Kept only for the accounts whose readers ask for it (`Following.accounts`), so that it costs the others nothing.
+Kept only for the accounts that need it (`Following.accounts`), so that it costs the others nothing.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ if TYPE_CHECKING:
     from harness.events import AnyRunEvent
 
 KEPT_EVENTS = 2_000
-"""Of one run. Of older ones readers are told what is stored of them, and the texts as they are by then."""
+"""Most events kept of a run. For older ones readers get what is stored, and the message texts up to that point."""
 
 KEPT_ENDED = 32
-"""Streams of runs that have ended, for readers that come a moment too late."""
+"""Streams kept of ended runs, for readers that connect slightly too late."""
 
 Phase = Literal["working", "waiting", "ended"]
 
 
 class RunStream:
-    """What a run that works here has told. phase: "waiting" for a person's decision; "ended": it tells no more, for it
-    has ended or is put aside, as its row says."""
+    """The events of a run that works here. phase: "waiting" for a person's decision; "ended": no more events follow, as
+    the run has ended or is suspended, according to its row."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
         self.phase: Phase = "working"
         self.version = 0
-        """Grows with each change."""
+        """Incremented with each change."""
         self.floor = 0
-        """Number of the newest event that is not kept any more, 0 while all of this process are."""
+        """Number of the newest event that is no longer kept, 0 while all of this process are."""
         self.before: dict[str, str] = {}
-        """Text by message of the events that are not kept any more."""
+        """Text of the events that are no longer kept, by message."""
         self._events: deque[AnyRunEvent] = deque()
         self._waiters = 0
         self._changed = asyncio.Event()
 
     def tell(self, event: AnyRunEvent) -> None:
-        """Keep an event, in place of the oldest where there are KEPT_EVENTS, and wake the readers."""
+        """Keep an event, replacing the oldest if there are KEPT_EVENTS, and wake the readers."""
         if not self._events and not self.floor:
             self.floor = event.seq - 1
         self._events.append(event)
@@ -71,7 +71,7 @@ class RunStream:
         return tuple(self._events)
 
     def since(self, seq: int) -> list[AnyRunEvent]:
-        """The kept events behind that number."""
+        """The kept events after that number."""
         fresh = []
         for event in reversed(self._events):
             if event.seq <= seq:
@@ -97,17 +97,17 @@ class RunStream:
 
 
 class Following:
-    """The streams of the runs that work here, by run, and who waits for news of a conversation."""
+    """The streams of the runs that work here, by run, and the watchers of each conversation."""
 
     def __init__(self) -> None:
         self.accounts: frozenset[str] = frozenset()
-        """Whose runs can be followed, from their next start on."""
+        """Accounts whose runs can be followed, from their next start on."""
         self._streams: dict[str, RunStream] = {}
         self._ended: LRUCache[str, RunStream] = LRUCache(KEPT_ENDED)
         self._watching: dict[str, set[asyncio.Event]] = {}
 
     def begin(self, row: RunRow) -> RunStream | None:
-        """A run is taken up; None where nobody can follow it."""
+        """Open the stream of a run that becomes active; None if it cannot be followed."""
         if row.address.account not in self.accounts:
             return None
         stream = self._streams[row.run_id] = RunStream(row.run_id)
@@ -116,7 +116,7 @@ class Following:
         return stream
 
     def end(self, row: RunRow) -> None:
-        """It is not worked on any more, and its row says why."""
+        """End the stream of a run that is no longer worked on; its row says why."""
         stream = self._streams.pop(row.run_id, None)
         if stream is not None:
             self._ended[row.run_id] = stream
@@ -124,17 +124,17 @@ class Following:
             self.note(row.conversation)
 
     def of(self, run_id: str) -> RunStream | None:
-        """The stream of a run that works here, or waits for a person, or did so lately."""
+        """The stream of a run that works here or waits for a person, or did so recently."""
         return self._streams.get(run_id) or self._ended.get(run_id)
 
     def note(self, conversation: str) -> None:
-        """Something may have changed there: a run opened, refused, begun, ended."""
+        """Wake the watchers after a possible change: a run opened, refused, begun or ended."""
         for event in self._watching.get(conversation, ()):
             event.set()
 
     @contextmanager
     def watch(self, conversation: str) -> Iterator[asyncio.Event]:
-        """An event that is set at each change there; who waits clears it before they look."""
+        """Yield an event that is set at each change; the watcher clears it before reading."""
         event = asyncio.Event()
         self._watching.setdefault(conversation, set()).add(event)
         try:

@@ -1,4 +1,4 @@
-"""What a run answers: made of a turn, joined by a further one, edited, asked again. Pure."""
+"""The input of a run: made from a turn, extended by another one, edited, repeated. Pure."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """What is asked by a turn. skill: that it calls, "" for none. research: it is a question to be researched. choice:
-    as in RunInput."""
+    """What a turn asks for. skill: the skill that it calls, "" for none. research: set if its question is to be
+    researched. choice: as in RunInput."""
 
     text: str
     skill: str = ""
@@ -51,8 +51,8 @@ def run_of(
     timezone: str = "UTC",
     called: Called | None = None,
 ) -> RunRow:
-    """The pending run that answers a complete turn. called: None: the turn's text is what is asked. timezone: where the
-    conversation has chosen none."""
+    """The pending run that answers a complete turn. called: if None, the turn's text is the request. timezone: used if
+    the conversation has chosen none."""
     message, run_id = turn.first, uuid.uuid4().hex
     called = called or Called(turn.text)
     zone = zone_of(conversation, timezone)
@@ -86,7 +86,7 @@ def run_of(
 
 
 def _answered(message: Message) -> str | None:
-    """The message that the answer points to: the person's, or where a schedule speaks for them, one of its topic."""
+    """The message that the answer replies to: the person's, or if a schedule speaks for them, one of its topic."""
     if message.platform_message_id or message.reply_to is None:
         return message.platform_message_id or None
     return message.reply_to.message_id or None
@@ -123,7 +123,7 @@ def _context_of(
 
 
 def place_of(channel: Channel | None, message: Message) -> Place:
-    """Where a message was said, as far as its channel knows. channel: None where it could not be built."""
+    """Where a message was sent, as far as its channel knows. channel: None if it could not be built."""
     if channel is None:
         return Place(title=message.chat_title)
     identity = channel.identity
@@ -135,19 +135,18 @@ def place_of(channel: Channel | None, message: Message) -> Place:
 
 
 def message_id(event_id: int) -> str:
-    """The id of the user's message in the thread, from that of its inbox row."""
+    """The id of the user's message in the thread, derived from that of its inbox row."""
     return f"m{event_id}"
 
 
 def can_join(row: RunRow, turn: Turn) -> bool:
-    """Whether a run that waits can answer this turn too: as `belongs`, in the language of what its message shows."""
+    """Whether a waiting run can also answer this turn: as `belongs`, and in the language of the message it shows."""
     return belongs(row, turn) and row.context.locale == turn.language and row.attempt == 0
 
 
 def belongs(row: RunRow, turn: Turn) -> bool:
-    """Whether one answer can be given to a run's messages and this turn: the same person's, with the same rights, in
-    the same place. What a schedule began is answered by itself, and so is what calls a skill, or seems to, or what a
-    program sent."""
+    """Whether one answer can serve a run's messages and this turn: from the same person, with the same rights, in the
+    same place. What a schedule or a program sent, or what calls a skill or seems to, is answered separately."""
     context = row.context
     if context.schedule or turn.schedule or parse(turn.text) is not None or row.input.skill:
         return False
@@ -158,8 +157,8 @@ def belongs(row: RunRow, turn: Turn) -> bool:
 
 
 def can_steer(running: RunRow, turn: Turn) -> bool:
-    """Whether a run that works can hear this turn: the same person's, with the same rights, in the same place. Not what
-    a schedule says or began, what calls a skill or seems to, and a voice message that is not transcribed yet."""
+    """Whether a working run can take in this turn: same person, rights and place. Not if either is from a schedule, or
+    the turn is from a program, calls a skill or seems to, or has a voice message that is not transcribed yet."""
     if turn.schedule or turn.stands_alone or parse(turn.text) is not None:
         return False
     if any(file.voice is not None and not file.voice.listened for file in turn.files):
@@ -170,19 +169,19 @@ def can_steer(running: RunRow, turn: Turn) -> bool:
 
 
 def as_steering(run: RunRow) -> RunRow:
-    """The run of a turn that the running answer may hear."""
+    """Mark the run of a turn that the running answer may take in."""
     return replace(run, input=replace(run.input, steers=True))
 
 
 def steered_run(running: RunRow, heard: RunRow) -> RunRow:
-    """A run that works, having heard what another one was to answer."""
+    """A working run after it has taken in the input of another one."""
     known = running.input
     known = replace(known, steered=(*known.steered, heard.input))
     return replace(running, input=known)
 
 
 def joined_run(row: RunRow, turn: Turn, background: tuple[str, ...]) -> RunRow:
-    """A run that waits or begins again, answering this turn too. background: what others said in between."""
+    """A run that waits or begins again, extended by this turn. background: what others said in between."""
     run_input = row.input
     run_input = replace(
         run_input,
@@ -209,10 +208,10 @@ def run_again(
     now: datetime,
     epoch: int,
 ) -> RunRow:
-    """The pending run that answers what an ended one answered. event_id: the event that asks for it. timezone: the
-    conversation's. progress, voice: that were chosen for it.
+    """The pending run that repeats an ended one. event_id: the event that asks for it. timezone: the conversation's.
+    progress, voice: the conversation's choices, if any.
 
-    Voice messages that could not be transcribed are tried again; the others are not paid for twice.
+    Failed transcriptions of voice messages are retried; the others are not paid for twice.
     """
     run_id = uuid.uuid4().hex
     context = replace(
@@ -224,7 +223,7 @@ def run_again(
         timezone=timezone,
         progress=progress or run.context.progress,
         voice=voice or "",
-        heading="",  # what called the person stands above the answer that they ask for again
+        heading="",  # only the first answer needs the heading that notified the person
     )
     return RunRow(
         run_id=run_id,
@@ -243,7 +242,7 @@ def run_again(
 
 
 def asked_again(run_input: RunInput) -> RunInput:
-    """Remove what was wrong with its voice messages from the input."""
+    """The input without the problems of its voice messages, so that they are transcribed again."""
     files = [
         replace(file, voice=Voice()) if file.voice is not None and file.voice.problem else file
         for file in run_input.files
@@ -252,14 +251,14 @@ def asked_again(run_input: RunInput) -> RunInput:
 
 
 def messages_of(rows: Sequence[InboxRow]) -> int:
-    """How many messages people sent, for these events of a run: the parts of one bundle count once."""
+    """Number of messages that people sent, from the events of a run: the parts of a bundle count once."""
     bundles = [json.loads(row.event).get("bundle_key") for row in rows]
     return bundles.count(None) + len(set(bundles) - {None})
 
 
 def _with_text(run_input: RunInput, text: str) -> RunInput:
-    """The input with another text, which goes on calling its skill, or being a research, only where it still begins
-    with that."""
+    """The input with another text. It still calls its skill, or is still a research, only if the new text begins with
+    the same command."""
     line = parse(text)
     named = {name.casefold() for name in named_collections(text)}
     kept = tuple(name for name in run_input.collections if name.casefold() in named)
@@ -269,7 +268,7 @@ def _with_text(run_input: RunInput, text: str) -> RunInput:
             research, text = asked(line) or (None, text)
         except BadOption:
             research = None
-        if research is not None:  # the conversation's style, which was put in when it was asked
+        if research is not None:  # the conversation's style, which was added when the question was asked
             style = research.style or run_input.research.style
             research = replace(research, style=style, files=run_input.research.files)
         return replace(run_input, text=text, research=research)
@@ -280,13 +279,13 @@ def _with_text(run_input: RunInput, text: str) -> RunInput:
 
 
 def edited_run(run: RunRow, known: Sequence[InboxRow], new: Message) -> tuple[RunRow, int, Message] | None:
-    """A waiting run after an edit of one of its messages, that message's inbox row and its new state.
+    """A waiting run after an edit of one of its messages, with that message's inbox row and its new state.
 
-    known: the run's messages as they are stored. None when none of them was edited.
+    known: the run's messages as stored. None when none of them was edited.
     """
     run_input = run.input
     if run_input.message_id != message_id(run.inbox_ids[0]):
-        return None  # it answers again what was said earlier; its own event is only what asked for that
+        return None  # it repeats an earlier run; its own event is only the request for that
     found: tuple[int, Message] | None = None
     texts = []
     for row in known:

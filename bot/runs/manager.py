@@ -1,6 +1,6 @@
-"""RunManager: executes runs: start or resume, stream into the reply, end in one transaction with its answer.
+"""RunManager executes runs: start or resume, stream into the reply, end in one transaction with the answer.
 
-Opened by the conversation's actor (bot/conversations/), which also decides what runs next.
+Runs are opened by the conversation's actor (bot/conversations/), which also decides what runs next.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ ANYONE = ""
 
 
 class RunManager:
-    """Runs of all conversations.
+    """Executes the runs of all conversations.
 
-    harness: awaited by each run, so that channels may listen before it is imported.
-    owners: told of each run's thread.
+    harness: awaited by each run, so that channels can listen before it is imported.
+    owners: learns the owner of each run's thread.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class RunManager:
         self._hooks = hooks
         self._owners = owners
         self._meter = spending.meter
-        # All runs have the same key, so that the first one to come is the first one served.
+        # All runs have the same key, so that they are served in the order of their arrival.
         self._slots = FairSlots(limits.concurrent, share=limits.concurrent)
         self._suspects = Suspects(store, clock)
         self._suspending = False
@@ -109,18 +109,18 @@ class RunManager:
         )
 
     def limit(self, limits: RunLimits) -> None:
-        """Change the limits. Runs that work go on, even if that is more of them than there may be."""
+        """Change the limits. Working runs continue, even if there are more of them than the new limit."""
         self._limits = limits
         self._slots.resize(limits.concurrent, share=limits.concurrent)
 
     def _seconds(self) -> float:
         return self._limits.seconds
 
-    # What an earlier process left.
+    # Runs left by an earlier process.
 
     async def left(self) -> dict[str, tuple[RunRow, ...]]:
-        """The runs to go on with, those of each conversation in their order. What cannot go on is closed with an honest
-        sentence: runs that another version stored, and drafts that belong to no run any more."""
+        """The runs to resume, by conversation and in their order. What cannot be resumed is closed with an honest
+        sentence: runs that another version stored, and drafts that no longer belong to a run."""
         unended = await self._with_deaths()
         await self._close_lost_drafts({row.reply_key for row in unended})
         left: dict[str, list[RunRow]] = {}
@@ -135,8 +135,8 @@ class RunManager:
         return {conversation: tuple(sorted(rows, key=runs.in_turn)) for conversation, rows in left.items()}
 
     async def _with_deaths(self) -> list[RunRow]:
-        """All runs that have not ended. The death of the last process is recorded with those that were at work in it
-        then."""
+        """All runs that have not ended. The death of the last process is recorded with those that were working in it
+        at that time."""
         found, elsewhere = await self._store.read(lambda tx: (runs.unended(tx), worker_runs.ordered(tx)))
         died = [row for row in found if runs.died_at_work(row) and row.run_id not in elsewhere]
         if not died:
@@ -151,12 +151,12 @@ class RunManager:
                 message = OutboundMessage(text=texts_for(DEFAULT).lost_draft, final=True)
                 await self._delivery.say(draft.reply_key, draft.address, draft.reply_to, message)
 
-    # Work.
+    # Execution.
 
     def begin(
         self, row: RunRow, *, asking_changed: Callable[[], None], take_in: Callable[[ActiveRun], Awaitable[None]]
     ) -> ActiveRun:
-        """Take a run up, at once: from here on it can be stopped. `execute` has to follow.
+        """Activate a run at once: from here on it can be stopped. `execute` has to follow.
 
         asking_changed, take_in: see `ActiveRun`.
         """
@@ -177,16 +177,16 @@ class RunManager:
         )
         if self._suspending:
             active.stop_reason = StopReason.SUSPENDED
-        elif row.stop is not None:  # an earlier process was to end it
+        elif row.stop is not None:  # an earlier process was asked to end it
             active.stop_reason = StopReason(row.stop)
         self.active[row.run_id] = active
         self._delivery.expect(row.reply_key, row.address, row.reply_to)
         return active
 
     async def present(self, active: ActiveRun) -> None:
-        """Show that the run begins, before anything that waits behind it shows itself."""
+        """Show that the run begins, before the messages queued behind it are shown."""
         row = active.row
-        # Opened by this process, and nothing waited before it: nothing was said under its key.
+        # Opened by this process and never queued: nothing was sent under its key yet.
         new = row.attempt == 0 and row.place == 0 and row.epoch == self._store.epoch
         reply = await self._store.until_available(
             lambda: self._delivery.open(row.reply_key, row.address, row.reply_to, new=new)
@@ -202,12 +202,12 @@ class RunManager:
             active.show()
 
     async def _recall_text(self, active: ActiveRun) -> None:
-        """Give the view what people read of the answer before this start, as far as it was written."""
+        """Restore in the view what people saw of the answer before this start, as far as it was stored."""
         events = await self._store.read(lambda tx: run_events.read(tx, active.row.run_id))
         active.view.go_on_from((RUN_EVENT.validate_json(body) for _, _, body in events), active.texts)
 
     async def execute(self, active: ActiveRun) -> None:
-        """Work on a run until it ended or the process stops. Raises nothing that a run can cause."""
+        """Work on a run until it ends or the process stops. Raises nothing that a run can cause."""
         try:
             ending = await self._supervise(active)
             if ending is not None:
@@ -231,15 +231,15 @@ class RunManager:
         return True
 
     def unseen(self, run_id: str, seconds: float) -> bool:
-        """Whether it began within so many seconds and could begin again unseen."""
+        """Whether the run began less than `seconds` ago and could start over unseen."""
         active = self.active.get(run_id)
         return active is not None and active.unseen and self._clock.monotonic() - active.began < seconds
 
     async def begin_again(self, run_id: str, change: Callable[[RunRow], Awaitable[RunRow]]) -> RunRow | None:
-        """Stop the work on a run, make the agent forget it, and let it begin again as `change` has stored it. None: it
-        ended before, or cannot be forgotten and goes on as it was.
+        """Stop the work on a run, make the agent forget it, and start it again as `change` has stored it. Returns None
+        if it ended first, or cannot be forgotten and continues as it was.
 
-        Each step leaves what a new process goes on with: the run as it was, then from its beginning, then changed.
+        After each step a new process could resume the run: as it was, then from its beginning, then changed.
         """
         active = self.active.get(run_id)
         if active is None or not active.unseen:
@@ -262,28 +262,28 @@ class RunManager:
             held.set()
 
     def hears(self, run_id: str) -> bool:
-        """Whether it can take in what is said now: it neither ends nor waits for a person."""
+        """Whether the run can take in a new message: it is neither ending nor waiting for a person."""
         active = self.active.get(run_id)
         return active is not None and active.stop_reason is None and not active.asking
 
     def stopping(self, run_id: str) -> bool:
-        """Whether it is about to end, or has ended and its conversation has not been told yet."""
+        """Whether the run is about to end, or has ended without its conversation having been notified yet."""
         active = self.active.get(run_id)
         return active is None or active.stop_reason is not None
 
     @property
     def waiting(self) -> int:
-        """Runs that were begun and wait for one of the slots."""
+        """Number of begun runs that wait for a slot."""
         return self._slots.waiting
 
     async def rewind(self, row: RunRow) -> None:
-        """Make the agent forget an ended run, the newest of its thread. Raises LookupError when that is not kept."""
-        if row.attempt:  # before its first start there was nothing to remember
+        """Make the agent forget an ended run, the newest of its thread. Raises LookupError if it cannot go back."""
+        if row.attempt:  # before its first start the agent had nothing to remember
             await (await self._harness()).rewind(row.thread_id, row.base_checkpoint_id)
 
     async def compact(self, payer: Payer, model: str) -> int:
-        """Make a summary of what is older in the payer's thread, in which nothing runs, by this model; returns how many
-        messages it replaces. Raises HarnessError, and ModelFailure when nothing has changed."""
+        """Summarize the older messages of the payer's thread, which must have no active run, by this model; returns the
+        number of messages replaced. Raises HarnessError, and ModelFailure when nothing has changed."""
         harness = await self._harness()
         thread_id = payer.thread_id
         before = len(await harness.history(thread_id))
@@ -297,20 +297,20 @@ class RunManager:
         return await (await self._harness()).research(thread_id)
 
     async def research_record(self, thread_id: str) -> Research | None:
-        """All that is recorded of the thread's newest research; None where there was none."""
+        """The full record of the thread's newest research; None where there was none."""
         return await (await self._harness()).research_record(thread_id)
 
     async def research_files(self, thread_id: str) -> ResearchFiles | None:
-        """The thread's newest research, for a person to keep; None where there was no plan of one."""
+        """The thread's newest research as files for a person to keep; None if there was no plan."""
         return await (await self._harness()).research_files(thread_id)
 
     @property
     def suspending(self) -> bool:
-        """The process is about to stop."""
+        """Whether the process is about to stop."""
         return self._suspending
 
     def suspend(self) -> None:
-        """A planned stop: every run pauses where it is and goes on at the next start."""
+        """Pause every run where it is for a planned stop; it continues at the next start."""
         self._suspending = True
         for run_id in list(self.active):
             self.stop(run_id, StopReason.SUSPENDED)
@@ -345,14 +345,14 @@ class RunManager:
                 return endings.stopped(reason, active.view, active.texts, forgotten=forgotten)
 
     async def _know_start(self, active: ActiveRun) -> None:
-        """Where the work was stopped as its start was being written, read whether it has started."""
+        """Reload a run that was stopped while its start was being written, to see whether it has started."""
         if active.starting:
-            # Written behind that start, if it is still under way.
+            # A write, so that it is ordered behind that start if it is still in progress.
             started = await self._store.write(partial(runs.load, run_id=active.row.run_id))
             active.row, active.starting = started or active.row, False
 
     async def _keep_unfinished(self, active: ActiveRun, ending: Ending) -> None:
-        """What people have read of an answer that has no end stays in the thread, so that it can be gone on with."""
+        """Keep in the thread what people have seen of an unfinished answer, so that it can be continued."""
         row, (message_id, text) = active.row, active.view.unfinished
         taken_back = active.stop_reason is not None and active.stop_reason.rewinds
         if ending.state is RunState.SUCCESS or taken_back or not (row.attempt and text.strip()):
@@ -361,7 +361,7 @@ class RunManager:
         await self._tried("keep what was said", row, lambda: self._settle(row.thread_id, words))
 
     async def _may_work(self, active: ActiveRun) -> bool:
-        """Whether it is to be worked on, once it need not wait for its new beginning."""
+        """Whether to work on the run, after waiting for it to be ready to begin again."""
         while (held := active.held) is not None:
             await held.wait()
             active.held = None if active.held is held else active.held
@@ -371,14 +371,14 @@ class RunManager:
         return active.stop_reason is None
 
     async def _forget(self, row: RunRow) -> bool:
-        """rewind, whose failure is an ending that says so."""
+        """Whether `rewind` succeeded; the ending reports a failure."""
         return await self._tried("take it back", row, lambda: self.rewind(row))
 
     async def _settle(self, thread_id: str, unfinished: Unfinished) -> None:
         await (await self._harness()).settle(thread_id, unfinished)
 
     async def _tried(self, what: str, row: RunRow, change: Callable[[], Awaitable[None]]) -> bool:
-        """Whether a change of the thread worked; what the agent's side raises keeps no run from ending."""
+        """Whether a change of the thread succeeded; errors of the harness do not keep the run from ending."""
         try:
             await change()
         except Exception:
@@ -401,7 +401,7 @@ class RunManager:
             signs.cancel()
 
     async def _drive(self, active: ActiveRun) -> Ending | None:
-        """Let the agent work on it in its turn, unless it is known to kill; None: it waits for a person."""
+        """Let the agent work on the run in its turn, unless the run is poison; None: it waits for a person."""
         async with self._suspects.turn(active.row, lambda: active.show(active.texts.held)):
             if await self._suspects.is_poison(active.row):
                 self._hooks.on_dead_letter(active.row)
@@ -412,12 +412,12 @@ class RunManager:
             async with self._slots.slot(ANYONE):
                 active.slot_wait = self._clock.monotonic() - asked
                 self.active.counts.slot_waits.add(active.slot_wait)
-                if active.view.status:  # what held the run up is over
+                if active.view.status:  # the cause of the delay is gone
                     active.show("")
                 return await self._driver.drive(active)
 
     async def _wait(self, active: ActiveRun) -> Ending | None:
-        """Wait until persons have decided what the run asked; the ending, when that went wrong."""
+        """Wait until people have decided the run's requests; returns an ending only if that failed."""
         if active.reply is not None:
             active.reply.waits_for_person = True
         active.show(active.texts.waiting_for_decision)
@@ -425,7 +425,7 @@ class RunManager:
             active.stream.enter("waiting")
         try:
             ending = await self._driver.decided(active)
-        except asyncio.CancelledError:  # a stop: an agent of others may wait in the sandbox for the decision
+        except asyncio.CancelledError:  # a stop: an external agent may be waiting in the sandbox for the decision
             (await self._harness()).abandon(active.row.run_id)
             raise
         if active.stream is not None:
@@ -442,7 +442,7 @@ class RunManager:
         await self._put_aside(active)
 
     async def _put_aside(self, active: ActiveRun) -> None:
-        """Record that it is not worked on, with what it told so far: its next start is no new attempt."""
+        """Record that the run is suspended, with its events so far: its next start is not a new attempt."""
         active.record.flush()
         record, now = active.record.taken(), self._clock.now()
 
@@ -462,7 +462,7 @@ class RunManager:
         except StoreError:
             raise
         except Exception:
-            # A defect in what it told must not cost the answer, nor leave the row running, which blocks its chat.
+            # A defect in its events must not cost the answer, nor leave the row running, which blocks its chat.
             log.exception("the events of run %s could not be recorded", active.row.run_id)
             await self._commit_end(active.row, ending, EventRecord())
 
@@ -476,7 +476,7 @@ class RunManager:
         def unit(tx: Connection) -> None:
             changes.clear()
             if not runs.end(tx, row.run_id, ending.state, now, ending.detail, ending.waits):
-                return  # tried again after a lost connection: it was committed the first time
+                return  # retried after a lost connection: it was committed the first time
             record.commit(tx, row, now)
             self._delivery.finalize(tx, row.reply_key, row.address, row.reply_to, message)
             prompts.ensure(tx, asks.prompts(now))

@@ -1,7 +1,7 @@
-"""Whether what a person writes after "Deny, and say why" explains the denial, or asks for something.
+"""Whether a message sent after "Deny, and say why" explains the denial or is a new request.
 
-A request that is taken for a reason is lost, a reason that is taken for a request only costs the model its explanation:
-so in doubt, and in languages that are not read here, it is a request. A reply to the question needs none of this. Pure.
+A request mistaken for a reason is lost; a reason mistaken for a request only costs the model the explanation. So in
+doubt, and in languages not covered here, it is a request. A reply to the question needs no such check. Pure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ORDERS = re.compile(
     r"|推荐|介绍|解释|总结|分析|比较|安排|准备|整理|生成|计算|检查|下载|预订|预定|取消|翻译)",
     re.IGNORECASE,
 )
-"""How a sentence, or a part of one, begins that tells somebody to do something."""
+"""Beginnings of a sentence, or a clause, that gives an instruction."""
 _CLAUSE = re.compile(r"[,;:.!，。；：！、\n]+\s*")
 _VERB = (
     r"(?:is|are|was|were|am|has|have|had|does|do|did|will|would|can|cannot|could|should|must|may|might"
@@ -47,7 +47,7 @@ _EXPLAINS = re.compile(
     rf"|(?!(?:{_VERB}|i|we|you)\b)[\w'-]+ {_VERB}\b",
     re.IGNORECASE,
 )
-"""How an explanation begins. The last: a name or one other noun, and what it is or does."""
+"""Beginnings of an explanation. The last alternative: a name or a single noun, followed by what it is or does."""
 _EXPLAINS_CHINESE = re.compile(
     r"因为|由于|不[要用必是对行能想需可准好该同]|别|没|太|已|错|还[没不]|对方|暂时不|以后再|算了|过期"
     r"|[她他它](?!的)|我(?!的|要|想)|[^\s，。]{1,8}(?:已|太|不|没|错|过期)"
@@ -55,7 +55,7 @@ _EXPLAINS_CHINESE = re.compile(
 
 
 def reads_as_reason(text: str) -> bool:
-    """Whether the text tells why something should not be done, beyond doubt."""
+    """Whether the text clearly explains why something should not be done."""
     said = " ".join(text.split()).replace("’", "'")
     clauses = _CLAUSE.split(said)
     if _WANTS.search(said) or any(_ORDERS.match(clause) for clause in clauses):

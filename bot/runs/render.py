@@ -1,4 +1,4 @@
-"""Folds a run's events into what the chat shows: the state of the reply, and how it ended, always named."""
+"""Folds a run's events into what the chat shows: the state of the reply and an explicit ending."""
 
 from __future__ import annotations
 
@@ -45,26 +45,26 @@ if TYPE_CHECKING:
     Calls = ToolStarted | SubagentProgress
 
 STILL = 15.0
-"""Seconds after which what stands still tells its age."""
+"""Seconds after which an unchanged draft shows its age."""
 MAX_THOUGHT = 120
-"""Characters of a thought that are shown."""
+"""Most characters of the model's reasoning that are shown."""
 SOON = 3.0
-"""Seconds of trying again after which it is told how long that has been going on."""
+"""Seconds of retrying after which the status shows how long it has lasted."""
 FILE_TOOLS = frozenset({"read_file", "write_file", "str_replace", "view_image"})
-"""Of these people read the file's name, not its folders."""
+"""Tools of which people see the file's name without its folders."""
 TOLD_OTHERWISE = frozenset({"write_todos", "task", "ask_clarification"})
-"""Tools whose calls people see by what comes of them."""
+"""Tools whose calls are visible to people through their results."""
 MOST_DONE = 20
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 OPEN = (SubagentState.RUNNING, SubagentState.PENDING)
 TELLING = (TextDelta, ToolStarted, SubagentStarted, TodosChanged, ApprovalRequested, Question, Finished, Failed)
-"""Events after which a run cannot begin again unseen: words of its answer, what it does, its end."""
+"""Events after which a run cannot start over unseen: text of its answer, its actions, its end."""
 
 
 @dataclass(slots=True)
 class Said:
-    """One message of the agent's. held: what people had read of it before it was begun once more; it stays until the
-    new text has passed it, or is whole."""
+    """One message of the agent. held: the text that people had seen before the message was restarted; it stays until
+    the new text is at least as long, or complete."""
 
     text: str = ""
     held: str = ""
@@ -75,13 +75,13 @@ class Said:
         return self.text if len(self.text) >= len(self.held) else self.held
 
     def end(self) -> None:
-        """It is whole, if there is anything of it."""
+        """Mark the message as complete, if it has any text."""
         if self.text:
             self.text, self.held, self.whole = _closed(self.text), "", True
 
 
 def told_call(call: Calls, texts: Texts, progress: Progress) -> str:
-    """One line about a call: as it is (full), or in its own words, else by a label."""
+    """One line about a call: the raw call ("full"), its own description, or else a label."""
     tool, summary = call.tool, call.summary
     if progress == "full":
         return f"{tool}: {summary}" if summary else tool
@@ -100,7 +100,7 @@ def told_call(call: Calls, texts: Texts, progress: Progress) -> str:
 
 @dataclass(slots=True)
 class RunningTool:
-    """A tool call that is under way, for so many seconds; None while it has not told of any."""
+    """A tool call in progress. seconds: how long it has run; None until it has reported that."""
 
     call: Calls
     seconds: int | None = None
@@ -112,7 +112,7 @@ class RunningTool:
 
 @dataclass(slots=True)
 class DelegatedTask:
-    """progress: what its subagent told last, None before."""
+    """A task delegated to a subagent. progress: the subagent's last report, None before the first."""
 
     description: str
     state: SubagentState = SubagentState.PENDING
@@ -120,7 +120,7 @@ class DelegatedTask:
     progress: SubagentProgress | None = None
 
     def waits(self, texts: Texts) -> str:
-        """Why its model is asked once more; "" while it is not."""
+        """Why its model call is being retried; "" while it is not."""
         last = self.progress
         return _retrying(last.trouble, last.delay, last.waited, texts) if last is not None and last.trouble else ""
 
@@ -144,9 +144,9 @@ class DelegatedTasks:
             self.by_call.clear()
 
     def told(self, texts: Texts, progress: Progress) -> str:
-        """Such as "3 tasks: 1 done, 2 running: compare prices (12 s), read the report (9 s)"; "" when there are none.
+        """A line like "3 tasks: 1 done, 2 running: compare prices (12 s), read the report (9 s)"; "" without tasks.
 
-        It is also told which model keeps a task waiting, and of a task that runs alone what it does.
+        It also names the model that keeps a task waiting, and the current call of a task that runs alone.
         """
         tasks, words = self.by_call.values(), texts.tasks
         if not tasks:
@@ -168,7 +168,7 @@ class DelegatedTasks:
 
 
 def _waits(running: Sequence[DelegatedTask], texts: Texts) -> str:
-    """Why there is nothing yet of tasks whose model has failed: for how long it has of the first of them."""
+    """Why tasks whose model has failed have no result yet, with the duration for the first of them."""
     waiting = [(task.description, why) for task in running if (why := task.waits(texts))]
     if not waiting:
         return ""
@@ -191,7 +191,7 @@ def _ages(tasks: Iterable[DelegatedTask], texts: Texts) -> list[str]:
 
 @dataclass(slots=True)
 class RunView:
-    """What the chat shows of one run, folded from its events. intermediate: which of its messages; said: by id."""
+    """What the chat shows of a run, folded from its events. intermediate: which messages to show; said: them, by id."""
 
     intermediate: Literal["all", "last"] = "all"
     progress: Progress = "short"
@@ -204,12 +204,12 @@ class RunView:
     question: Question | None = None
     plan: tuple[tuple[str, TodoStatus], ...] = ()
     calls: dict[str, int] = field(default_factory=dict)
-    """What was done, as people read it, and how often; in the order in which it was begun."""
+    """Actions in their displayed wording, each with its count, in the order in which they were started."""
     seen: bool = False
-    """Words of the answer may have been read, or something was done; a passing status is neither."""
+    """Whether text of the answer may have been seen, or something was done; a passing status counts as neither."""
     _thought: str = ""
     _passing: str = ""
-    """A status that is over as soon as the model is asked once more, which nothing tells."""
+    """A status that ends as soon as the model is called again, for which no event exists."""
     _stands: tuple[str, str] | None = None
     _stands_since: float = 0.0
 
@@ -227,7 +227,7 @@ class RunView:
 
     @property
     def unfinished(self) -> tuple[str, str]:
-        """The message in the making: its id, and what people have read of it, "" where there is none."""
+        """The unfinished message: its id, and the text that people have seen of it; both "" when there is none."""
         message_id, said = next(reversed(self.said.items()), ("", Said()))
         return message_id, "" if said.whole else said.shown
 
@@ -253,7 +253,7 @@ class RunView:
                 self.tools.pop(event.call_id, None)
                 self._show_tools(texts)
             case SubagentStarted() | SubagentProgress() | SubagentEnded():
-                self.tools.pop(event.call_id, None)  # the task says more than its call
+                self.tools.pop(event.call_id, None)  # the task is more informative than its call
                 task = self.tasks.by_call.get(event.call_id)
                 self.tasks.apply(event)
                 if isinstance(event, SubagentEnded) and task is not None:
@@ -287,7 +287,7 @@ class RunView:
     def _add(self, event: TextDelta) -> None:
         self._end_messages(but=event.message_id)
         if event.message_id not in self.said:
-            # A message in the making that is told once more under another name still takes the same place.
+            # An unfinished message that is sent again under another id keeps its place.
             before = self.said.popitem()[1] if self.unfinished[1] else Said()
             self.said[event.message_id] = Said(held=before.held)
         self.said[event.message_id].text += event.text
@@ -300,14 +300,14 @@ class RunView:
             self.said[event.message_id] = Said(held=said.shown)
 
     def _end_messages(self, but: str = "") -> None:
-        """The model goes on: what it said before is whole."""
+        """Mark the earlier messages as complete, since the model has moved on."""
         for message_id, said in self.said.items():
             if message_id != but and not said.whole:
                 said.end()
 
     def go_on_from(self, told: Iterable[AnyRunEvent], texts: Texts) -> None:
-        """Take over what was said before a restart: `told` is what was written of the run's events. What was in the
-        making is going to be told once more."""
+        """Take over what was said before a restart. told: the stored events of the run. The unfinished message will be
+        sent again."""
         before = RunView(said=self.said, calls=self.calls, progress=self.progress)
         for event in told:
             before.apply(event, texts)
@@ -327,20 +327,20 @@ class RunView:
         return [f"{texts.plan_marks[status]} {step}" for step, status in self.plan] if self._shows_plan else []
 
     def done(self, texts: Texts) -> tuple[str, ...]:
-        """What stands collapsed below the answer: the plan and what was done; () when there is nothing."""
+        """The collapsed part below the answer: the plan and the completed actions; () when there is nothing."""
         if self.progress == "off" or not (self.plan or self.calls):
             return ()
         times, planned = texts.done["times"], {texts.done["ok"].format(what=step) for step, _ in self.plan}
         lines = [
             what if count == 1 else times.format(what=what, count=count)
             for what, count in self.calls.items()
-            if what not in planned  # a subagent's task that the plan shows as a step of its own
+            if what not in planned  # a subagent's task that the plan shows as a separate step
         ]
         more = [texts.done["more"].format(count=len(lines) - MOST_DONE)] if len(lines) > MOST_DONE else []
         return (texts.done["head"], *self._checklist(texts), *lines[:MOST_DONE], *more)
 
     def _think(self, event: ReasoningDelta, texts: Texts) -> None:
-        """The newest line of a thought stands in the place of the status; nothing of it stays."""
+        """Show the latest line of the reasoning as the status; none of it is kept."""
         self._thought = (self._thought + event.text)[-MAX_THOUGHT:]
         _, broken, line = self._thought.strip().rpartition("\n")
         if line and not self.said.get(event.message_id, Said()).text:
@@ -356,8 +356,8 @@ class RunView:
         self.status = " · ".join(each for each in told if each)
 
     def draft(self, texts: Texts, now: float = 0.0) -> OutboundMessage:
-        """What the chat shows while the run goes on. now: on the clock; what has stood still for a while tells how
-        long."""
+        """What the chat shows while the run continues. now: monotonic time; a draft that has not changed for a while
+        shows for how long."""
         text, status = self.visible_text, self.status
         if (text, status) != self._stands:
             self._stands, self._stands_since = (text, status), now
@@ -372,8 +372,8 @@ class RunView:
         return OutboundMessage(text=text, status="\n".join(lines))
 
     def ended(self, sentence: str, texts: Texts) -> OutboundMessage:
-        """The final state of a run without an answer: what there is of the text, what happened, and that this is no
-        answer."""
+        """The final state of a run without an answer: the text so far, what happened, and a note that the text is
+        unfinished."""
         text = self.visible_text
         partial = [texts.partial] if text.strip() else []
         whole = _paragraphs(text, sentence, *partial, *self.notices)
@@ -386,7 +386,7 @@ class RunView:
         return OutboundMessage(text=whole, done=self.done(texts), final=True)
 
     def _answer(self, event: Finished) -> str:
-        """The last message as it is kept, below what was said before it; a question stands below its own message."""
+        """The last message as stored, below the earlier ones; a question is placed below its own message."""
         if self.intermediate == "last":
             return event.text
         own = self.said.get(event.message_id, Said()).text if self.question is not None else ""
@@ -399,12 +399,12 @@ class RunView:
 
 
 def below(heading: str, message: OutboundMessage) -> OutboundMessage:
-    """A state of an answer, with what stands above it in the same message."""
+    """A state of an answer, below a heading in the same message."""
     return replace(message, text=_paragraphs(heading, message.text)) if heading else message
 
 
 def _retrying(kind: FailureKind, delay: float, waited: float, texts: Texts) -> str:
-    """Why there is no answer yet, and for how long that was tried."""
+    """Why there is no answer yet, and how long retries have lasted."""
     trouble = texts.troubles.get(kind, texts.troubles[FailureKind.UNAVAILABLE])
     if waited < SOON:
         return texts.retrying.format(trouble=trouble, seconds=max(1, round(delay)))
@@ -412,7 +412,7 @@ def _retrying(kind: FailureKind, delay: float, waited: float, texts: Texts) -> s
 
 
 def _step(plan: tuple[tuple[str, TodoStatus], ...], texts: Texts) -> str:
-    """The step of its plan that the agent is at; "" without a plan, and when it is through."""
+    """The current step of the agent's plan; "" without a plan, and when it is finished."""
     left = [step for step, status in plan if status is not TodoStatus.COMPLETED]
     if not left:
         return ""
@@ -421,7 +421,7 @@ def _step(plan: tuple[tuple[str, TodoStatus], ...], texts: Texts) -> str:
 
 
 def _long_options(question: Question) -> list[str]:
-    """All options of a question, where one of them does not fit on its button."""
+    """All options of a question as a list, if one of them does not fit on its button."""
     if all(len(option) <= LABEL for option in question.options):
         return []
     return ["\n".join(f"{number}. {plain(option)}" for number, option in enumerate(question.options, 1))]
@@ -439,13 +439,13 @@ def _paragraphs(text: str, *rest: str) -> str:
 
 
 def _joined(messages: Iterable[str]) -> str:
-    """Texts of messages, each a paragraph of its own; all but the last leave no code block open."""
+    """The texts of messages as separate paragraphs; only the last may leave a code block open."""
     said = [text for text in messages if text.strip()]
     return "\n\n".join([*(text.rstrip() for text in said[:-1]), *said[-1:]])
 
 
 def _closed(text: str) -> str:
-    """The text with the code block closed that its end leaves open, which would swallow what follows."""
+    """The text, with a code block that is open at its end closed, so that it does not swallow what follows."""
     if not ("```" in text or "~~~" in text):
         return text
     last = _MARKDOWN.parse(f"{text}\n\n.")[-1]

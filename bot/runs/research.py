@@ -1,5 +1,5 @@
-"""What people type of a research: `/research [--style STYLE] [--auto] QUESTION`, what it tells and changes, and the
-answers that a plan waits for. Pure."""
+"""Parses what people type about a research: `/research [--style STYLE] [--auto] QUESTION`, the verbs of the command,
+and the answers to a plan. Pure."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 RESEARCH = "research"
 STATUS, RESUME, LIST, EXPORT, CHOSEN_STYLE = "status", "resume", "list", "export", "style"
 DEFAULT = "default"
-"""The style of the settings."""
+"""Names the style of the settings."""
 STYLE, AUTO = "--style", "--auto"
 CHOICES = ("start", "change", "stop")
 MOST_FILES = 20
-"""Of those that came to the thread before, that a research is told of."""
+"""Most files received earlier in the thread that are listed to a research."""
 _COLLECTION = re.compile(r"(?<![\w@./])@([^\W_][\w-]{0,63}+)(?![.@]\w)")
 _ENDINGS = "pdf|docx?|xlsx?|pptx?|od[tsp]|rtf|epub|csv|tsv|txt|md|png|jpe?g"
 _FILE = re.compile(rf"(?<![\w/.@:-])([\w-][\w.-]{{0,100}}?\.(?:{_ENDINGS}))(?![A-Za-z0-9_/])", re.IGNORECASE)
 LONGEST_TITLE = 120
 _NO_ADDRESS = str.maketrans(dict.fromkeys("./:?@。．/：“”", " "))
-"""Characters of a report's title in what is said of it."""
+"""Removes the characters that make addresses and quotations from a report's title."""
 
 
 class BadOption(ValueError):
-    """An option of /research that there is not, or a style. key: of Texts.research; value: what was typed."""
+    """An unknown option or style of /research. key: of Texts.research; value: what was typed."""
 
     def __init__(self, key: str, value: str) -> None:
         super().__init__(f"{key}: {value}")
@@ -46,7 +46,7 @@ class BadOption(ValueError):
 
 
 def unavailable(settings: Settings) -> str:
-    """Why there is no research here, a key of Texts.research; "" where there is."""
+    """Why research is unavailable here, as a key of Texts.research; "" if it is available."""
     if not settings.research.enabled:
         return "off"
     sources = settings.web.is_on or settings.knowledge.enabled or settings.research.tools.researcher
@@ -54,8 +54,8 @@ def unavailable(settings: Settings) -> str:
 
 
 def asked(line: CommandLine | None) -> tuple[ResearchRequest, str] | None:
-    """The research that a command asks for, and its question; None for any other command, and where it says nothing
-    that the agent has to do. Raises BadOption."""
+    """The research that a command asks for, and its question; None for any other command, and if the agent has nothing
+    to do. Raises BadOption."""
     if line is None or line.name != RESEARCH:
         return None
     words = line.arguments.strip()
@@ -78,12 +78,12 @@ def asked(line: CommandLine | None) -> tuple[ResearchRequest, str] | None:
 
 
 def named_collections(text: str) -> tuple[str, ...]:
-    """Collections of the knowledge that a text names, `@handbook`, whether they exist or not."""
+    """Knowledge collections that a text names, such as `@handbook`, whether they exist or not."""
     return tuple(dict.fromkeys(_COLLECTION.findall(text)))
 
 
 def missing_files(text: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Files that a text names and that are none of these."""
+    """Files that a text names but that are not among `names`."""
     known = [" ".join(name.split()).casefold() for name in names]
     return tuple(
         dict.fromkeys(name for name in _FILE.findall(text) if not any(_is(name.casefold(), each) for each in known))
@@ -91,14 +91,14 @@ def missing_files(text: str, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is(said: str, name: str) -> bool:
-    """Whether these words are a file's name, or the last of its words, or stand before it without a blank, as in
-    Chinese."""
+    """Whether the words are a file's name, or the last part of it after a space, or end with it after a non-ASCII
+    character, as in Chinese."""
     return said == name or name.endswith(f" {said}") or (said.endswith(name) and not said[: -len(name)][-1:].isascii())
 
 
 def told_of(line: CommandLine) -> tuple[str, str] | None:
-    """What a use of the command tells or changes, as (verb, its argument); None where it asks a question. `style` with
-    more than one word behind it begins a question."""
+    """The verb of a command that shows or changes something, as (verb, its argument); None if it asks a question.
+    `style` followed by more than one word begins a question."""
     verb, _, rest = line.arguments.strip().partition(" ")
     verb, rest = verb.lower(), rest.strip()
     if verb in (STATUS, LIST, EXPORT) and not rest:
@@ -109,7 +109,7 @@ def told_of(line: CommandLine) -> tuple[str, str] | None:
 
 
 def chosen_style(named: str) -> str | None:
-    """The style that a conversation is to have, None for the settings'. Raises BadOption."""
+    """The style chosen for a conversation, None for that of the settings. Raises BadOption."""
     return None if named.lower() == DEFAULT else _style(named)
 
 
@@ -121,16 +121,16 @@ def _style(named: str) -> str:
 
 
 def tried_again(ended: RunRow, known: ResearchView | None) -> RunRow | None:
-    """The ended run as one that goes on with its research, where it left that in the middle: what is done of it is not
-    thrown away because somebody tries again. known: the newest research of its thread."""
+    """The ended run as one that resumes its unfinished research, so that a retry does not discard completed work; None
+    if it has none. known: the newest research of its thread."""
     if known is None or not known.can_resume or known.run_id != ended.run_id:
         return None
     return replace(ended, input=replace(ended.input, research=ResearchRequest(resumes=True), choice=""))
 
 
 def said_of_offer(title: str, path: str) -> str:
-    """A report, as a person would name it to the agent: by its file, where there is one. Its title was written by a
-    model that has read what strangers wrote, and becomes a person's words here: no address is left in it."""
+    """A report's name in a message to the agent: its file, if there is one, else its title. The title comes from a
+    model that has read untrusted text, and is used as a person's words here: it must not contain an address."""
     if path:
         return path
     named = " ".join(title.translate(_NO_ADDRESS).split())[:LONGEST_TITLE]
@@ -138,7 +138,7 @@ def said_of_offer(title: str, path: str) -> str:
 
 
 def choice(text: str) -> str:
-    """Which answer to a plan a text is, in whichever language; "" for any other text."""
+    """The answer to a plan that a text gives, in any supported language; "" for any other text."""
     said = " ".join(text.split()).casefold().rstrip(".!。！")
     for texts in LANGUAGES.values():
         for each in CHOICES:

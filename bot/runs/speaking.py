@@ -1,7 +1,7 @@
-"""Answers as recordings, in conversations that want to hear them: the words for the ear, what they cost, the file.
+"""Spoken answers for conversations that want them: prepares the text, charges its cost, and stores the recording.
 
-The recording is made before the answer's final is committed, and is kept under the run: a process that goes on with the
-run after a crash finds it and pays nothing again.
+The recording is made before the answer's final is committed, and is kept under the run: a process that resumes the run
+after a crash finds it and does not pay again.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 
 
 class SpokenAnswers:
-    """Speaks answers by the service of the settings. presented: keeps the recordings until they are delivered. redact:
-    takes secrets out, which are shown to nobody and told to no service."""
+    """Records answers with the configured speech service. presented: keeps the recordings until they are delivered.
+    redact: removes secrets, which must not be shown or sent to a service."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class SpokenAnswers:
 
     @property
     def usual(self) -> bool:
-        """Whether they are where nobody has chosen."""
+        """Whether they are spoken unless a conversation chooses otherwise."""
         return self._settings.speech is not None and self._settings.speech.answers == "on"
 
     def adopt(self, settings: Settings) -> None:
-        """Speak by other settings from the next answer on."""
+        """Use other settings from the next answer on."""
         before, self._settings = self._settings, settings
         former, other = self._service, (before.speech, before.network) != (settings.speech, settings.network)
         if former is not None and other:
@@ -82,9 +82,9 @@ class SpokenAnswers:
         return self.works and (context.voice == "on" or (not context.voice and self.usual))
 
     async def spoken(self, active: ActiveRun, text: str, until: float) -> tuple[OutboundFile, ...]:
-        """The recording of an answer, for the same message; none where there is nothing to say aloud. What goes wrong,
-        or is not done by then on the loop's clock, becomes a notice below the answer."""
-        from harness.media.services import MediaFailure  # with it comes OpenAI's client
+        """The recording of an answer, for the same message; empty if there is nothing to speak. A failure, or not being
+        finished by `until` on the loop's clock, becomes a notice below the answer."""
+        from harness.media.services import MediaFailure  # imports OpenAI's client
         from harness.media.spoken import beginning, for_the_ear
 
         settings, texts, account = self._settings.speech, active.texts, active.row.address.account
@@ -116,11 +116,11 @@ class SpokenAnswers:
             await self._spending.meter.charge(used, payer)
             try:
                 path = await self._presented.keep(run_id, name, content)
-            except OSError as error:  # of a full disk: the answer is whole all the same
+            except OSError as error:  # such as a full disk: the answer itself is still complete
                 log.warning("the spoken answer of run %s was not kept: %s", run_id, error.strerror)
                 active.view.notices.append(texts.voice["failed"])
                 return ()
-        # A service may answer in another format than it was asked for, which is no voice note.
+        # A service may answer in a format other than the requested one, which is not a voice note.
         kind: AttachmentKind = "voice" if note and await asyncio.to_thread(_is_ogg, path) else "audio"
         return (OutboundFile(path=path, name=name, mime_type=mime_type, kind=kind, instead=texts.voice["not_sent"]),)
 

@@ -1,4 +1,4 @@
-"""Titles: a thread gets its name when its first answer is out; the conversation does not wait for it."""
+"""Titles: a thread is named once its first answer is sent; the conversation does not wait for that."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ log = logging.getLogger(__name__)
 
 ANSWERED = frozenset({RunState.SUCCESS, RunState.LIMITED})
 LONGEST = 48
-"""Characters of a title."""
+"""Most characters of a title."""
 REMEMBERED = 4096
-"""Threads that are known to have one."""
+"""Most threads that are remembered as having a title."""
 AROUND = " \t*_#`\"'“”„‘’«»「」『』《》.。"
-"""What models put around a title."""
+"""Characters that models put around a title."""
 
 
 class Titles:
-    """Names threads, each at most once and never over a person's own title; a failure leaves the message's first words.
+    """Names threads, each at most once and never replacing a person's own title; on a failure, by the first words.
 
-    harness: as soon as it is built. prices: of the models that have one. budgets: who has used theirs up gets the
-    first words too. totals: what titles cost is added there.
-    settings: may be others later.
+    harness: returns it as soon as it is built. prices: of the models that have one. budgets: a person whose budget is
+    used up gets the first words too. totals: the cost of titles is added there.
+    settings: may be replaced later.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class Titles:
         return Aftermath(committed=lambda: self.answered(row, text))
 
     def answered(self, row: RunRow, answer: str) -> None:
-        """A run has ended with an answer. Returns at once."""
+        """Name the thread of a run that has ended with an answer, in the background."""
         if self.settings.enabled and row.thread_id not in self._known:
-            self._known[row.thread_id] = None  # before it has one, so that the next answer does not ask for it too
+            self._known[row.thread_id] = None  # already now, so that the next answer does not request a title too
             self._tasks.spawn(f"title:{row.thread_id}", self._name(row, answer))
 
     async def _name(self, row: RunRow, answer: str) -> None:
@@ -105,7 +105,7 @@ class Titles:
         log.debug("thread %s has a title", thread)
 
     async def _may_ask(self, row: RunRow) -> bool:
-        """It has no title yet, and the person who would pay for one still can."""
+        """Whether the thread has no title yet, and the person who would pay for one has budget left."""
         if await self._store.read(lambda tx: conversations.title_of(tx, row.thread_id)):
             return False
         return not any(purse.share >= 1 for purse in await self._budgets.purses(payer_of(row)))
@@ -118,7 +118,7 @@ class Titles:
 
 
 def first_words(text: str) -> str:
-    """The beginning of a text as one line, cut between words where it has any; "" of a text without words."""
+    """The beginning of a text as one line, cut between words if possible; "" for a text without words."""
     lines = (" ".join(line.split()).strip(AROUND) for line in text.splitlines())
     line = next((line for line in lines if any(map(str.isalnum, line))), "")
     if len(line) <= LONGEST:

@@ -1,4 +1,4 @@
-"""Turns: what a person says, put together from its messages and files until it is complete."""
+"""Turns: a person's input, assembled from messages and files until it is complete."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 QUIET = 0.8
 """Seconds without a further event after which a bundle (an album, a long paste) is complete."""
 WINDOWS = 5
-"""Times the debounce window that a turn waits for further messages at most."""
+"""Most debounce windows that a turn waits for further messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """An admitted message. language: to answer in; is_admin: whether its sender is one; rules: its account's. schedule:
-    the id of the one that says it in its sender's name, "" for what they wrote just now. heading: what stands above the
-    answer. rule: by which it was let in. offer: data of the button below a report that says it, "" for any other."""
+    """An admitted message. language: to answer in; is_admin: of its sender; rules: its account's. schedule: the id of
+    the schedule that sends it in the sender's name, "" if they wrote it. heading: shown above the answer. rule: the one
+    that admitted it. offer: data of the pressed button below a report, "" for any other message."""
 
     id: int
     message: Message
@@ -51,7 +51,7 @@ class Spoken:
 
 
 def turn_rules(message: Message, rules: TurnRules) -> TurnRules:
-    """How a message becomes a turn, by its account's rules as far as its sender did not ask for something else."""
+    """The rules by which a message becomes a turn: its account's, unless its sender asked for something else."""
     if message.turn is None:
         return rules
     busy = rules.busy if message.turn.busy is None else Busy(message.turn.busy)
@@ -60,10 +60,10 @@ def turn_rules(message: Message, rules: TurnRules) -> TurnRules:
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """One turn's input while it is put together: the events of one bundle, or what one person says in quick succession,
-    and their files.
+    """The input of one turn while it is assembled: the messages of one bundle, or those that one person sends in quick
+    succession, and their files.
 
-    sealed: a further part would start a turn of its own. complete: the files are there, a run can be opened.
+    sealed: a further part would start a new turn. complete: the files have arrived and a run can be opened.
     """
 
     parts: list[Spoken]
@@ -120,18 +120,18 @@ class Turn:
 
     @property
     def stands_alone(self) -> bool:
-        """A program sent it, which waits for the answer to it and nothing else."""
+        """Whether a program sent it, which waits for the answer to this turn alone."""
         return self.first.turn is not None
 
     @property
     def only_voice(self) -> bool:
-        """Voice messages and nothing else: without their words there is nothing to answer."""
+        """Whether it consists only of voice messages: without their text there is nothing to answer."""
         kinds = {attachment.kind for part in self.parts for attachment in part.message.attachments}
         return kinds == {"voice"} and not self.text.strip()
 
     @property
     def hollow(self) -> bool:
-        """Nothing is left to answer: it was only files, and none was taken."""
+        """Whether nothing is left to answer: it had only files, and none was accepted."""
         return bool(self.refused) and not self.files and not self.text.strip()
 
     def takes(self, spoken: Spoken) -> bool:
@@ -144,7 +144,7 @@ class Turn:
         return self.rules.debounce > 0 and spoken.language == self.language
 
     async def quiet(self, clock: Clock) -> None:
-        """Wait for the bundle's last part, and while the debounce window is open; at once for anything else."""
+        """Wait for the bundle's last part and the end of the debounce window; returns at once for any other turn."""
         ends = clock.monotonic() + WINDOWS * self.rules.debounce
         while (pause := self._pause(ends - clock.monotonic())) > 0:
             self.touched.clear()
@@ -154,27 +154,27 @@ class Turn:
         self.sealed = True
 
     def _pause(self, left: float) -> float:
-        """Seconds of quiet after which nothing more is expected. left: of the longest that a debounced turn waits."""
+        """Seconds of quiet after which the turn is complete. left: seconds until the longest debounce wait is over."""
         bundle = QUIET if self.parts[-1].message.bundle_key is not None else 0.0
         return max(bundle, min(self.rules.debounce, left))
 
     def quote(self, *, whoever: bool = False) -> str:
-        """What the turn replies to, unless the bot said it: the agent knows that already. whoever: what the bot said
-        too, where the turn is about that very text."""
+        """The texts that the turn replies to, except the bot's, which the agent knows already. whoever: include the
+        bot's too, if the turn is about that very text."""
         replies = [part.message.reply_to for part in self.parts]
         wanted = [reply.text for reply in replies if reply is not None and (whoever or not reply.from_bot)]
         return joined(dict.fromkeys(wanted))
 
     @property
     def quoted_files(self) -> tuple[Message, ...]:
-        """Its messages that reply to files which it is about: a slash calls a skill, or a research, for them."""
+        """Its messages that reply to files that it is about, in a turn that calls a skill or a research by a slash."""
         if parse(self.text) is None:
             return ()
         replies = (part.message for part in self.parts if part.message.reply_to is not None)
         return tuple(message for message in replies if message.reply_to is not None and message.reply_to.attachments)
 
     def not_taken(self) -> OutboundMessage | None:
-        """What to tell about files that were refused."""
+        """The notice about refused files, None without any."""
         sentences = texts_for(self.language).file_problem
         lines = [
             sentences[refused.problem].format(name=refused.name, limit=f"{refused.limit:g}") for refused in self.refused
@@ -183,21 +183,21 @@ class Turn:
 
 
 def joined(texts: Iterable[str]) -> str:
-    """The text of a bundle."""
+    """The combined text of a bundle."""
     return "\n".join(text for text in texts if text)
 
 
 def edited_message(known: Message, new: Message) -> Message | None:
-    """`known` with its new text, None when `new` is no later state of it."""
+    """`known` with its new text; None when `new` is not an edit of it."""
     if (known.platform_message_id, known.sender.id) != (new.platform_message_id, new.sender.id):
         return None
     return replace(known, text=new.text)
 
 
 class Arrivals:
-    """Turns that are being put together, until they leave complete and in their order.
+    """Turns that are being assembled; they leave complete and in order.
 
-    record: the conversation as stored. arrived: called when a turn became complete later.
+    record: returns the stored conversation. arrived: called when a turn became complete later.
     """
 
     def __init__(
@@ -223,11 +223,11 @@ class Arrivals:
         return True
 
     def holds(self, offer: str) -> bool:
-        """Whether what this button says is among them: it waits behind a turn whose files are still to come."""
+        """Whether the turn of this button is among them, behind a turn whose files have not arrived yet."""
         return any(turn.offer == offer for turn in self._turns)
 
     def begin(self, spoken: Spoken) -> None:
-        """A new turn; complete at once when nothing of it is still to come."""
+        """Begin a new turn; it is complete at once if nothing is left to arrive."""
         message = spoken.message
         turn = Turn([spoken])
         fetches = bool(message.attachments or turn.quoted_files)
@@ -236,14 +236,14 @@ class Arrivals:
         self._turns.append(turn)
         if not at_once:
             turn.arriving = self._ports.tasks.spawn(f"{spoken.id}:arrive", self._assemble(turn))
-            # Cancelled (dropped, or the process stops) it is not answered without its files.
+            # If cancelled (dropped, or the process stops), it must not be answered without its files.
             turn.arriving.add_done_callback(lambda done: None if done.cancelled() else self._arrived(turn))
 
     async def _assemble(self, turn: Turn) -> None:
-        """Wait for the last part, fetch the files."""
+        """Wait for the last part and fetch the files."""
         await turn.quiet(self._ports.clock)
         if turn.only_voice and not self._ports.runs.transcriber.works:
-            return  # its sender is told so, and what no run is given is not kept
+            return  # its sender is informed, and files that no run gets are not kept
         channel = self._ports.channel(turn.first.account)
         record = await self._record(turn.first)
         thread_id = record.thread_id
@@ -265,25 +265,25 @@ class Arrivals:
         turn.files = [*(task.result() for task in taken), *kept]
 
     async def _quoted(self, turn: Turn, thread_id: str) -> tuple[list[Attachment], list[InputFile]]:
-        """The files that a turn is about and did not bring: those to be fetched, and those that the thread has."""
+        """The quoted files that a turn is about: those to fetch, and those that the thread already has."""
         wanted: list[Attachment] = []
         kept: list[InputFile] = []
         for message in turn.quoted_files:
             known = await self._ports.store.read(lambda tx, message=message: _kept(tx, message, thread_id))  # type: ignore[misc]
             kept += known
             if not known and message.reply_to is not None:
-                # A recording of anybody's: its words are not those of who points at it.
+                # The recording may be anyone's: its words are not those of the person who quotes it.
                 files = message.reply_to.attachments
                 wanted += [replace(each, kind="audio") if each.kind == "voice" else each for each in files]
         return wanted, kept
 
     def completed(self) -> Iterator[Turn]:
-        """Take out the complete turns at the head; an earlier one that still arrives holds back the later."""
+        """Take out the complete turns at the head; a turn that is still arriving holds back the later ones."""
         while self._turns and self._turns[0].complete:
             yield self._turns.popleft()
 
     def take(self, which: Callable[[Turn], bool]) -> list[Turn]:
-        """Take out these of what still arrives, and stop fetching them."""
+        """Take out the matching turns that are still arriving, and stop fetching their files."""
         taken = [turn for turn in self._turns if which(turn)]
         for turn in taken:
             self._turns.remove(turn)
@@ -292,7 +292,7 @@ class Arrivals:
         return taken
 
     def edit(self, new: Message) -> tuple[int, Message] | None:
-        """Put a message's new state in its place: its inbox row and that state; None when it is not among these."""
+        """Replace a message by its edit; returns its inbox row and new state, None if it is not among these turns."""
         for turn in self._turns:
             for index, part in enumerate(turn.parts):
                 if (message := edited_message(part.message, new)) is not None:
@@ -302,7 +302,7 @@ class Arrivals:
 
 
 def _kept(tx: Connection, message: Message, thread_id: str) -> list[InputFile]:
-    """Files of the message that this one replies to, as far as they came to this thread and are there."""
+    """Files of the message that this one replies to, as far as this thread received them and they still exist."""
     reply, address = message.reply_to, message.address
     found = inbox.at_message(tx, address.account, address.chat, reply.message_id) if reply is not None else None
     run = runs.answering(tx, found.id) if found is not None else None
