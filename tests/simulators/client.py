@@ -1,4 +1,4 @@
-"""What the platforms' test clients share: asking the control side, reading records, waiting for what comes to be."""
+"""Shared parts of the platforms' test clients: control requests, reading records, waiting for results."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from tests.simulators.seen import Json, SeenRecord
 
 LONGEST_POLL = 30.0
 LATEST = 1 << 60
-"""A position in the journal behind everything."""
+"""A journal position after every change."""
 # No read time-out: long polls end by themselves, and a simulator that dies closes its connections.
 HTTP_TIMEOUT = httpx.Timeout(10.0, read=None)
 SeenT = TypeVar("SeenT", bound=SeenRecord)
@@ -23,16 +23,16 @@ T = TypeVar("T")
 
 
 class SimulatorError(AssertionError):
-    """The test asked for something that is not there, or what is under test did what fails every test."""
+    """The test requested something that does not exist, or the code under test did what must fail any test."""
 
 
 class WaitTimeoutError(AssertionError):
-    """What a test waited for did not happen; the text shows what did."""
+    """An awaited result did not happen; the text shows what did."""
 
 
 @asynccontextmanager
 async def control_connection(ca_file: Path | None = None) -> AsyncIterator[httpx.AsyncClient]:
-    """For `ask`. ca_file: the authority that signed the simulator's certificate, None for plain HTTP."""
+    """A client for `ask`. ca_file: the authority that signed the simulator's certificate, None for plain HTTP."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
     verify = ssl.create_default_context(cafile=ca_file) if ca_file else False
     async with httpx.AsyncClient(trust_env=False, timeout=HTTP_TIMEOUT, limits=limits, verify=verify) as http:
@@ -40,7 +40,7 @@ async def control_connection(ca_file: Path | None = None) -> AsyncIterator[httpx
 
 
 async def ask(http: httpx.AsyncClient, root: str, route: str, spec: Json) -> Json:
-    """A request to the control side; raises SimulatorError when it answers with a mistake."""
+    """Send a request to the control side; raises SimulatorError if it reports a mistake."""
     # json.dumps, not httpx: it escapes lone surrogates, which some tests inject.
     answer = await http.post(f"{root}/control/{route}", content=json.dumps(spec))
     if answer.status_code != httpx.codes.OK:
@@ -60,7 +60,7 @@ async def first_found(
     timeout: float,
     transcript: Callable[[], Awaitable[str]],
 ) -> T:
-    """The message that `find` sees in the view of a chat, as soon as it does; raises WaitTimeoutError.
+    """Wait for the message that `find` returns from the view of a chat; raises WaitTimeoutError.
 
     look(revision, wait) gives the view once it is newer than a revision, or after `wait` seconds.
     """
@@ -78,10 +78,10 @@ async def first_found(
 
 
 class SimulatorClient(Generic[SeenT]):
-    """One account's view of a simulator. account: what names it in each request. seen: makes its records."""
+    """One account's view of a simulator. account: names it in each request. seen: makes its records."""
 
     patience: ClassVar[float] = 10.0
-    """Seconds that `wait_for_record` waits unless it is told otherwise."""
+    """Default timeout of `wait_for_record`, in seconds."""
 
     def __init__(self, root: str, http: httpx.AsyncClient, account: Json, seen: Callable[..., SeenT]) -> None:
         self.root = root
@@ -92,7 +92,7 @@ class SimulatorClient(Generic[SeenT]):
         self._records: dict[int, SeenT] = {}
 
     def owns(self, record: SeenT) -> bool:
-        """Whether a record is this account's."""
+        """Whether a record belongs to this account."""
         raise NotImplementedError
 
     async def _ask(self, route: str, **spec: Any) -> Json:
@@ -103,7 +103,7 @@ class SimulatorClient(Generic[SeenT]):
         await self._ask("clear-faults")
 
     async def release(self) -> None:
-        """Let everything go on that `faults.hold` stopped."""
+        """Continue everything that `faults.hold` stopped."""
         await self._ask("release")
 
     async def count_showing(self, text: str) -> int:
@@ -115,13 +115,13 @@ class SimulatorClient(Generic[SeenT]):
         return {(row["method"], row["outcome"]): row["count"] for row in (await self._ask("tally"))["counts"]}
 
     async def keep_lean(self, lean: bool = True) -> None:
-        """Count requests and do not record them, so that hours of traffic fit into memory."""
+        """Count requests without recording them, so that hours of traffic fit into memory."""
         await self._ask("lean", lean=lean)
 
     async def wait_for_record(
         self, predicate: Callable[[SeenT], bool], timeout: float | None = None, *, since: int = 0
     ) -> SeenT:
-        """The first record from index `since` on that fits; records are looked at again when they change."""
+        """The first matching record from index `since` on; records are checked again when they change."""
         timeout = self.patience if timeout is None else timeout
         deadline = now() + timeout
         position = self._position
@@ -143,16 +143,16 @@ class SimulatorClient(Generic[SeenT]):
         return list(self._records.values())
 
     async def _skip_records(self) -> None:
-        """What was before is none of this client's concern."""
+        """Skip the records from before this client."""
         self._position = (await self._ask("records", after=LATEST))["position"]
 
     async def _read_records(self, position: int, wait: float) -> tuple[int, list[SeenT]]:
-        """Merge what changed after a position, waiting for a change at most `wait` seconds; with the new position."""
+        """Merge the changes after a position, waiting up to `wait` seconds for one; returns the new position too."""
         answer = await self._ask("records", after=position, wait=wait)
         mine = [record for record in (self._seen(**fields) for fields in answer["records"]) if self.owns(record)]
         for record in mine:
             known = self._records.get(record.index)
-            # Two waits may overlap: an answer that was overtaken must not undo a newer state.
+            # Two waits may overlap: an outdated answer must not overwrite a newer state.
             if known is None or known.outcome in (PENDING, HELD):
                 self._records[record.index] = record
         self._position = max(self._position, answer["position"])
@@ -160,18 +160,18 @@ class SimulatorClient(Generic[SeenT]):
 
 
 class StagedClient(SimulatorClient[SeenT]):
-    """Of a platform whose clock tests turn and that tells what must fail every test."""
+    """A client of a platform whose clock tests can advance and that reports what must fail any test."""
 
     async def advance(self, seconds: float) -> None:
-        """Turn the platform's clock forward: everything ages that has an age there."""
+        """Advance the platform's clock: everything that has an age there gets older."""
         await self._ask("clock", seconds=seconds)
 
     async def verify(self, *, everybody: bool = False) -> None:
-        """Raise SimulatorError for what the account (or any) did that fails every test, such as an unknown method."""
+        """Raise SimulatorError if the account (or any) did what must fail any test, such as an unknown method."""
         if problems := await self.problems(everybody=everybody):
             raise SimulatorError("; ".join(problems))
 
     async def problems(self, *, everybody: bool = False) -> list[str]:
-        """The same as a list, for tests that provoke them; they are forgotten by being read."""
+        """The same as a list, for tests that provoke them; reading clears them."""
         answer = await self._ask("problems", **(dict.fromkeys(self._account) if everybody else {}))
         return [str(problem) for problem in answer["problems"]]

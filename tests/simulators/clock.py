@@ -1,10 +1,10 @@
-"""A simulated platform's clock, which tests can turn forward."""
+"""A simulated platform's clock, which tests can advance."""
 
 import time
 
 
 class Clock:
-    """Unix seconds plus whatever the test added; all that ages on the platform ages by it."""
+    """Unix seconds plus what the test added; everything that ages on the platform uses it."""
 
     def __init__(self) -> None:
         self._offset = 0.0
@@ -14,5 +14,5 @@ class Clock:
         return time.time() + self._offset
 
     def advance(self, seconds: float) -> None:
-        """Turn the clock forward."""
+        """Advance the clock."""
         self._offset += seconds

@@ -1,4 +1,4 @@
-"""What the simulators' own tests share."""
+"""Shared fixtures of the simulators' own tests."""
 
 import os
 
@@ -9,6 +9,6 @@ from tests.simulators.process import PROXY_VARIABLES
 
 @pytest.fixture(autouse=True)
 def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SDKs read the proxy variables by themselves, and some know no exceptions for loopback."""
+    """Remove the proxy variables: SDKs read them by themselves, and some have no exception for loopback."""
     for name in [name for name in os.environ if name.lower() in PROXY_VARIABLES]:
         monkeypatch.delenv(name)

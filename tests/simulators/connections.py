@@ -1,4 +1,4 @@
-"""The connections of a simulator's clients: how many are open, so that a test sees a gateway close its own; resets."""
+"""The connections of a simulator's clients: the number of open ones, to check that a gateway closes its own; resets."""
 
 import asyncio
 import socket
@@ -9,7 +9,7 @@ from aiohttp import web
 
 
 class OpenConnections:
-    """Told of each request; a connection counts until either side closes it."""
+    """Counts open connections from the requests; a connection counts until either side closes it."""
 
     def __init__(self) -> None:
         self._transports: WeakSet[asyncio.BaseTransport] = WeakSet()
@@ -24,7 +24,7 @@ class OpenConnections:
 
 
 def reset_connection(transport: asyncio.BaseTransport | None) -> None:
-    """Close with RST instead of FIN, as a connection that broke on its way."""
+    """Close with RST instead of FIN, like a connection that broke in transit."""
     if transport is None:
         return
     connection = transport.get_extra_info("socket")

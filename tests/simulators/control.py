@@ -1,4 +1,4 @@
-"""The control side of the simulators, /control/...: how a route is called, and the routes that platforms share.
+"""The control side of the simulators, /control/...: the calling convention, and the routes that platforms share.
 
 JSON in and out. Long polls take `wait` in seconds. A mistake of the test is a 400 with {"error": ...}.
 """
@@ -26,14 +26,14 @@ SettingsT = TypeVar("SettingsT", bound="DataclassInstance")
 
 
 class ControlError(Exception):
-    """A test asked for something impossible; the control surface answers 400 with this text."""
+    """A test requested something impossible; the control side answers 400 with this text."""
 
 
 class Routes(Protocol):
     """A group of routes."""
 
     def actions(self) -> dict[str, Action]:
-        """The routes by their names; each takes the request's JSON object and answers one."""
+        """The routes by name; each takes the request's JSON object and returns one."""
 
 
 def add_routes(app: web.Application, *groups: Routes) -> None:
@@ -56,7 +56,7 @@ def _handler(action: Action) -> Callable[[web.Request], Awaitable[web.StreamResp
 
 
 class JournalRoutes:
-    """Reading what came in."""
+    """Routes that read the received requests."""
 
     def __init__(self, journal: Journal[Any]) -> None:
         self._journal = journal
@@ -65,23 +65,23 @@ class JournalRoutes:
         return {"records": self._records, "tally": self._tally, "lean": self._lean}
 
     async def _records(self, spec: Json) -> Json:
-        """Records that are new or changed since a position."""
+        """Return the records that are new or changed since a position."""
         position, records = await self._journal.since(int(spec["after"]), float(spec.get("wait", 0)))
         return {"position": position, "records": records}
 
     async def _tally(self, spec: Json) -> Json:
-        """Finished requests of all accounts: how many of each method with each outcome."""
+        """Count the finished requests of all accounts by method and outcome."""
         counts = self._journal.tally.items()
         return {"counts": [{"method": method, "outcome": outcome, "count": n} for (method, outcome), n in counts]}
 
     async def _lean(self, spec: Json) -> Json:
-        """From now on (or no longer) requests are counted and not recorded."""
+        """Start (or stop) counting requests instead of recording them."""
         self._journal.lean = bool(spec["lean"])
         return {}
 
 
 class FaultRoutes(Generic[FaultT]):
-    """Queueing faults. account, place: whose calls a request means, and which of them (None: wherever they go)."""
+    """Routes that queue faults. account, place: read from a request whose calls are meant, and which (None: all)."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class FaultRoutes(Generic[FaultT]):
         return {"faults": self._add, "clear-faults": self._clear, "release": self._release}
 
     async def _add(self, spec: Json) -> Json:
-        """After `skip` calls of a method, the next `times` ones meet this fault."""
+        """Apply a fault to the next `times` calls of a method, after `skip` calls."""
         fault = self._kind(**spec["fault"])
         times, skip = int(spec["times"]), int(spec["skip"])
         self._faults.add(self._account(spec), spec["method"], fault, place=self._place(spec), times=times, skip=skip)
@@ -113,13 +113,13 @@ class FaultRoutes(Generic[FaultT]):
         return {}
 
     async def _release(self, spec: Json) -> Json:
-        """Let everything go on that faults hold."""
+        """Continue everything that faults hold."""
         self._released.fire()
         return {}
 
 
 class StageRoutes:
-    """The clock, and what must fail the test. account: the request's member that names whose problems are meant."""
+    """Routes for the clock and the problems that fail a test. account: the request's member for their account."""
 
     def __init__(self, clock: Clock, problems: Problems, account: str) -> None:
         self._clock = clock
@@ -130,16 +130,16 @@ class StageRoutes:
         return {"clock": self._turn, "problems": self._take_problems}
 
     async def _turn(self, spec: Json) -> Json:
-        """Turn the platform's clock forward."""
+        """Advance the platform's clock."""
         self._clock.advance(float(spec["seconds"]))
         return {"now": self._clock.now()}
 
     async def _take_problems(self, spec: Json) -> Json:
-        """What this account or somebody unknown did (None: everybody); taken away by being read."""
+        """Return and clear the problems of this account and of unknown ones (None: of all)."""
         return {"problems": self._problems.take(spec[self._account])}
 
 
 def with_changes(settings: SettingsT, spec: Json) -> SettingsT:
-    """Settings with those of their members that a request names; absent ones stay."""
+    """The settings with the members that a request contains; absent ones stay."""
     known = {field.name for field in fields(settings)}
     return replace(settings, **{name: value for name, value in spec.items() if name in known})

@@ -1,4 +1,4 @@
-"""Control routes for websockets and the events that travel over them: how a long connection misbehaves."""
+"""Control routes for websockets and the events sent over them: how a long connection misbehaves."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -11,7 +11,7 @@ from tests.simulators.sockets import SocketApp, Sockets, SocketT
 
 
 class SocketRoutes(Generic[SocketT]):
-    """The routes that Slack and Feishu share. app: the one that a request names."""
+    """The routes that Slack and Feishu share. app: returns the one that a request names."""
 
     def __init__(self, sockets: Sockets[SocketT], app: Callable[[Json], SocketApp]) -> None:
         self._sockets = sockets
@@ -60,11 +60,11 @@ class SocketRoutes(Generic[SocketT]):
         return {"connected": reached_it, "links": app.delivery.links}
 
     async def _list(self, spec: Json) -> Json:
-        """All sockets that the app ever had, oldest first."""
+        """List all sockets that the app ever had, oldest first."""
         return {"sockets": [socket.view() for socket in self._sockets.of(self._app(spec), live=False)]}
 
     async def _close(self, spec: Json) -> Json:
-        """Close with a code, or (code None) reset the TCP connections."""
+        """Close with a code, or (if it is None) reset the TCP connections."""
         chosen = self.chosen(spec)
         for socket in chosen:
             if spec.get("code") is None:
@@ -74,7 +74,7 @@ class SocketRoutes(Generic[SocketT]):
         return {"sockets": [socket.id for socket in chosen]}
 
     async def _silence(self, spec: Json) -> Json:
-        """Half-open sockets: nothing is read or written, events still go to them. False: those left behind end."""
+        """Make sockets half-open: nothing is read or written, events are still sent to them. False: end those left."""
         chosen = self.chosen(spec)
         for socket in chosen:
             socket.silent = bool(spec["silent"])
@@ -83,13 +83,13 @@ class SocketRoutes(Generic[SocketT]):
         return {"sockets": [socket.id for socket in chosen]}
 
     async def _frame(self, spec: Json) -> Json:
-        """Raw text, or raw bytes as hex."""
+        """Send raw text, or raw bytes given as hex."""
         for socket in self.chosen(spec):
             await socket.write(spec["text"] if "text" in spec else bytes.fromhex(spec["hex"]))
         return {}
 
     async def _timing(self, spec: Json) -> Json:
-        """ack_timeout and retry_delays in seconds; absent values stay."""
+        """Set ack_timeout and retry_delays, in seconds; absent values stay."""
         delivery = self._app(spec).delivery
         changes = {name: spec[name] for name in ("ack_timeout", "retry_delays") if spec.get(name) is not None}
         if "retry_delays" in changes:
@@ -98,23 +98,23 @@ class SocketRoutes(Generic[SocketT]):
         return asdict(delivery.timing)
 
     async def _hold(self, spec: Json) -> Json:
-        """From now on (or no longer) events wait for `release-events`."""
+        """Start (or stop) holding events until `release-events`."""
         self._app(spec).delivery.holding = bool(spec["hold"])
         return {}
 
     async def _release(self, spec: Json) -> Json:
-        """Let held events go, in an order of positions."""
+        """Send held events, in an order of positions."""
         try:
             return {"released": self._app(spec).delivery.release(spec.get("order"))}
         except IndexError:
             raise ControlError(f"not that many events are held: {spec['order']}") from None
 
     async def _events(self, spec: Json) -> Json:
-        """The newest events of the app."""
+        """Return the newest events of the app."""
         return {"events": [envelope.view() for envelope in self._app(spec).delivery.envelopes()]}
 
     async def _event_over(self, spec: Json) -> Json:
-        """Wait until an event is over: acked, given up or lost."""
+        """Wait until an event is finished: acked, given up or lost."""
         found = self.event(spec)
         await wait_until(self._app(spec).changed, lambda: not found.open, float(spec["wait"]))
         return found.view()

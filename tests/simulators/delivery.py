@@ -1,4 +1,4 @@
-"""Events on their way over an app's long connections: queued, held, disturbed, and counted until they are over."""
+"""Events sent over an app's long connections: queued, held, disturbed, and counted until they are finished."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ DisturbanceT = TypeVar("DisturbanceT")
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds. ack_timeout: until a delivery counts as missed. retry_delays: before each repetition."""
+    """Times in seconds. ack_timeout: until a delivery counts as missed. retry_delays: before each repetition."""
 
     ack_timeout: float
     retry_delays: tuple[float, ...]
@@ -29,9 +29,9 @@ class Timing:
 
 @dataclass(kw_only=True)
 class Envelope(Generic[ChatT]):
-    """One event on its way. queued_at: monotonic seconds; the delivery gives it its index.
+    """One event in transit. queued_at: monotonic seconds; the delivery gives it its index.
 
-    on_ack: told what the app answered. gate: open once it may go out.
+    on_ack: called with the app's answer. gate: open once it may be sent.
     """
 
     index: int = 0
@@ -45,28 +45,28 @@ class Envelope(Generic[ChatT]):
 
     @property
     def open(self) -> bool:
-        """Whether something may still happen to it."""
+        """Whether it is not finished yet."""
         return self.state in ("held", "waiting", "sent")
 
     @property
     def title(self) -> str:
-        """What it is, for people."""
+        """A readable description."""
         raise NotImplementedError
 
     @property
     def keys(self) -> tuple[str | int, ...]:
-        """What tests call it by."""
+        """The keys by which tests refer to it."""
         return (self.event_id, self.index)
 
     def view(self) -> Json:
-        """What tests read."""
+        """The state that tests read."""
         raise NotImplementedError
 
 
 class Delivery(Generic[EnvelopeT, LinkT, DisturbanceT]):
-    """The outbound side of one app: its links (open connections) in turn, and the envelopes that go over them.
+    """The outbound side of one app: its links (open connections) in turn, and the envelopes sent over them.
 
-    problem: told what must fail the test. on_change: told when something here changed.
+    problem: called with what must fail the test. on_change: called after each change.
     """
 
     def __init__(self, app_id: str, problem: Callable[[str | None, str], None], timing: Timing) -> None:
@@ -83,21 +83,21 @@ class Delivery(Generic[EnvelopeT, LinkT, DisturbanceT]):
 
     @property
     def links(self) -> int:
-        """How many connections are open."""
+        """Number of open connections."""
         return len(self._links)
 
     @property
     def pending(self) -> int:
-        """How many envelopes are neither acked nor given up."""
+        """Number of envelopes that are neither acked nor given up."""
         return len(self._tasks)
 
     def attach(self, link: LinkT) -> None:
-        """A connection opened."""
+        """Add an opened connection."""
         self._links.append(link)
         self.on_change()
 
     def detach(self, link: LinkT) -> None:
-        """A connection is gone; unknown ones are ignored."""
+        """Remove a lost connection; unknown ones are ignored."""
         if link in self._links:
             self._links.remove(link)
             self.on_change()
@@ -107,11 +107,11 @@ class Delivery(Generic[EnvelopeT, LinkT, DisturbanceT]):
         return list(self._envelopes)
 
     def find(self, key: str | int) -> EnvelopeT | None:
-        """The first envelope that is called this."""
+        """The first envelope with this key."""
         return next((envelope for envelope in self._envelopes if key in envelope.keys), None)
 
     def release(self, order: Sequence[int] | None) -> int:
-        """Let held envelopes go, in an order of positions (None: as they came); returns how many went."""
+        """Send held envelopes, in an order of positions (None: as queued); returns how many were sent."""
         held = [envelope for envelope in self._envelopes if envelope.state == "held"]
         chosen = held if order is None else [held[position] for position in order]
         for envelope in chosen:
@@ -126,11 +126,11 @@ class Delivery(Generic[EnvelopeT, LinkT, DisturbanceT]):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def problem(self, text: str) -> None:
-        """Something that the app did and that must fail the test."""
+        """Report something that the app did and that must fail the test."""
         self._report(self._app_id, text)
 
     def queue(self, envelope: EnvelopeT, run: Callable[[EnvelopeT], Coroutine[Any, Any, None]]) -> EnvelopeT:
-        """Let an envelope run, whose `gate` opens at once unless the delivery is held."""
+        """Run an envelope; its `gate` opens at once unless the delivery is held."""
         self._count += 1
         envelope.index = self._count
         self._envelopes.append(envelope)

@@ -1,4 +1,4 @@
-"""What tests let happen to the next calls: what all HTTP platforms have in common of a fault, and the queue of them."""
+"""Faults that tests inject into the next calls: the part common to all HTTP platforms, and the queue of faults."""
 
 import dataclasses
 from collections import deque
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class CallFault:
-    """What happens to one call, in this order: delay, hold_before, apply, hang, hold_after, answer.
+    """The course of one call, in this order: delay, hold_before, apply, hang, hold_after, answer.
 
     `delay` and `hang` are seconds. A held call waits until the test releases it (the client's `release`).
-    answer: "normal" gives what the call came to; how the others look is the platform's. Not all of them know
-    "handshake" (of a websocket) and "truncated" (a download).
+    answer: "normal" returns the call's result; the form of the others depends on the platform. Not all platforms
+    support "handshake" (of a websocket) and "truncated" (a download).
     """
 
     name: str
@@ -28,7 +28,7 @@ class CallFault:
     hold_after: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The wire form for the control surface."""
+        """The wire form for the control side."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -38,7 +38,7 @@ class CallFault:
 
     @classmethod
     def apply_then_hang(cls, seconds: float) -> Self:
-        """The call is applied at once; its answer comes later than the client waits."""
+        """The call is applied at once; its answer arrives after the client has stopped waiting."""
         return cls("apply then hang", apply=True, hang=seconds)
 
     @classmethod
@@ -53,7 +53,7 @@ class CallFault:
 
     @classmethod
     def hold(cls, *, apply: bool = False) -> Self:
-        """The call stops until `release`: before it is applied, or (apply=True) after that and before its answer."""
+        """The call stops until `release`: before it is applied, or (apply=True) between that and its answer."""
         return cls("hold", apply=True, hold_before=not apply, hold_after=apply)
 
 
@@ -65,17 +65,17 @@ class _Entry(Generic[T]):
 
 
 class Turns(Generic[T]):
-    """What waits for the next calls, in its order."""
+    """Items for the next calls, in order."""
 
     def __init__(self) -> None:
         self._entries: deque[_Entry[T]] = deque()
 
     def add(self, item: T, *, times: int, skip: int) -> None:
-        """After `skip` calls, give it to the next `times` ones."""
+        """Assign the item to the next `times` calls, after `skip` calls."""
         self._entries.append(_Entry(item, skip, times))
 
     def next(self) -> T | None:
-        """What this call gets, which is used up by it, or None."""
+        """Take the item for this call, or None."""
         if not self._entries:
             return None
         entry = self._entries[0]
@@ -103,7 +103,7 @@ class FaultQueue(Generic[T]):
     def add(
         self, account: str | int, method: str, fault: T, *, place: str | int | None = None, times: int, skip: int
     ) -> None:
-        """After `skip` matching calls, let the next `times` ones meet this fault. place None: wherever they go."""
+        """Apply the fault to the next `times` matching calls, after `skip` calls. place None: any place."""
         self._queues.setdefault((account, method, place), Turns()).add(fault, times=times, skip=skip)
 
     def clear(self, account: str | int) -> None:
@@ -112,7 +112,7 @@ class FaultQueue(Generic[T]):
             del self._queues[key]
 
     def take(self, account: str | int, method: str, place: str | int | None = None) -> T | None:
-        """The fault for this call, which is used up by it, or None."""
+        """Take the fault for this call, or None."""
         if not self._queues:
             return None
         for name in (method, method.partition(".")[0] + ".*", ANY_METHOD):

@@ -1,4 +1,4 @@
-"""How an HTTP request meets the fault that a test queued for it; the platforms' servers build on it."""
+"""Applies queued faults to HTTP requests; the base of the platforms' servers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,20 +15,20 @@ FaultT = TypeVar("FaultT", bound=CallFault)
 
 
 class FaultyServer(Generic[CallT, FaultT]):
-    """Handlers whose answers can be delayed, held, broken or replaced. released: fired to let held calls go on."""
+    """Handlers whose answers can be delayed, held, broken or replaced. released: fired to continue held calls."""
 
     def __init__(self, journal: CallJournal[CallT], released: Signal) -> None:
         self._journal = journal
         self._released = released
 
     def answer_of(self, fault: FaultT, record: CallT) -> web.Response:
-        """How this platform's answer looks for "error", "html" and "garbage"; notes in the record what it says."""
+        """This platform's answer for "error", "html" and "garbage"; it is noted in the record."""
         raise NotImplementedError
 
     async def meet(
         self, fault: FaultT | None, request: web.Request, record: CallT, apply: Callable[[], Awaitable[web.Response]]
     ) -> web.Response:
-        """Apply a call by the platform's rules, before, after or instead of its fault; its record is finished then."""
+        """Apply a call by the platform's rules, before, after or instead of its fault, and finish its record."""
         if fault is None:
             answer = await apply()
             self._journal.finish(record, answer.status, "applied" if record.applied else "refused")
@@ -46,7 +46,7 @@ class FaultyServer(Generic[CallT, FaultT]):
         return self.broken_answer(request, fault, record)
 
     async def before(self, fault: FaultT, record: CallT) -> None:
-        """What the fault does before the call is applied."""
+        """Run the part of the fault that precedes the call."""
         await asyncio.sleep(fault.delay)
         if fault.hold_before:
             await self._hold(record)
@@ -57,7 +57,7 @@ class FaultyServer(Generic[CallT, FaultT]):
         await self._released.wait()
 
     def broken_answer(self, request: web.Request, fault: FaultT, record: CallT) -> web.Response:
-        """The fault's own answer, with which the call is finished."""
+        """The fault's own answer; it finishes the call."""
         if fault.answer == "reset":
             reset_connection(request.transport)
             self._journal.finish(record, None, fault.name)

@@ -1,4 +1,4 @@
-"""The bytes of files that people send: given by the test, or generated as they stream; and their download."""
+"""Files that people send: their bytes, given by the test or generated while streaming, and their download."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class StreamedFile:
         return self.declared_size == self.stream_size
 
     def chunks(self) -> Iterator[bytes]:
-        """The content, a repeated filler where none was given; never more than one chunk in memory."""
+        """The content, or a repeated filler if none was given; never more than one chunk in memory."""
         if self.content is not None and self.stream_size == len(self.content):
             yield self.content
             return
@@ -36,7 +36,7 @@ class StreamedFile:
             left -= CHUNK_SIZE
 
     async def stream(self, request: web.Request, content_type: str) -> tuple[web.StreamResponse, bool]:
-        """Answer a download, counting what the socket took; whether the client stayed to its end."""
+        """Answer a download, counting the bytes sent; also returns whether the client stayed until the end."""
         response = web.StreamResponse(headers={"Content-Type": content_type})
         if self.honest:
             response.content_length = self.stream_size

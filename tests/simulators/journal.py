@@ -29,7 +29,7 @@ class Record:
 
 @dataclass(kw_only=True)
 class Call(Record):
-    """One HTTP request; it shows no token. finished: monotonic seconds. status: of HTTP, None without an answer."""
+    """One HTTP request, without its token. finished: monotonic seconds. status: of HTTP, None without an answer."""
 
     method: str
     http_method: str
@@ -54,7 +54,7 @@ class Journal(Generic[RecordT]):
         self.lean = False
 
     def arrive(self, record: RecordT) -> RecordT:
-        """Take the record of what just came in."""
+        """Add the record of something that has just arrived."""
         if not self.lean:
             record.index = len(self.records)
             self.records.append(record)
@@ -62,19 +62,19 @@ class Journal(Generic[RecordT]):
         return record
 
     def note(self, record: RecordT) -> None:
-        """The record changed: readers get it again."""
+        """Note a change of the record: readers get it again."""
         if record.index != UNKEPT:
             self.changes.append(record.index)
         self.changed.fire()
 
     def close(self, record: RecordT, name: str, outcome: str) -> None:
-        """The record will not change any more; it is counted under a name."""
+        """Close the record, which no longer changes, and count it under a name."""
         record.outcome = outcome
         self.tally[name, outcome] += 1
         self.note(record)
 
     async def since(self, position: int, wait: float) -> tuple[int, list[dict[str, Any]]]:
-        """What changed after a position, waiting up to `wait` seconds for the first change; with the new position."""
+        """The changes after a position, waiting up to `wait` seconds for the first; with the new position."""
         if position >= len(self.changes) and wait > 0:
             await self.changed.wait(wait)
         changed = dict.fromkeys(self.changes[position:])
@@ -82,7 +82,7 @@ class Journal(Generic[RecordT]):
 
 
 class CallJournal(Journal[CallT]):
-    """The journal of a platform that is spoken to by HTTP."""
+    """The journal of a platform with an HTTP API."""
 
     def finish(self, record: CallT, status: int | None, outcome: str) -> None:
         """Close the record; status None when no answer was given."""

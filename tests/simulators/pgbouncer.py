@@ -1,4 +1,4 @@
-"""A real PgBouncer before a test's PostgreSQL server: its program, a Unix socket in a folder of its own, no TCP."""
+"""A real PgBouncer in front of a test's PostgreSQL server: its program, a Unix socket in its own folder, no TCP."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ PORT = 6432
 
 @contextmanager
 def pgbouncer(database: str, pool_mode: str) -> Iterator[str]:
-    """The URL of that database by way of a pooler. Skips, or fails in CI, where the program is missing."""
+    """The URL of that database through a pooler. If the program is missing: skips, or fails in CI."""
     program = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
     if program is None:
         missing("no pgbouncer (apt-get install pgbouncer)")
     url = make_url(database)
     folder = Path(tempfile.mkdtemp(prefix="antler-pgb-"))
     try:
-        # Anybody is let in: the socket is in a folder of this test's own.
+        # No authentication: the socket is in this test's own folder.
         (folder / "ini").write_text(
             f"[databases]\n{url.database} = host={url.query['host']} dbname={url.database} user={url.username}\n"
             f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_port = {PORT}\nauth_type = any\npool_mode = {pool_mode}\n"
             f"admin_users = {url.username}\ndefault_pool_size = 12\nlogfile = {folder}/log\n"
         )
         command = [program, str(folder / "ini")]
-        if os.geteuid() == 0:  # which it refuses to run as
+        if os.geteuid() == 0:  # PgBouncer refuses to run as root
             folder.chmod(0o755)
             shutil.chown(folder, SYSTEM_USER)
             command = ["runuser", "-u", SYSTEM_USER, "--", *command]
@@ -60,7 +60,7 @@ def pgbouncer(database: str, pool_mode: str) -> Iterator[str]:
 
 
 def set_pool_mode(pooled: str, pool_mode: str) -> None:
-    """Change the mode of the pooler behind that URL; sessions that are open are not ended."""
+    """Change the mode of the pooler behind that URL; open sessions are not ended."""
     url = make_url(pooled)
     config = Path(str(url.query["host"])) / "ini"
     config.write_text(re.sub("(?m)^pool_mode = .*", f"pool_mode = {pool_mode}", config.read_text()))

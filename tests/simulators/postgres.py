@@ -1,5 +1,5 @@
-"""A private PostgreSQL server for tests: Debian's programs, a Unix socket in a temporary folder, no TCP. One with
-pgvector, which Debian 12 does not have, comes from a Python package."""
+"""A private PostgreSQL server for tests: Debian's programs, a Unix socket in a temporary folder, no TCP. A server with
+pgvector, which Debian 12 lacks, comes from a Python package."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ SERVER_OPTIONS = (
 
 
 class PostgresMissing(RuntimeError):
-    """There are no server programs, or root cannot hand them to another user."""
+    """The server programs are missing, or root cannot run them as another user."""
 
 
 class PostgresServer:
-    """One cluster of its own; `database()` makes a new empty database and returns its URL.
+    """A dedicated cluster; `database()` makes a new empty database and returns its URL.
 
     programs: folder of the server's programs; None: Debian's newest. options: of the server, over those of tests.
     """
@@ -47,7 +47,7 @@ class PostgresServer:
         self._root = Path()
 
     def __enter__(self) -> Self:
-        # Not pytest's own folder: the server's user could not get into it, and a socket's path is at most 107 bytes.
+        # Not pytest's own folder: the server's user cannot enter it, and a socket's path is at most 107 bytes.
         self._root = Path(tempfile.mkdtemp(prefix="antler-pg-"))
         if self._prefix:
             shutil.chown(self._root, SYSTEM_USER)
@@ -74,16 +74,16 @@ class PostgresServer:
 
     @property
     def socket(self) -> Path:
-        """Where it listens."""
+        """The path of the socket on which it listens."""
         return self._root / ".s.PGSQL.5432"
 
     @property
     def pid(self) -> int:
-        """The first process of the server, whose children are all others."""
+        """The server's main process, the parent of all others."""
         return int((self._root / "data/postmaster.pid").read_text().split()[0])
 
     def connect(self, database: str) -> psycopg.Connection[tuple[object, ...]]:
-        """A connection beside the store's, with autocommit."""
+        """A connection separate from the store's, with autocommit."""
         return psycopg.connect(host=str(self._root), user=ROLE, dbname=database, autocommit=True)
 
     def stop(self) -> None:
@@ -99,7 +99,7 @@ class PostgresServer:
     def _run(self, program: str, *arguments: str) -> None:
         command = [*self._prefix, str(self._programs / program), "-D", f"{self._root}/data", *arguments]
         environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
-        # To a file: the server keeps inherited pipes open, and waiting for their end would wait for the server's.
+        # To a file: the server keeps inherited pipes open, so waiting for their end would wait for the server to end.
         with (self._root / f"{program}.out").open("w+b") as output:
             done = subprocess.run(
                 command,
@@ -116,7 +116,7 @@ class PostgresServer:
 
 
 def postgres_server() -> Iterator[PostgresServer]:
-    """The body of a session fixture. Without server programs: skips at a person's editor, fails in CI."""
+    """The body of a session fixture. Without server programs: skips locally, fails in CI."""
     try:
         server = PostgresServer()
     except PostgresMissing as error:
@@ -127,8 +127,8 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @asynccontextmanager
 async def frozen_in_a_pipeline(url: str, statement: LiteralString, *parameters: object) -> AsyncIterator[None]:
-    """A session that says nothing more in the middle of its transaction, after that statement. It is to be ended within
-    the block; the server's own limit on idle transactions does not count there."""
+    """A session that goes silent in the middle of its transaction, after that statement. It has to be ended within the
+    block; the server's limit on idle transactions does not apply to it."""
     connection = await psycopg.AsyncConnection.connect(url, autocommit=True)
     await connection.execute("SET idle_in_transaction_session_timeout = '200ms'")
     try:
@@ -148,10 +148,10 @@ def pgvector_server() -> Iterator[PostgresServer]:
     if package is None or package.origin is None:
         missing("no server with pgvector (pip install pgserver)")
     with tempfile.TemporaryDirectory(prefix="antler-pgvector-") as folder:
-        # A copy: the server's user may not get into the folder of this checkout.
+        # A copy: the server's user may not be able to enter the folder of this checkout.
         Path(folder).chmod(0o755)
         packages = Path(package.origin).parents[1]
-        for part in ("pgserver", "pgserver.libs"):  # side by side: the programs look for their libraries there
+        for part in ("pgserver", "pgserver.libs"):  # side by side, since the programs look for their libraries there
             shutil.copytree(packages / part, f"{folder}/{part}")
         with PostgresServer(Path(folder) / "pgserver/pginstall/bin") as server:
             yield server
@@ -165,7 +165,7 @@ def _find_programs() -> Path:
 
 
 def _as_unprivileged() -> list[str]:
-    """PostgreSQL refuses to run as root."""
+    """The prefix that runs a command as another user, since PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return []
     runuser = shutil.which("runuser")

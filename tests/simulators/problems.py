@@ -1,4 +1,4 @@
-"""What must fail a test although nobody asserts on it, such as an endpoint that the simulator does not have."""
+"""Problems that must fail a test without an assertion, such as a call of an endpoint that the simulator lacks."""
 
 
 class Problems:
@@ -8,11 +8,11 @@ class Problems:
         self._found: list[tuple[str | None, str]] = []
 
     def add(self, account: str | None, text: str) -> None:
-        """Something that an account (None: somebody unknown) did."""
+        """Record something that an account (None: an unknown one) did."""
         self._found.append((account, text))
 
     def take(self, account: str | None) -> list[str]:
-        """What this account or somebody unknown did (None: everybody); taken away by being read."""
+        """Return and clear the problems of this account and of unknown ones (None: of all)."""
         mine = [problem for problem in self._found if account is None or problem[0] in (None, account)]
         self._found = [problem for problem in self._found if problem not in mine]
         return [text for _, text in mine]

@@ -21,12 +21,12 @@ PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy
 
 
 def heed_interrupts() -> None:
-    """Run in a child before its program: who is started in the background by a shell is told to ignore Ctrl-C."""
+    """Restore Ctrl-C, in a child before its program: a shell makes processes in the background ignore it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class SimulatorStartError(RuntimeError):
-    """The child ended, or said nothing, before it announced its port."""
+    """The child ended or timed out before it announced its port."""
 
 
 class SimulatorProcess:
@@ -64,7 +64,7 @@ class SimulatorProcess:
             raise
 
     def stop(self) -> None:
-        """Close the child's standard input, wait, and kill it when it does not go; safe to call twice."""
+        """Close the child's standard input, wait, and kill it if it does not exit; safe to call twice."""
         process = self._process
         if process is None:
             return
@@ -118,7 +118,7 @@ class SimulatorProcess:
 
 
 def child_environment() -> dict[str, str]:
-    """This process's environment without proxy settings: with them loopback calls would go to the proxy."""
+    """This process's environment without proxy settings, which would send loopback calls to the proxy."""
     return {name: value for name, value in os.environ.items() if name.lower() not in PROXY_VARIABLES}
 
 
@@ -134,7 +134,7 @@ async def serve_until_orphaned(port: int, **details: Any) -> None:
 
 
 def _end_when_closed(loop: asyncio.AbstractEventLoop, over: asyncio.Event) -> None:
-    # os.read, not sys.stdin: nothing may stay behind in a buffer that the loop cannot see.
+    # os.read, not sys.stdin: nothing may remain in a buffer that the loop cannot see.
     if not os.read(sys.stdin.fileno(), 4096):
         loop.remove_reader(sys.stdin.fileno())
         over.set()

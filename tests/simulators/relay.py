@@ -1,4 +1,4 @@
-"""The network between a program and a server's Unix socket, which a test can cut or let fall silent."""
+"""The network between a program and a server's Unix socket, which a test can cut or silence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PIECE = 64 * 1024
 
 
 class Relay:
-    """A port of this machine that leads to the socket. Within the block."""
+    """Forwards a port of this machine to the socket, within the block."""
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
@@ -32,13 +32,13 @@ class Relay:
         return number
 
     def cut(self) -> None:
-        """Every connection breaks, as by a firewall that answers with resets, and no new one comes about."""
+        """Break every connection, as by a firewall that answers with resets, and accept no new one."""
         self._open = False
         for writer in self._writers:
             writer.transport.abort()
 
     def fall_silent(self) -> None:
-        """Connections stay and carry nothing, as where a cable is out."""
+        """Keep the connections but transfer nothing, as with an unplugged cable."""
         self._flows.clear()
 
     def heal(self) -> None:
@@ -70,7 +70,7 @@ class Relay:
             self._writers |= {writer, there}
             await asyncio.gather(self._pass(reader, there), self._pass(answers, writer))
         except (OSError, asyncio.CancelledError):
-            pass  # either side went away, or the test is over
+            pass  # either side disconnected, or the test is over
         finally:
             self._tasks.discard(task)
             for each in filter(None, (writer, there)):

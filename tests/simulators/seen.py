@@ -1,4 +1,4 @@
-"""What the test clients of all platforms see of a record, and how a person's file is asked for."""
+"""A record as the test clients of all platforms see it, and the request form of a person's file."""
 
 import base64
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class SeenRecord:
-    """A request or frame that the simulator received (journal.Record in server terms); see there for the fields."""
+    """A request or frame that the simulator received; journal.Record, the server's side, documents the fields."""
 
     index: int
     arrived: float
@@ -18,13 +18,13 @@ class SeenRecord:
 
     @property
     def title(self) -> str:
-        """What it asked for."""
+        """The name of what it requested."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenCall(SeenRecord):
-    """An HTTP request (journal.Call in server terms); see there for the fields."""
+    """An HTTP request; journal.Call, the server's side, documents the fields."""
 
     method: str
     http_method: str
@@ -40,14 +40,14 @@ class SeenCall(SeenRecord):
 
 
 class File(Protocol):
-    """A file that a person sends; the simulator makes up what its `content` does not say."""
+    """A file that a person sends; without `content`, the simulator generates it."""
 
     @property
     def content(self) -> bytes | None: ...
 
 
 def file_json(file: File) -> Json:
-    """The control surface's file."""
+    """The file as the control side takes it."""
     spec = {name: value for name, value in vars(file).items() if name != "content" and value is not None}
     if file.content is not None:
         spec["base64"] = base64.b64encode(file.content).decode("ascii")

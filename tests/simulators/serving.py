@@ -1,4 +1,4 @@
-"""What the platforms' `__main__` do: serve an application on a free loopback port until the parent is gone."""
+"""The body of the platforms' `__main__`: serve an application on a free loopback port until the parent is gone."""
 
 import ssl
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from tests.simulators.process import serve_until_orphaned
 
 
 def _nobody(origin: str) -> None:
-    """Nobody needs the origin."""
+    """Ignore the origin."""
 
 
 async def serve(
@@ -20,7 +20,7 @@ async def serve(
     tls: ssl.SSLContext | None = None,
     **details: Any,
 ) -> None:
-    """Serve; listening is told the origin (scheme, host and port) first. details: announced beside the port."""
+    """Serve; `listening` first gets the origin (scheme, host and port). details: announced along with the port."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:

@@ -1,4 +1,4 @@
-"""How the simulators' long polls wait: a repeatable wake-up, what fires it, waiting for a condition or for quiet."""
+"""Waiting in the simulators' long polls: a repeatable signal, the parties that fire it, conditions and quiet times."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Signal:
-    """Everybody who waits is woken by `fire`; nobody is woken by a firing from before the wait."""
+    """A signal: `fire` wakes all current waiters; an earlier firing wakes none."""
 
     def __init__(self) -> None:
         self._waiters: set[asyncio.Future[None]] = set()
@@ -31,7 +31,7 @@ class Signal:
 
 @dataclass(kw_only=True)
 class Party:
-    """What tests watch: an account or a chat. in_flight: calls under way. last_activity: monotonic seconds."""
+    """An account or a chat that tests watch. in_flight: calls in progress. last_activity: monotonic seconds."""
 
     in_flight: int = 0
     revision: int = 0
@@ -39,25 +39,25 @@ class Party:
     changed: Signal = field(default_factory=Signal)
 
     def touch(self) -> None:
-        """Something new is to be seen here: wake those who watch."""
+        """Note a visible change and wake the watchers."""
         self.revision += 1
         self.stir()
 
     def stir(self) -> None:
-        """Something happened that changes no picture, such as an ack."""
+        """Note an activity without a visible change, such as an ack."""
         self.last_activity = time.monotonic()
         self.changed.fire()
 
 
 @dataclass(kw_only=True)
 class Place(Party):
-    """A conversation. pending: events of what happened there that are neither acked nor given up."""
+    """A conversation. pending: its events that are neither acked nor given up."""
 
     pending: int = 0
 
 
 class Addressee(Protocol):
-    """A party to which events go. pending: those that are neither acked nor given up."""
+    """A party to which events are sent. pending: those that are neither acked nor given up."""
 
     in_flight: int
     last_activity: float
@@ -68,7 +68,7 @@ class Addressee(Protocol):
 
 
 async def wait_until(signal: Signal, condition: Callable[[], bool], wait: float) -> bool:
-    """Whether the condition became true within `wait` seconds; looked at again at each firing of the signal."""
+    """Whether the condition became true within `wait` seconds; it is checked at each firing of the signal."""
     deadline = time.monotonic() + wait
     while not condition():
         remaining = deadline - time.monotonic()
@@ -79,7 +79,7 @@ async def wait_until(signal: Signal, condition: Callable[[], bool], wait: float)
 
 
 async def wait_idle(party: Addressee, quiet: float, wait: float) -> bool:
-    """Whether, within `wait` seconds, no event was pending, no call was running and `quiet` seconds passed so."""
+    """Whether, within `wait` seconds, there was a period of `quiet` seconds without pending events or running calls."""
     deadline = time.monotonic() + wait
     while True:
         now = time.monotonic()

@@ -27,9 +27,9 @@ class SocketApp(Protocol):
 
 
 class Websocket(Generic[AppT]):
-    """One websocket. silent: it stays open and nothing is read from it or written to it any more (half-open).
+    """One websocket. silent: it stays open, but nothing more is read from it or written to it (half-open).
 
-    pings: what the client sent to be answered. bad_frames: what no client may send. Monotonic seconds.
+    pings: those of the client. bad_frames: frames that no client may send. Times are in monotonic seconds.
     """
 
     def __init__(self, id: str, app: AppT, ws: web.WebSocketResponse, transport: asyncio.BaseTransport | None) -> None:
@@ -46,11 +46,11 @@ class Websocket(Generic[AppT]):
         self._transport = transport
 
     async def take(self, message: WSMessage) -> None:
-        """What the client sent, pings and pongs included."""
+        """Handle a message of the client, pings and pongs included."""
         raise NotImplementedError
 
     async def write(self, data: str | bytes) -> None:
-        """Write a frame; a silent socket swallows it, a broken one too (the ack will be missing)."""
+        """Write a frame; a silent or broken socket swallows it (the ack will be missing)."""
         if self.silent or self.ws.closed:
             return
         try:
@@ -59,7 +59,7 @@ class Websocket(Generic[AppT]):
             self.gone = True
 
     async def close(self, code: int) -> None:
-        """A proper close handshake."""
+        """Close with a proper handshake."""
         if not self.ws.closed:
             await self.ws.close(code=code)
 
@@ -68,7 +68,7 @@ class Websocket(Generic[AppT]):
         reset_connection(self._transport)
 
     async def receive_until_closed(self) -> None:
-        """Take what comes; returns once the client is gone."""
+        """Handle messages; returns once the client is gone."""
         while True:
             message = await self.ws.receive()
             if message.type in (WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED, WSMsgType.ERROR):
@@ -80,34 +80,34 @@ class Websocket(Generic[AppT]):
                 await self.take(message)
 
     def view(self) -> Json:
-        """What tests read."""
+        """The state that tests read."""
         names = ("id", "silent", "opened_at", "closed_at", "close_code", "pings", "bad_frames")
         return {name: getattr(self, name) for name in names}
 
 
 async def upgrade(request: web.Request) -> web.WebSocketResponse:
-    """Accept a websocket whose pings and closing are answered by hand."""
+    """Accept a websocket whose pings and closing are answered manually."""
     ws = web.WebSocketResponse(autoping=False, autoclose=False, max_msg_size=MAX_FRAME, heartbeat=None)
     await ws.prepare(request)
     return ws
 
 
 class Sockets(Generic[SocketT]):
-    """All websockets that there ever were."""
+    """All websockets, including closed ones."""
 
     def __init__(self) -> None:
         self._sockets: list[SocketT] = []
 
     def of(self, app: object, *, live: bool = True) -> list[SocketT]:
-        """The sockets of an app, oldest first; live: only those that the platform takes for open."""
+        """The sockets of an app, oldest first; live: only those that the platform considers open."""
         return [s for s in self._sockets if s.app is app and not (live and s.closed_at is not None)]
 
     def add(self, socket: SocketT) -> None:
-        """A websocket opened."""
+        """Add an opened websocket."""
         self._sockets.append(socket)
 
     async def serve(self, socket: SocketT) -> None:
-        """Take what comes over a socket until its client is gone."""
+        """Handle the messages of a socket until its client is gone."""
         try:
             await socket.receive_until_closed()
         finally:
@@ -116,7 +116,7 @@ class Sockets(Generic[SocketT]):
                 self.forget(socket)
 
     def forget(self, socket: SocketT) -> None:
-        """The platform noticed that a socket is gone."""
+        """Remove a socket that the platform has found to be gone."""
         socket.closed_at = socket.closed_at or time.monotonic()
         socket.app.delivery.detach(socket)
         socket.app.touch()

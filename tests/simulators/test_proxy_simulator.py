@@ -1,4 +1,4 @@
-"""The proxy simulator: a client reaches a TLS server with a private certificate through CONNECT, and only so."""
+"""The proxy simulator: a client reaches a TLS server with a private certificate only through CONNECT."""
 
 from __future__ import annotations
 

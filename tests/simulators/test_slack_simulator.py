@@ -1,6 +1,6 @@
 """The Slack simulator as a whole: its process, its isolation, and one conversation with the real SDK.
 
-What it answers in detail is tested beside it, in tests/simulators/slack/.
+The details of its answers are tested in tests/simulators/slack/.
 """
 
 import asyncio

@@ -78,24 +78,24 @@ def test_what_is_well_formed_passes(messages: tuple[Message, ...]) -> None:
 @table(
     ("messages", "reason"),
     [
-        # A call has its result right behind its message.
+        # A call has its result right after its message.
         ((USER, asks("a")), "tool calls without a result: a"),
         ((USER, asks("a"), USER, result("a")), "messages[2]: tool calls without a result: a"),
         ((USER, asks("a"), ANSWER, result("a")), "messages[2]: tool calls without a result: a"),
         ((USER, asks("a", "b"), result("a"), USER), "messages[3]: tool calls without a result: b"),
         ((USER, asks("a", "b"), result("a"), asks("c"), result("c")), "messages[3]: tool calls without a result: b"),
-        # A result has its call, and is the only one of it.
+        # A result has its call, and is its only result.
         ((USER, result("a")), "messages[1]: tool result 'a' has no preceding tool call"),
         ((result("a"), asks("a"), USER), "messages[0]: tool result 'a' has no preceding tool call"),
         ((USER, asks("a"), result("a"), result("a")), "messages[3]: tool result 'a' has no preceding tool call"),
         ((USER, asks("a"), result("b"), result("a")), "messages[2]: tool result 'b' has no preceding tool call"),
         ((USER, asks("a"), result("a"), USER, result("a")), "messages[4]: tool result 'a' has no preceding tool call"),
-        # Ids are there, and unique in the whole request.
+        # Ids are present, and unique in the whole request.
         ((USER, asks("a", "a"), result("a")), "tool call id 'a' is not unique"),
         ((USER, asks("a"), result("a"), asks("a"), result("a")), "tool call id 'a' is not unique"),
         ((USER, asks(""), result("")), "a tool call without an id"),
         ((USER, asks("a"), {"role": "tool", "content": "R"}), "a tool message needs a tool_call_id"),
-        # Calls are such that a client could make them.
+        # Calls are of a kind that a client could make.
         ((USER, asks("a", name="no such name"), result("a")), "tool call name 'no such name' is not valid"),
         ((USER, asks("a", arguments=""), result("a")), "the arguments of 'a' are not JSON"),
         ((USER, asks("a", arguments="[]"), result("a")), "the arguments of 'a' are not an object"),

@@ -48,7 +48,7 @@ def process() -> Iterator[SimulatorProcess]:
 
 @pytest.fixture
 async def telegram(process: SimulatorProcess, request: pytest.FixtureRequest) -> AsyncIterator[TelegramSimulator]:
-    """A bot of its own for each test: its queue, private chats and faults are untouched by other tests."""
+    """A separate bot for each test: its queue, private chats and faults are unaffected by other tests."""
     async with connect(process) as default:
         number = 7_100_000_000 + int(hashlib.sha256(request.node.name.encode()).hexdigest()[:6], 16)
         yield await default.add_bot(f"{number}:secret-part-of-this-token")
@@ -56,7 +56,7 @@ async def telegram(process: SimulatorProcess, request: pytest.FixtureRequest) ->
 
 @pytest.fixture(autouse=True)
 def durations_as_timedelta(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without this choice the SDK's RetryAfter emits a deprecation warning as soon as it is built."""
+    """Choose timedeltas: without this the SDK's RetryAfter emits a deprecation warning as soon as it is built."""
     monkeypatch.setenv("PTB_TIMEDELTA", "1")
 
 

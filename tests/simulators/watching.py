@@ -11,7 +11,7 @@ MessageT = TypeVar("MessageT")
 
 
 class ChatWatcher(Generic[PlaceT, MessageT]):
-    """Waits; how a chat is asked for and read is the platform's own."""
+    """Waits for messages; how a chat is requested and read depends on the platform."""
 
     patience: ClassVar[float]
     """Seconds, see SimulatorClient."""
@@ -25,17 +25,17 @@ class ChatWatcher(Generic[PlaceT, MessageT]):
         raise NotImplementedError
 
     def own_messages(self, view: Json) -> Iterator[MessageT]:
-        """The account's messages in a view that are still there."""
+        """The account's messages in a view that still exist."""
         raise NotImplementedError
 
     def shown_text(self, message: MessageT) -> str:
-        """What people read in a message."""
+        """The text of a message as people see it."""
         raise NotImplementedError
 
     async def wait_for_message(
         self, chat: PlaceT, predicate: Callable[[MessageT], bool] = lambda message: True, timeout: float | None = None
     ) -> MessageT:
-        """The first message of the account in a chat that fits, as soon as it does; `messages` has its history."""
+        """Wait for the first matching message of the account in a chat; `messages` has its history."""
 
         async def look(revision: int, wait: float) -> Json:
             return await self.chat_view(chat, revision=revision, wait=wait)

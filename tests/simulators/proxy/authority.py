@@ -25,7 +25,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class PrivateAuthority:
-    """cert: the PEM file that clients must trust."""
+    """A certificate authority. cert: the PEM file that clients must trust."""
 
     folder: Path
     cert: Path
@@ -41,7 +41,7 @@ class PrivateAuthority:
         return authority
 
     def issue(self, host: str) -> Certificate:
-        """A certificate for this host name, and for 127.0.0.1."""
+        """Issue a certificate for this host name and for 127.0.0.1."""
         made = Certificate(self.folder / f"{host}.pem", self.folder / f"{host}.key")
         signer = ("-CA", self.cert, "-CAkey", self.key, "-days", "2")
         names = ("-addext", f"subjectAltName=DNS:{host},IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ProxySimulator:
-    """Use with `async with`."""
+    """A client of the proxy simulator. Use with `async with`."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -25,14 +25,14 @@ class ProxySimulator:
         (await self._http.put("/control/map", json={target: port})).raise_for_status()
 
     async def connects(self, at_least: int = 0, timeout: float = 40.0) -> list[Connect]:
-        """All that was asked of the proxy, once there are `at_least` so many. Raises TimeoutError."""
+        """All requests to the proxy, once there are `at_least` that many. Raises TimeoutError."""
         async with asyncio.timeout(timeout):
             while len(records := await self._after(0, 0.0)) < at_least:
                 await self._after(len(records), timeout)
         return records
 
     async def cut(self) -> None:
-        """Abort all open tunnels, as a network that fails does."""
+        """Abort all open tunnels, like a failing network."""
         (await self._http.post("/control/cut")).raise_for_status()
 
     async def _after(self, count: int, wait: float) -> list[Connect]:

@@ -1,6 +1,6 @@
 """An HTTP CONNECT proxy for tests: it records every target and never leaves the loopback interface.
 
-The same port serves /control (PUT map, GET records, POST cut), so that one number is all a test needs.
+The same port serves /control (PUT map, GET records, POST cut), so that a test needs only one number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connect:
-    """One request to the proxy. target: "host:port" (or the URL of a request that was no CONNECT); status: our answer;
+    """One request to the proxy. target: "host:port" (or the URL of a request other than CONNECT); status: our answer;
     port: the loopback port it was connected to, 0 for none; at: monotonic seconds of the proxy."""
 
     target: str
@@ -44,7 +44,7 @@ class Head:
 
 @dataclass(slots=True)
 class ProxyServer:
-    """routes: "host:port" -> loopback port. A target without a route is refused with 403, unless it is loopback."""
+    """The proxy. routes: "host:port" -> loopback port. Targets without a route get 403, unless they are loopback."""
 
     routes: dict[str, int] = field(default_factory=dict)
     connects: list[Connect] = field(default_factory=list)
@@ -63,7 +63,7 @@ class ProxyServer:
                 self._record(head, 405, 0)
                 await _respond(writer, 405, b"only CONNECT is proxied")
         except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the client went away; the record holds what it asked
+            pass  # the client disconnected; the record has its request
         finally:
             writer.close()
 
@@ -128,7 +128,7 @@ class ProxyServer:
                 await _respond(writer, 404, b"{}")
 
     async def _after(self, count: int, wait: float) -> bytes:
-        """The records behind the first `count`, as JSON; waits up to `wait` seconds for one."""
+        """The records after the first `count`, as JSON; waits up to `wait` seconds for one."""
         try:
             async with asyncio.timeout(wait):
                 while len(self.connects) <= count:
@@ -153,7 +153,7 @@ async def _respond(writer: asyncio.StreamWriter, status: int, body: bytes) -> No
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy until the source ends, then pass the end on."""
+    """Copy until the source ends, then pass on the end."""
     try:
         while chunk := await reader.read(64 * 1024):
             writer.write(chunk)

@@ -1,4 +1,4 @@
-"""The test client of the transcription simulator: a service with a key of its own, and what it was asked."""
+"""The test client of the transcription simulator: a service with its own key, and the requests it received."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -17,21 +17,20 @@ MODULE = "tests.simulators.transcription"
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(SeenCall):
-    """A request (server.Record in server terms); see there for the fields."""
+    """A request; server.Record documents the fields."""
 
     client: str
 
     @property
     def words(self) -> str | None:
-        """What was heard, None while it was not answered."""
+        """The transcribed text, None until it is answered."""
         words = self.params.get("words")
         return None if words is None else str(words)
 
 
 @asynccontextmanager
 async def connect(process: SimulatorProcess, ca_file: Path | None = None) -> AsyncIterator["TranscriptionSimulator"]:
-    """A fresh client of a simulator that already runs. ca_file: the authority that signed its certificate, if it has
-    one."""
+    """A fresh client of a running simulator. ca_file: the authority that signed its certificate, if it has one."""
     scheme = "http" if ca_file is None else "https"
     async with control_connection(ca_file) as http:
         client = uuid.uuid4().hex[:12]
@@ -46,7 +45,7 @@ class TranscriptionSimulator(SimulatorClient[Asked]):
 
     @property
     def base_url(self) -> str:
-        """What goes into `transcription.base_url`."""
+        """The value for `transcription.base_url`."""
         return f"{self.root}/v1"
 
     @property
@@ -59,7 +58,7 @@ class TranscriptionSimulator(SimulatorClient[Asked]):
         return {"model": "sim-voice", "base_url": self.base_url, "api_key": "$VOICE_KEY"}
 
     async def fail(self, fault: Fault, *, times: int = 1, skip: int = 0) -> None:
-        """After `skip` requests, the next `times` ones meet this fault."""
+        """Apply this fault to the next `times` requests, after `skip` requests."""
         await self._ask("faults", method=TRANSCRIBE, fault=fault.to_json(), times=times, skip=skip)
 
     async def asked(self) -> list[Asked]:

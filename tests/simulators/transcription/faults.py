@@ -1,4 +1,4 @@
-"""Faults for the next calls: what tests ask for."""
+"""Faults that tests request for the next calls."""
 
 from dataclasses import dataclass
 
@@ -28,5 +28,5 @@ def error(status: int, code: str = "", retry_after: str = "") -> Fault:
 
 
 def page(status: int = 502) -> Fault:
-    """What stands in front of the service answers with HTML."""
+    """A proxy in front of the service answers with HTML."""
     return Fault(f"page {status}", "html", status=status)

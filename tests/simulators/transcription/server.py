@@ -15,20 +15,20 @@ from tests.simulators.transcription.faults import TRANSCRIBE, Fault
 
 LARGEST = 25 * 1024 * 1024
 SUFFIXES = ("flac", "m4a", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "wav", "webm")
-"""What the real service goes by."""
+"""File name endings that the real service accepts."""
 FIELDS = {"model", "response_format", "language", "prompt", "temperature"}
 
 
 @dataclass(kw_only=True)
 class Record(Call):
-    """See Call. client: the key's part behind `sk-`; params: the form's fields, those of its file as `file.*`, and the
-    `words` that were heard."""
+    """See Call. client: the key's part after `sk-`; params: the form's fields, those of its file as `file.*`, and the
+    transcribed `words`."""
 
     client: str = ""
 
 
 class TranscriptionServer(FaultyServer[Record, Fault]):
-    """Any key is accepted except those that begin with "bad", any model except those that begin with "missing"."""
+    """The service. It accepts any key that does not begin with "bad", and any model not beginning with "missing"."""
 
     def __init__(self) -> None:
         self.journal = CallJournal[Record]()
@@ -77,7 +77,7 @@ class TranscriptionServer(FaultyServer[Record, Fault]):
 
 
 async def _read_form(request: web.Request, record: Record) -> bytes:
-    """The file's bytes; everything else goes into the record."""
+    """Return the file's bytes and put everything else into the record."""
     content = b""
     async for part in await request.multipart():
         assert isinstance(part, BodyPartReader)

@@ -1,4 +1,4 @@
-"""Recordings whose words a machine can hear: real containers around a text, made by tests and read by the server."""
+"""Recordings with machine-readable words: real containers around a text, made by tests and read by the server."""
 
 import struct
 
@@ -8,13 +8,13 @@ _AMR_FRAME = bytes([0x04]) + bytes(12)
 
 
 def ogg(words: str, seconds: float = 1.0) -> bytes:
-    """Ogg with Opus, as Telegram and Feishu send it; the last page tells the length."""
+    """Ogg with Opus, as Telegram and Feishu send it; the last page gives the length."""
     head = b"OpusHead" + struct.pack("<BBHIhB", 1, 1, 312, 16_000, 0, 0)
     return _page(head, 0, 0, 2) + _page(hidden(words), 1, round(seconds * _RATE) + 312, 4)
 
 
 def amr(words: str, seconds: float = 1.0) -> bytes:
-    """AMR, as WeChat's family records it. The words stand behind the frames."""
+    """AMR, as WeChat's family records it. The words follow the frames."""
     return b"#!AMR\n" + _AMR_FRAME * round(seconds / 0.02) + hidden(words)
 
 
@@ -27,7 +27,7 @@ def wav(words: str, seconds: float = 1.0, rate: int = 16_000) -> bytes:
 
 
 def m4a(words: str, seconds: float = 1.0) -> bytes:
-    """The boxes that tell what it is and how long, as Slack's clips begin."""
+    """M4A boxes with the type and the length, as Slack's clips begin."""
     movie = _box(b"mvhd", bytes(12) + struct.pack(">II", 1000, round(seconds * 1000)) + bytes(80))
     return _box(b"ftyp", b"M4A \0\0\0\0") + _box(b"moov", movie) + _box(b"mdat", hidden(words))
 
@@ -39,7 +39,7 @@ def heard(recording: bytes) -> str:
 
 
 def hidden(words: str) -> bytes:
-    """The words as recordings hold them."""
+    """The words in the form in which recordings contain them."""
     return _BEGIN + words.encode() + _END
 
 

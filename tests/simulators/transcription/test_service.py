@@ -1,4 +1,4 @@
-"""The simulated service is as strict as the real one, and is spoken to by the real SDK."""
+"""The simulated service is as strict as the real one, and works with the real SDK."""
 
 from __future__ import annotations
 
