@@ -74,7 +74,7 @@ class SocketRoutes(Generic[SocketT]):
         return {"sockets": [socket.id for socket in chosen]}
 
     async def _silence(self, spec: Json) -> Json:
-        """Make sockets half-open: nothing is read or written, events are still sent to them. False: end those left."""
+        """Make sockets half-open: nothing is read or written, events still go to them. False: drop the lost ones."""
         chosen = self.chosen(spec)
         for socket in chosen:
             socket.silent = bool(spec["silent"])

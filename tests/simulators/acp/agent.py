@@ -1,8 +1,8 @@
 """A small agent that speaks the Agent Client Protocol with the real package: `python agent.py`.
 
-Its prompts are orders, a line each: `say WORDS`, `write FILE WORDS`, `ask WORDS` (permission, and tells the answer),
+Its prompts are commands, one per line: `say WORDS`, `write FILE WORDS`, `ask WORDS` (permission; reports the answer),
 `env NAME`, `wait` (until cancelled), `die CODE`, `times` (that this session was prompted), `forget` (the session).
-What it asks with the word `always` can be allowed for good. Its sessions are files beside its folder.
+A request with the word `always` can be allowed permanently. Its sessions are files next to its folder.
 """
 
 from __future__ import annotations
@@ -111,5 +111,5 @@ class OrderedAgent:
 
 
 if __name__ == "__main__":
-    agent: Any = OrderedAgent()  # only what a task needs of an agent
+    agent: Any = OrderedAgent()  # only the parts of an agent that a task needs
     asyncio.run(run_agent(agent))

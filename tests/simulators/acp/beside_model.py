@@ -1,7 +1,7 @@
-"""An agent of others beside the simulated model, in the agent's sandbox: from there nothing else can be reached.
+"""Runs an external agent and the simulated model together in the agent's sandbox, from which nothing else is reachable.
 
-`python beside_model.py SCRIPT COMMAND...`: SCRIPT is a file with what `/control/scripts` of the simulator takes. Agents
-find the model by the variables of Anthropic's and Google's programs.
+`python beside_model.py SCRIPT COMMAND...`: SCRIPT is a file for the simulator's `/control/scripts`. Agents find the
+model by the variables of Anthropic's and Google's programs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The part of the test client that acts for people: they write, send files, press, react, add the bot."""
+"""The part of the test client that acts for people, who write, send files, press, react, add the bot."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +37,7 @@ class ActingClient(SocketClient[RecordedCall]):
 
     @property
     def domain(self) -> str:
-        """For lark.Client.builder().domain(...) and lark.ws.Client(domain=...)."""
+        """The value for lark.Client.builder().domain(...) and lark.ws.Client(domain=...)."""
         return self.root
 
     @property
@@ -46,7 +46,7 @@ class ActingClient(SocketClient[RecordedCall]):
         return ids.open_id(self.app_id, self.app_id)
 
     def open_id(self, person: Person) -> str:
-        """Who a person is to this app."""
+        """The id of a person for this app."""
         return ids.open_id(self.app_id, person.id)
 
     def chat_id(self, place: Place) -> str:
@@ -126,11 +126,11 @@ class ActingClient(SocketClient[RecordedCall]):
         return await self.user_says(type="media", files=[file.to_json(), picture.to_json()], **more)
 
     async def sends_raw(self, msg_type: str, content: Json, *, mentions: Sequence[str] = (), **more: Any) -> Said:
-        """A message of any type (sticker, share_chat, location, ...) with its content as it stands."""
+        """A person sends a message of any type (sticker, share_chat, location, ...) with unmodified content."""
         return await self.user_says(type=msg_type, content=content, mentions=list(mentions), **more)
 
     async def forwards(self, message_ids: Sequence[str], **more: Any) -> Said:
-        """A person forwards messages as one bundle; GET on it answers the children too."""
+        """A person forwards messages as one bundle; GET on it returns the children too."""
         return await self.user_says(type="merge_forward", forwarded=list(message_ids), **more)
 
     async def other_bot_says(self, text: str, *, chat: Group | str = TEAM, bot: str = "cli_other", **more: Any) -> Said:
@@ -138,11 +138,11 @@ class ActingClient(SocketClient[RecordedCall]):
         return await self.user_says(text, chat=chat, bot=bot, **more)
 
     async def repeats(self, message_id: str) -> str:
-        """The same message comes again under another event id, which is returned."""
+        """Deliver the same message again under another event id, which is returned."""
         return str((await self._ask("repeat", message_id=message_id))["event_id"])
 
     async def recalls(self, message_id: str) -> None:
-        """A person takes a message back: im.message.recalled_v1."""
+        """A person recalls a message: im.message.recalled_v1."""
         await self._ask("recall", message_id=message_id)
 
     async def reacts(
@@ -172,15 +172,15 @@ class ActingClient(SocketClient[RecordedCall]):
         await self._ask("enter", user=user.to_json())
 
     async def inject(self, event_type: str, event: Json, **header: Any) -> str:
-        """A raw event, whatever the app is subscribed to; header overrides members of its header. Returns its id."""
+        """Send a raw event, regardless of subscriptions; header overrides members of its header. Returns its id."""
         return str((await self._ask("event", type=event_type, event=event, header=header))["event_id"])
 
     async def add_chat(self, chat: Place, *, member: bool = True, disbanded: bool | None = None) -> None:
-        """Make a group, or a person's direct chat, known without any event; before that bots cannot write there."""
+        """Add a group, or a person's direct chat, without any event; before that bots cannot write there."""
         await self._ask("chats", chat=place_json(chat), member=member, disbanded=disbanded)
 
     async def add_person(self, person: Person, **known: Any) -> None:
-        """Make a person known without any event; unavailable=True: the bot may not write to them (230013)."""
+        """Add a person without any event; unavailable=True: the bot may not write to them (230013)."""
         await self._ask("people", person={**person.to_json(), **known})
 
 

@@ -1,4 +1,4 @@
-"""Small endpoints: tenant tokens, who the bot is, chats and people, cards by a press's token."""
+"""Small endpoints: tenant tokens, the bot's identity, chats and people, card updates by a press's token."""
 
 from tests.simulators.feishu import cards, content, ids
 from tests.simulators.feishu.calls import Call
@@ -46,7 +46,7 @@ def bot_info(world: World, app: App, call: Call) -> Json:
 
 
 def list_scopes(world: World, app: App, call: Call) -> Json:
-    """GET application/v6/scopes: what the app has asked for, granted (1) or not (2)."""
+    """GET application/v6/scopes: the requested scopes, granted (1) or not (2)."""
     names = sorted(SCOPES | app.scopes)
     scopes = [{"scope_name": name, "grant_status": 1 if name in app.scopes else 2} for name in names]
     return {"scopes": scopes}
@@ -90,7 +90,7 @@ def get_user(world: World, app: App, call: Call) -> Json:
 
 
 def update_by_token(world: World, app: App, call: Call) -> Json:
-    """POST interactive/v1/card/update: replaces the card of a press, after that was answered, at most twice."""
+    """POST interactive/v1/card/update: replaces the card of an answered press, at most twice."""
     callback = world.callbacks.get(call.required("token"))
     card = call.body.get("card")
     if not isinstance(card, dict):

@@ -48,7 +48,7 @@ class Call:
         return value
 
     def required(self, name: str) -> str:
-        """A string of the body that must be there and not empty; raises FeishuError."""
+        """A required, non-empty string of the body; raises FeishuError."""
         value = self.text(name)
         if not value:
             raise missing_field(name)
@@ -71,7 +71,7 @@ class Call:
 
 
 async def read_call(request: web.Request) -> Call:
-    """Parse the request; raises FeishuError for a body that is not what its content type says."""
+    """Parse the request; raises FeishuError for a body that does not match its content type."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     call = Call(token if scheme == "Bearer" else "", dict(request.match_info), dict(request.query))
     if not request.body_exists:
@@ -82,7 +82,7 @@ async def read_call(request: web.Request) -> Call:
     raw = await request.read()
     if not raw:
         return call
-    # The SDK asks for its token without a content type.
+    # The SDK requests its token without a content type.
     if "Content-Type" in request.headers and request.content_type != "application/json":
         raise FeishuError(9499, f"Bad Request: content type {request.content_type}")
     try:
@@ -104,7 +104,7 @@ async def _read_form(request: web.Request, call: Call) -> None:
     async for part in await request.multipart():
         if not isinstance(part, BodyPartReader) or part.name is None:
             continue
-        # The SDK names no file in its uploads; what makes a part a file is its field.
+        # The SDK gives no file name in its uploads; the field identifies a part as a file.
         if part.filename is None and part.name not in ("file", "image"):
             call.body[part.name] = await part.text()
             continue

@@ -67,7 +67,7 @@ def update_settings(world: World, app: App, call: Call) -> Json:
 
 
 def replace(world: World, app: App, call: Call) -> Json:
-    """PUT cardkit/v1/cards/:card_id: the whole card anew."""
+    """PUT cardkit/v1/cards/:card_id: replaces the whole card."""
     card = call.body.get("card")
     if not isinstance(card, dict) or card.get("type") != "card_json" or not isinstance(card.get("data"), str):
         raise missing_field("card")
@@ -123,7 +123,7 @@ def delete_element(world: World, app: App, call: Call) -> Json:
 
 
 def _operate(world: World, app: App, call: Call, change: Change, *, streaming: bool = False) -> Json:
-    """One numbered operation on a card; nothing of it stays when it is refused."""
+    """Run a numbered operation on a card; a refused one leaves no trace."""
     card = find(world, app, call.path["card_id"])
     now = world.clock.now()
     if wait := app.meter.excess("card", str(card.card_id), app.meter.rates.card_per_second, 1.0, now):
@@ -157,7 +157,7 @@ def _check_streaming(card: Card, now: float) -> None:
 
 
 def _keep(card: Card, data: Json, sequence: int, uuid: str, now: float) -> None:
-    """Ten minutes count from when streaming was last switched on by an operation."""
+    """Store the card; the ten minutes count from the last operation that switched streaming on."""
     switched_on = bool((data.get("config") or {}).pop("_switched_on", False))
     was_on = card.wants_streaming
     card.data, card.sequence = data, sequence

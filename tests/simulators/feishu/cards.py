@@ -1,4 +1,4 @@
-"""Cards: what their JSON shows, its elements, and the checks that the platform makes of it."""
+"""Cards: what their JSON shows, its elements, and the platform's checks of it."""
 
 import json
 import re
@@ -19,7 +19,7 @@ ELEMENT_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,19}")
 TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]*)[^)]*\)")
-# What a person can act on; a press of it calls the app back.
+# Elements that a person can act on; a press calls the app back.
 INTERACTIVE = ("button", "select_static", "multi_select_static", "input", "checker", "overflow", "date_picker")
 
 
@@ -28,7 +28,7 @@ class Card:
     """A card: an entity of CardKit (card_id), or the content of one message.
 
     sequence: of the last operation. streaming_since: when streaming mode was switched on last, unix seconds.
-    timed_out: a call was already told that the stream had ended by itself.
+    timed_out: a call already got the error that the stream had ended by itself.
     """
 
     app_id: str
@@ -43,11 +43,11 @@ class Card:
 
     @property
     def wants_streaming(self) -> bool:
-        """Whether its config says so; the platform ends streaming by itself after ten minutes."""
+        """Whether its config enables streaming, which the platform ends by itself after ten minutes."""
         return bool((self.data.get("config") or {}).get("streaming_mode"))
 
     def streaming(self, now: float) -> bool:
-        """Whether content may be streamed into it now."""
+        """Whether content can be streamed into it now."""
         return self.wants_streaming and now - self.streaming_since < STREAM_SECONDS
 
 
@@ -107,7 +107,7 @@ def _find(node: Any, element_id: str) -> tuple[list[Json], int] | None:
 
 
 def check_entity(data: Json, image_known: Any) -> None:
-    """What CardKit checks of a whole card; raises FeishuError. image_known: tells whether an image key is good."""
+    """Run CardKit's checks of a whole card; raises FeishuError. image_known: whether an image key is valid."""
     if not data:
         raise FeishuError(300307, "The card DSL is empty")
     if not is_v2(data):
@@ -121,7 +121,7 @@ def check_entity(data: Json, image_known: Any) -> None:
 
 
 def check_elements(data: Json, malformed: FeishuError) -> None:
-    """Element ids and their number; raises FeishuError."""
+    """Check the ids and the number of elements; raises FeishuError."""
     top: list[Any] = list(body(data))
     if not all(isinstance(element, dict) and isinstance(element.get("tag"), str) for element in top):
         raise malformed
@@ -136,7 +136,7 @@ def check_elements(data: Json, malformed: FeishuError) -> None:
 
 
 def check_content(data: Json, image_known: Any) -> None:
-    """Tables and images of all texts; raises FeishuError 230099 with the card service's own code."""
+    """Check tables and images of all texts; raises FeishuError 230099 with the card service's own code."""
     tables = sum(element["tag"] == "table" for element in walk(data))
     texts = [str(element["content"]) for element in walk(data) if element["tag"] in ("markdown", "lark_md")]
     if tables + sum(count_tables(text) for text in texts) > CARD_TABLES:
@@ -164,7 +164,7 @@ def without_code(text: str) -> str:
 
 
 def count_tables(text: str) -> int:
-    """How many Markdown tables a text has: a line with a bar, then a line of dashes and bars."""
+    """Number of Markdown tables in a text: a line with a bar, then a line of dashes and bars."""
     lines = without_code(text).split("\n")
     return sum(
         "|" in head and "|" in rule and TABLE_RULE.fullmatch(rule) is not None and not TABLE_RULE.fullmatch(head)
@@ -173,7 +173,7 @@ def count_tables(text: str) -> int:
 
 
 def shown_text(data: Json) -> str:
-    """What a person reads: header, then all texts without the labels of what they can press."""
+    """The text that a person reads: header, then all texts, without the labels of interactive elements."""
     title = (data.get("header") or {}).get("title") or {}
     return "\n".join([str(title["content"])] if title.get("content") else []) + _joined(body(data), bool(title))
 
@@ -200,7 +200,7 @@ def _texts(element: Json) -> Iterator[str]:
 
 
 def buttons(data: Json) -> list[Json]:
-    """What can be acted on, in reading order: {tag, text, name, element_id, value, disabled, url, options}."""
+    """The interactive elements, in reading order: {tag, text, name, element_id, value, disabled, url, options}."""
     return [_button(element) for element in walk(body(data)) if element["tag"] in INTERACTIVE]
 
 
@@ -221,5 +221,5 @@ def _button(element: Json) -> Json:
 
 
 def summary(data: Json) -> str:
-    """What the list of chats shows of it."""
+    """The line that the list of chats shows for it."""
     return str(((data.get("config") or {}).get("summary") or {}).get("content", ""))

@@ -1,4 +1,4 @@
-"""The test client of the Feishu simulator: apps to test with, and waiting for what they do."""
+"""The test client of the Feishu simulator: apps to test with, and waiting for their actions."""
 
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -34,7 +34,7 @@ async def running_feishu() -> AsyncIterator["FeishuSimulator"]:
 
 @asynccontextmanager
 async def connect(process: SimulatorProcess) -> AsyncIterator["FeishuSimulator"]:
-    """A fresh app in a fresh tenant of a simulator that already runs; `verify` runs at the end for all apps."""
+    """A fresh app in a fresh tenant of a running simulator; `verify` runs at the end for all apps."""
     async with control_connection() as http:
         client = await _fresh(f"http://127.0.0.1:{process.port}", http, DEFAULT_NAME, None, {})
         yield client
@@ -58,7 +58,7 @@ class FeishuSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
     """
 
     async def fresh_app(self, name: str = DEFAULT_NAME, **settings: Any) -> "FeishuSimulator":
-        """A new app in a new tenant: nothing of other tests is there. settings as for `configure`."""
+        """A new app in a new tenant: it has nothing of other tests. settings as for `configure`."""
         fresh = await _fresh(self.root, self._http, name, None, settings)
         await fresh._skip_records()
         return fresh
@@ -70,17 +70,17 @@ class FeishuSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
     async def configure(self, **settings: Any) -> None:
         """Change the app.
 
-        token_seconds: how long new tenant tokens live (7200). events: the list of subscribed event types.
-        group_messages: "all" or "mentions" of what is said in groups. client_config: members of what endpoint and
-        pongs tell the SDK (ReconnectCount -1, ReconnectInterval 1, ReconnectNonce 0, PingInterval 2).
-        config_in_pong: whether pongs carry it. app_secret: another one is right from now on. bot_active.
-        scopes: the list of those that are granted.
+        token_seconds: lifetime of new tenant tokens (7200). events: the list of subscribed event types.
+        group_messages: "all" or "mentions", those received in groups. client_config: members of the config that
+        endpoint and pongs send to the SDK (ReconnectCount -1, ReconnectInterval 1, ReconnectNonce 0, PingInterval 2).
+        config_in_pong: whether pongs carry it. app_secret: the valid one from now on. bot_active.
+        scopes: the list of granted ones.
         """
         await self._ask("configure", **settings)
         self.app_secret = str(settings.get("app_secret", self.app_secret))
 
     async def scanned(self, **outcome: Any) -> None:
-        """Somebody has scanned the code of a registration; without an outcome this app is the one that was made."""
+        """A person has scanned the code of a registration; without an outcome it creates this app."""
         made = {"client_id": self.app_id, "client_secret": self.app_secret, "user_info": {"tenant_brand": "feishu"}}
         await self._ask("registration", outcome=outcome or made)
 
@@ -124,7 +124,7 @@ class FeishuSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
         return render_transcript(await self.messages(chat))
 
     async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 40.0) -> None:
-        """Until no event of the chat (or app) is open, no call runs, and `quiet` seconds went by like that."""
+        """Wait until, for `quiet` seconds, no event of the chat (or app) is open and no call runs."""
         place = None if chat is None else place_json(chat)
         if not (await self._ask("idle", chat=place, quiet=quiet, wait=timeout))["idle"]:
             raise WaitTimeoutError(f"not idle within {timeout} s")

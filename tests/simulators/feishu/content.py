@@ -12,7 +12,7 @@ from tests.simulators.feishu.state import App, Json, Message, StoredFile
 from tests.simulators.feishu.world import World
 
 AT = re.compile(r'<at user_id="([^"]*)">(.*?)</at>')
-# In which field of a message its resources are named, and which of an app's stores has them.
+# The fields of a message that name its resources; they also tell which of an app's stores has them.
 KEYS = {"image": ("image_key",), "file": ("file_key",), "audio": ("file_key",), "media": ("file_key", "image_key")}
 FILE_KINDS = {"audio": ("opus",), "media": ("mp4",)}
 TYPES = ("text", "post", "image", "file", "audio", "media", "interactive", "sticker", "share_chat", "share_user")
@@ -20,7 +20,7 @@ POST_TAGS = ("text", "a", "at", "img", "media", "emotion", "hr", "code_block", "
 
 
 def check(world: World, app: App, message: Message, raw: str) -> None:
-    """Fill a message that is about to be stored from its content; raises FeishuError when the platform refuses it."""
+    """Fill a message from its content before it is stored; raises FeishuError if the platform would refuse it."""
     if message.msg_type not in TYPES:
         raise invalid_param(f"invalid msg_type {message.msg_type}")
     longest = TEXT_BYTES if message.msg_type == "text" else CARD_BYTES
@@ -121,7 +121,7 @@ def _entity(world: World, app: App, message: Message, card_id: str) -> Card:
 
 
 def image_check(app: App) -> Any:
-    """Tells whether an image key can be shown in a card."""
+    """A function that tells whether an image key can be shown in a card."""
     return lambda key: key in app.tenant.images
 
 
@@ -131,7 +131,7 @@ def _keys(app: App, message: Message, content: Json) -> None:
         stored = _stored(app, name, key)
         if stored is None:
             if name == "image_key" and message.msg_type == "media" and key is None:
-                continue  # a video may come without a cover
+                continue  # a video may have no cover
             raise invalid_param(f"invalid {name} {key}")
         allowed = FILE_KINDS.get(message.msg_type)
         if name == "file_key" and allowed is not None and stored.kind not in allowed:

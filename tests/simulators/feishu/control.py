@@ -46,7 +46,7 @@ def add_routes(app: web.Application, world: World, sockets: SocketServer) -> Non
 
 
 class ActingRoutes(Routes):
-    """What people do, and raw events."""
+    """Routes for actions of people, and raw events."""
 
     def actions(self) -> dict[str, Action]:
         return {name: self._action(deed) for name, deed in DEEDS.items()} | {"event": self.event}
@@ -58,7 +58,7 @@ class ActingRoutes(Routes):
         return act
 
     async def event(self, spec: Json) -> Json:
-        """A raw event, delivered whatever the app is subscribed to; `header` overrides members of its header."""
+        """Send a raw event, regardless of subscriptions; `header` overrides members of its header."""
         app = self.app(spec)
         payload = envelope(self._world, app, spec["type"], spec["event"])
         payload["header"] |= spec.get("header") or {}

@@ -1,4 +1,4 @@
-"""Control routes for what is Feishu's own of connections and events."""
+"""Control routes for connections and events that are specific to Feishu."""
 
 from tests.simulators.control import Action, ControlError
 from tests.simulators.control_sockets import SocketRoutes
@@ -20,19 +20,19 @@ class ConnectionRoutes(SocketRoutes[Connection]):
         return super().actions() | {"pong": self.pong, "disturb": self.disturb, "redeliver": self.redeliver}
 
     async def pong(self, spec: Json) -> Json:
-        """A control pong without a ping, which brings the app's ClientConfig to the client."""
+        """Send a control pong without a ping, carrying the app's ClientConfig."""
         for connection in self.chosen(spec):
             await connection.pong()
         return {}
 
     async def disturb(self, spec: Json) -> Json:
-        """drop, lose, duplicate, duplicate_message or fragment for the next events."""
+        """Drop, lose, duplicate or fragment the next events, or duplicate their message."""
         disturbed = Disturbed(spec["kind"], tuple(spec["order"]))
         self._named.app(spec).delivery.disturbances.add(disturbed, times=spec["times"], skip=spec["skip"])
         return {}
 
     async def redeliver(self, spec: Json) -> Json:
-        """Deliver an earlier event again with the same event_id, as after a late retry; its index."""
+        """Deliver an earlier event again with the same event_id, as after a late retry; returns its index."""
         delivery = self._named.app(spec).delivery
         known = delivery.find(spec["event"])
         if known is None:

@@ -56,11 +56,11 @@ class ReadingRoutes(Routes):
         }
 
     async def refusals(self, spec: Json) -> Json:
-        """How often rate limits refused each kind of call, or would have."""
+        """Return how often rate limits refused each kind of call, or would have."""
         return dict(self.app(spec).meter.refusals)
 
     async def showing(self, spec: Json) -> Json:
-        """How many messages of apps in the tenant's direct chats show exactly a text."""
+        """Count the messages of apps in the tenant's direct chats that show exactly a text."""
         chats = [chat for chat in self.app(spec).tenant.chats.values() if chat.mode == "p2p"]
         shown = [m.versions[-1] for chat in chats for m in chat.messages if m.sender_type == "app"]
         return {"count": sum(not v["deleted"] and v["text"].strip() == spec["text"] for v in shown)}

@@ -1,4 +1,4 @@
-"""Control routes that set the stage: apps and their settings, chats, people, tokens, limits."""
+"""Control routes for the setup: apps and their settings, chats, people, tokens, limits."""
 
 from dataclasses import asdict
 
@@ -24,7 +24,7 @@ class SetupRoutes(Routes):
         }
 
     async def add_app(self, spec: Json) -> Json:
-        """app_id, app_secret, name, tenant_key and settings as for `configure`."""
+        """Add an app: app_id, app_secret, name, tenant_key and settings as for `configure`."""
         app = self._world.add_app(spec["app_id"], spec["app_secret"], spec["name"], spec["tenant_key"])
         await self.configure({**spec, "app": app.app_id})
         return {"app_id": app.app_id}
@@ -43,12 +43,12 @@ class SetupRoutes(Routes):
         return {}
 
     async def register(self, spec: Json) -> Json:
-        """outcome: what who waits for a scanned code is answered from now on."""
+        """Set the answer to polls for a scanned code from now on: outcome."""
         self._world.registration.outcome = spec["outcome"]
         return {}
 
     async def add_chat(self, spec: Json) -> Json:
-        """Make a chat known; member: whether the bot is in it; disbanded."""
+        """Add a chat; member: whether the bot is in it; disbanded."""
         chat = self.chat(spec)
         if spec.get("member") is not None:
             (chat.bots.add if spec["member"] else chat.bots.discard)(spec["app"])
@@ -57,14 +57,14 @@ class SetupRoutes(Routes):
         return {"chat_id": chat.chat_id}
 
     async def add_person(self, spec: Json) -> Json:
-        """Make a person known, or change what is known; unavailable: the bot may not write to them."""
+        """Add or change a person; unavailable: the bot may not write to them."""
         tenant = self.app(spec).tenant
         person = self._world.person(tenant, spec["person"])
         tenant.people[person] |= spec["person"]
         return {}
 
     async def expire_tokens(self, spec: Json) -> Json:
-        """The tokens that the app has are not accepted any more."""
+        """Stop accepting the app's current tokens."""
         app = self.app(spec)
         mine = [text for text, token in self._world.tokens.items() if token.app is app]
         for text in mine:

@@ -19,14 +19,14 @@ Json = dict[str, Any]
 Disturbance = Literal["drop", "lose", "duplicate", "duplicate_message", "fragment"]
 
 OK = 200
-# The platform repeats after about 15 s, 5 min, 1 h and 6 h; here the schedule is compressed, and as long as no
-# connection is open it stands still, because a gateway is back within six hours.
+# The platform repeats after about 15 s, 5 min, 1 h and 6 h; here the schedule is compressed, and it pauses while no
+# connection is open, because a gateway is back within six hours.
 TIMING = Timing(ack_timeout=3.0, retry_delays=(0.3, 0.6, 1.2, 2.4))
 
 
 @dataclass(frozen=True)
 class Disturbed:
-    """What happens to an event; order: of the fragments of "fragment"."""
+    """A disturbance of an event; order: of the fragments, for "fragment"."""
 
     kind: Disturbance
     order: tuple[int, ...] = ()
@@ -58,7 +58,7 @@ class Delivery(delivery.Delivery[Envelope, Link, Disturbed]):
         repeats: bool = True,
         on_ack: Callable[[Json | None], None] | None = None,
     ) -> Envelope:
-        """Queue an event; it goes out at once unless the delivery is held."""
+        """Queue an event; it is sent at once unless the delivery is held."""
         header = payload.get("header") or {}
         envelope = Envelope(
             event_id=str(header.get("event_id", "")),
@@ -72,7 +72,7 @@ class Delivery(delivery.Delivery[Envelope, Link, Disturbed]):
         return self.queue(envelope, self._run)
 
     def acknowledge(self, link: Link, frame: Frame) -> None:
-        """A data frame came back over any connection: the echo with the handler's result."""
+        """Handle a data frame returned over any connection: the echo with the handler's result."""
         envelope = self._on_wire.get(frame.header("message_id"))
         try:
             answer = json.loads(frame.payload)
@@ -115,7 +115,7 @@ class Delivery(delivery.Delivery[Envelope, Link, Disturbed]):
         envelope.state = "failed"
 
     async def _attempt(self, envelope: Envelope, kind: Disturbance | None, order: tuple[int, ...]) -> bool:
-        """Put the event on the next connection and wait for its ack; whether one with code 200 came in time."""
+        """Send the event over the next connection; returns whether an ack with code 200 arrived in time."""
         while (link := self.next_link()) is None:
             await self._linked.wait()
         wire_id = ids.numbered("frame-")

@@ -1,4 +1,4 @@
-"""One event on its way to an app, and the data frames that carry it."""
+"""An event in transit to an app, and the data frames that carry it."""
 
 import asyncio
 import json
@@ -25,9 +25,9 @@ class Link(Protocol):
 
 @dataclass(kw_only=True)
 class Envelope(delivery.Envelope[Chat]):
-    """One event on its way. attempts: {link, at, parts}; acks: {link, at, code, biz_rt}; reply: the handler's answer.
+    """One event in transit. attempts: {link, at, parts}; acks: {link, at, code, biz_rt}; reply: the handler's answer.
 
-    repeats: callbacks of cards come once only, people see an error instead.
+    repeats: False for callbacks of cards, which are sent only once; people see an error instead.
     """
 
     event_type: str
@@ -48,7 +48,7 @@ class Envelope(delivery.Envelope[Chat]):
 
 
 def data_frames(envelope: Envelope, link: Link, wire_id: str, parts: int) -> list[Frame]:
-    """The event as data frames; more than one share the message_id and are joined by the client."""
+    """The event as data frames; if there are several, they share the message_id and the client joins them."""
     payload = json.dumps(envelope.payload).encode()
     step = -(-len(payload) // parts)
     return [

@@ -1,10 +1,10 @@
-"""What a simulated endpoint raises; the server turns it into {code, msg, data} with an HTTP status."""
+"""Errors of simulated endpoints; the server turns them into {code, msg, data} with an HTTP status."""
 
 from typing import Any
 
 
 class FeishuError(Exception):
-    """A refusal as the open platform words it. status: of HTTP. fields: further members of the body."""
+    """A refusal in the open platform's wording. status: of HTTP. fields: further members of the body."""
 
     def __init__(
         self, code: int, msg: str, *, status: int = 400, headers: dict[str, str] | None = None, **fields: Any
@@ -38,7 +38,7 @@ def frequency_limit() -> FeishuError:
 
 
 def request_limit(reset: int) -> FeishuError:
-    """The gateway's rate limit; reset: seconds until the next call may come."""
+    """The gateway's rate limit; reset: seconds until the next call is allowed."""
     headers = {"x-ogw-ratelimit-limit": "50", "x-ogw-ratelimit-reset": str(reset)}
     return FeishuError(99991400, "request trigger frequency limit", status=429, headers=headers)
 

@@ -45,7 +45,7 @@ def name_of(app: App, person: str) -> str:
 
 
 def message_received(world: World, app: App, message: Message) -> Envelope | None:
-    """im.message.receive_v1 as this app gets it."""
+    """im.message.receive_v1 as this app receives it."""
     body: Json = {
         "message_id": message.message_id,
         "create_time": str(message.created),
@@ -96,7 +96,7 @@ def content_for(app: App, message: Message) -> str:
 
 
 def _post_node(app: App, message: Message, node: Json) -> Json:
-    """Mentions of a post name their key in the list of mentions."""
+    """A node of a post; its mentions give their key in the list of mentions."""
     if node.get("tag") != "at" or node.get("user_id") not in message.mentions:
         return node
     number = message.mentions.index(node["user_id"]) + 1
@@ -104,7 +104,7 @@ def _post_node(app: App, message: Message, node: Json) -> Json:
 
 
 def message_json(app: App, message: Message) -> Json:
-    """A message as the API answers it."""
+    """A message as the API returns it."""
     by_app = message.sender_type == "app"
     found: Json = {
         "message_id": message.message_id,
@@ -160,7 +160,7 @@ def bot_membership(world: World, app: App, chat: Chat, operator: str, *, joined:
 
 
 def reaction(world: World, app: App, message: Message, emoji: str, who: str, *, added: bool) -> Envelope | None:
-    """A reaction was added or taken away."""
+    """A reaction was added or removed."""
     by_app = who in app.tenant.apps
     event: Json = {
         "message_id": message.message_id,

@@ -1,4 +1,4 @@
-"""Faults for the next calls: what tests ask for."""
+"""Faults that tests request for the next calls."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -32,12 +32,12 @@ hold = Fault.hold
 
 
 def error(code: int, msg: str = "simulated", *, status: int = 400, apply: bool = False) -> Fault:
-    """Any refusal; apply: although the call was in fact applied."""
+    """Any refusal; apply: the call was nevertheless applied."""
     return Fault(f"error {code}", "error", apply, status=status, code=code, msg=msg)
 
 
 def rate_limited(reset: int = 1, *, status: int = 429) -> Fault:
-    """99991400 with x-ogw-ratelimit-reset in seconds; some old endpoints answer it as HTTP 400."""
+    """99991400 with x-ogw-ratelimit-reset in seconds; some old endpoints use HTTP 400."""
     headers = {"x-ogw-ratelimit-limit": "50", "x-ogw-ratelimit-reset": str(reset)}
     return dataclasses.replace(
         error(99991400, "request trigger frequency limit", status=status), name="rate limited", headers=headers
@@ -45,12 +45,12 @@ def rate_limited(reset: int = 1, *, status: int = 429) -> Fault:
 
 
 def invalid_token() -> Fault:
-    """99991663: the tenant token is not accepted (any more)."""
+    """99991663: the tenant token is not accepted (or no longer)."""
     return error(99991663, "Invalid access token for authorization. Please make a test attempt after the token is...")
 
 
 def frequency_limit() -> Fault:
-    """230020: too often in this chat, or on this message."""
+    """230020: too many calls in this chat, or on this message."""
     return error(230020, "This operation triggers the frequency limit.")
 
 
@@ -63,7 +63,7 @@ def too_many_tables() -> Fault:
 
 
 def too_long() -> Fault:
-    """230025: the message is over its size."""
+    """230025: the message is too large."""
     return error(230025, "The length of the message content reaches its limit.")
 
 
@@ -73,7 +73,7 @@ def streaming_closed() -> Fault:
 
 
 def sequence_conflict() -> Fault:
-    """300317: the operation's number was not above the last one."""
+    """300317: the operation's number was not higher than the last one."""
     return error(300317, "sequence number compare failed")
 
 
@@ -89,12 +89,12 @@ def missing_scope(scopes: str = "im:message:send_as_bot") -> Fault:
 
 
 def busy_endpoint() -> Fault:
-    """For ENDPOINT: code 1, which the SDK takes for a passing fault."""
+    """For ENDPOINT: code 1, which the SDK treats as a temporary fault."""
     return error(1, "system busy", status=200)
 
 
 def refused_connection(status: int = 514, auth_code: int | None = 1000040350, msg: str = "refused") -> Fault:
-    """For UPGRADE: the websocket handshake is refused; the reasons stand in headers of the answer."""
+    """For UPGRADE: the websocket handshake is refused; the reasons are in the answer's headers."""
     headers = {"handshake-status": str(status), "handshake-msg": msg}
     if auth_code is not None:
         headers["handshake-autherrcode"] = str(auth_code)

@@ -1,4 +1,4 @@
-"""The long connection's frames: protobuf (proto2) written and read by hand, as an independent check of the SDK's."""
+"""The long connection's frames: protobuf (proto2), encoded manually as an independent check of the SDK's."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _MASK64 = (1 << 64) - 1
 
 
 class FrameError(ValueError):
-    """The bytes are no frame: truncated, with an unknown wire type, or without a required field."""
+    """The bytes are not a valid frame: truncated, with an unknown wire type, or without a required field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(data: bytes) -> Frame:
-    """Read a frame; raises FrameError. Unknown fields are skipped, as protobuf wants it."""
+    """Read a frame; raises FrameError. Unknown fields are skipped, as protobuf requires."""
     numbers: dict[int, int] = {}
     texts: dict[int, bytes] = {}
     headers: list[tuple[str, str]] = []
@@ -80,7 +80,7 @@ def _header(data: bytes) -> tuple[str, str]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field numbers with their values; fixed-width fields, of which frames have none, are given as bytes."""
+    """Field numbers with their values; fixed-width fields, which frames do not use, are given as bytes."""
     at = 0
     while at < len(data):
         tag, at = _read_varint(data, at)

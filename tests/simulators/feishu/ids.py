@@ -1,4 +1,4 @@
-"""Ids in the platform's shapes; those of people and direct chats are computed, so that tests know them beforehand."""
+"""Ids in the platform's formats; those of people and direct chats are computed, so that tests know them in advance."""
 
 import hashlib
 import itertools
@@ -17,12 +17,12 @@ def card_number() -> str:
 
 
 def open_id(app_id: str, person: str) -> str:
-    """Who somebody is to one app; the same person has another open_id for every app. Bots are named by their app_id."""
+    """The id of a person for one app; it differs for every app. Bots are identified by their app_id."""
     return "ou_" + _digest(app_id, person)
 
 
 def union_id(person: str) -> str:
-    """Who somebody is to all apps of one developer."""
+    """The id of a person for all apps of one developer."""
     return "on_" + _digest("union", person)
 
 

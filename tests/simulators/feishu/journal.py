@@ -7,10 +7,10 @@ from tests.simulators.journal import Call
 
 @dataclass(kw_only=True)
 class Record(Call):
-    """See Call. method: the endpoint's name (see routes.py), "unknown" for one that the simulator does not have.
+    """See Call. method: the endpoint's name (see routes.py), "unknown" for one that the simulator lacks.
 
     params: the JSON body or the form's fields (a file as {name, size, type}); secrets are masked.
-    code: of the answer; 0 for success, None before the answer and where no JSON was answered.
+    code: of the answer; 0 for success, None before the answer and for answers without JSON.
     """
 
     app_id: str | None = None

@@ -11,7 +11,7 @@ CARD_UUID_CHARACTERS = 64
 MESSAGE_EDITS = 20
 PATCH_SECONDS = 14 * 24 * 3600.0
 CARD_ELEMENTS = 200
-# The platform publishes no number; it was seen to refuse more than five.
+# The platform publishes no number; it was observed to refuse more than five.
 CARD_TABLES = 5
 ELEMENT_CHARACTERS = 100_000
 STREAM_SECONDS = 600.0
@@ -25,7 +25,7 @@ CALLBACK_TOKEN_USES = 2
 
 @dataclass(frozen=True)
 class Rates:
-    """Calls that are let through. enforce False: the excess is only counted (`FeishuSimulator.refusals`)."""
+    """Allowed calls. enforce False: excess calls are only counted (`FeishuSimulator.refusals`)."""
 
     enforce: bool = True
     endpoint_per_second: int = 50
@@ -37,14 +37,14 @@ class Rates:
 
 @dataclass
 class Meter:
-    """Sliding windows by what is counted; refusals: how many calls of each kind were, or would have been, refused."""
+    """Sliding windows by what is counted; refusals: calls of each kind that were, or would have been, refused."""
 
     rates: Rates = Rates()
     refusals: Counter[str] = field(default_factory=Counter)
     _windows: dict[tuple[str, str, float], deque[float]] = field(default_factory=dict)
 
     def excess(self, kind: str, key: str, limit: int, seconds: float, now: float) -> float:
-        """Count a call; 0.0 when it is within the limit, else after how many seconds the next one may come."""
+        """Count a call; returns 0.0 within the limit, else the seconds until the next one is allowed."""
         window = self._windows.setdefault((kind, key, seconds), deque())
         while window and now - window[0] >= seconds:
             window.popleft()

@@ -69,7 +69,7 @@ def _send(world: World, app: App, call: Call, chat: Chat, join: Callable[[Messag
 
 
 def _check_chat_rate(world: World, app: App, chat: Chat) -> None:
-    """Five messages a second to one person, or in one group from all its bots together."""
+    """Allow five messages a second to one person, or in one group from all its bots together."""
     rates, now = app.meter.rates, world.clock.now()
     while chat.sent and now - chat.sent[0] >= 1.0:
         chat.sent.popleft()
@@ -101,7 +101,7 @@ def find(app: App, message_id: str) -> Message:
 
 
 def writable(app: App, chat: Chat) -> None:
-    """Raises FeishuError when the bot may not write there."""
+    """Raise FeishuError if the bot may not write there."""
     if not app.bot_active:
         raise FeishuError(230006, "Bot ability is not activated.")
     if chat.disbanded:
@@ -113,7 +113,7 @@ def writable(app: App, chat: Chat) -> None:
 
 
 def get(world: World, app: App, call: Call) -> Json:
-    """GET im/v1/messages/:message_id; a forwarded bundle comes with its children."""
+    """GET im/v1/messages/:message_id; a forwarded bundle includes its children."""
     message = app.tenant.messages.get(call.path["message_id"])
     if message is None:
         raise FeishuError(230110, "Action unavailable as the message has been deleted.")

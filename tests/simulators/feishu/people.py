@@ -1,4 +1,4 @@
-"""What people do: they write, forward, edit nothing (the platform has no such event), react, recall, add the bot."""
+"""Actions of people: write, forward, react, recall, add the bot. The platform has no event for edits."""
 
 import base64
 import re
@@ -58,7 +58,7 @@ def _sender(world: World, app: App, spec: Json) -> tuple[str, Any]:
 
 
 def tell(world: World, app: App, message: Message) -> list[Any]:
-    """Deliver a message to all bots of its chat that may hear it; the events of `app` are returned."""
+    """Deliver a message to all bots of its chat that may receive it; returns the events of `app`."""
     mine = []
     for bot in world.bots_in(message.chat, app.tenant):
         spoken_to = bot.app_id in message.mentions
@@ -71,7 +71,7 @@ def tell(world: World, app: App, message: Message) -> list[Any]:
 
 
 def _fill(world: World, app: App, message: Message, spec: Json) -> None:
-    """The content, by type."""
+    """Set the content, by type."""
     if spec.get("content") is not None:
         message.content = spec["content"]
         message.mentions = [_mentioned(app, who) for who in spec.get("mentions") or ()]
@@ -85,7 +85,7 @@ def _fill(world: World, app: App, message: Message, spec: Json) -> None:
 
 
 def compose(app: App, text: str) -> tuple[str, list[str]]:
-    """Turn @name into the wire's @_user_N keys, and @all into @_all; with who they are."""
+    """Turn @name into the wire's @_user_N keys, and @all into @_all; also returns the mentioned ids."""
     names = {bot.name: bot.app_id for bot in app.tenant.apps.values()}
     names |= {str(known["name"]): person for person, known in app.tenant.people.items()}
     pattern = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
@@ -105,7 +105,7 @@ def _mentioned(app: App, who: str) -> str:
 
 
 def _attach(message: Message, file: Json) -> None:
-    """Store a file with the message. in_post: it is an image inside a post, whose content has its key already."""
+    """Store a file with the message. in_post: an image inside a post, whose content already has its key."""
     content = base64.b64decode(file["base64"]) if file.get("base64") is not None else None
     size = len(content) if content is not None else int(file.get("size") or 0)
     kind = str(file["kind"])
@@ -136,7 +136,7 @@ def _child(app: App, bundle: Message, message_id: str) -> Message:
 
 
 def _join(app: App, message: Message, spec: Json) -> None:
-    """Place the message into what it answers; in topic groups everything is in a topic."""
+    """Link the message to the one that it answers; in topic groups everything is in a topic."""
     if spec.get("reply_to"):
         parent = app.tenant.messages.get(spec["reply_to"])
         if parent is None:
@@ -158,13 +158,13 @@ def _message(app: App, spec: Json) -> Message:
 
 
 def repeat(world: World, app: App, spec: Json) -> Json:
-    """The same message again under another event id, as the platform does at times."""
+    """Send the same message again under another event id, as the platform sometimes does."""
     event = events.message_received(world, app, _message(app, spec))
     return {"event_id": event.event_id if event else None}
 
 
 def recall(world: World, app: App, spec: Json) -> Json:
-    """A person takes a message back."""
+    """A person recalls a message."""
     message = _message(app, spec)
     message.deleted_at = world.clock.now()
     message.show(world.clock.now())

@@ -1,4 +1,4 @@
-"""ButtonHandler of what a card shows: the callback to the app, and what its answer does to the card."""
+"""Presses of a card's elements: the callback to the app, and the effect of its answer on the card."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def _chosen(message: Message, wanted: str | int) -> Json:
 
 
 def _apply(world: World, app: App, message: Message, reply: Json | None) -> None:
-    """The card of an answer replaces the pressed one, unless that is streaming. An answer may be {} or missing."""
+    """Replace the pressed card by that of the answer, unless it is streaming. An answer may be {} or missing."""
     card: Any = (reply or {}).get("card")
     if not card or message.card is None:
         return

@@ -23,7 +23,7 @@ class Api:
     @classmethod
     @asynccontextmanager
     async def of(cls, feishu: FeishuSimulator) -> AsyncIterator["Api"]:
-        """A client of an app that has its token already."""
+        """A client of an app that already has its token."""
         async with httpx.AsyncClient(base_url=f"{feishu.domain}/open-apis", trust_env=False, timeout=5.0) as http:
             api = cls(feishu, http)
             http.headers["Authorization"] = f"Bearer {await api.new_token()}"
@@ -49,7 +49,7 @@ class Api:
         return await self.call("POST", "/im/v1/messages", body, receive_id_type="chat_id")
 
     async def say(self, chat: Place, text: str, **more: Any) -> str:
-        """Send a text; its message id."""
+        """Send a text; returns its message id."""
         answer = await self.send(chat, "text", {"text": text}, **more)
         return str(answer["data"]["message_id"])
 
@@ -58,7 +58,7 @@ class Api:
         return await self.call("POST", "/cardkit/v1/cards", {"type": "card_json", "data": json.dumps(card)})
 
     async def streaming_card(self, chat: Place, text: str = "") -> tuple[str, str]:
-        """Send a streaming card with the element md1: its card id and message id."""
+        """Send a streaming card with the element md1; returns its card id and message id."""
         card_id = str((await self.new_card(streaming_card(text)))["data"]["card_id"])
         sent = await self.send(chat, "interactive", {"type": "card", "data": {"card_id": card_id}})
         return card_id, str(sent["data"]["message_id"])

@@ -1,4 +1,4 @@
-"""Apps that are made by scanning a code: /oauth/v1/app/registration of the platform's accounts server (OAuth 2.0 device
+"""Apps created by scanning a code: /oauth/v1/app/registration of the platform's accounts server (OAuth 2.0 device
 authorization, RFC 8628)."""
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ PENDING: Json = {"error": "authorization_pending", "error_description": "nobody 
 
 @dataclass
 class Registration:
-    """outcome: what a poll is answered; set by a test as what the person with the phone did."""
+    """The registration. outcome: the answer to a poll; a test sets it to what the person with the phone did."""
 
     outcome: Json = field(default_factory=lambda: dict(PENDING))
 

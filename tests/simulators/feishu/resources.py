@@ -57,7 +57,7 @@ def upload_file(world: World, app: App, call: Call) -> Json:
 
 
 def resource(app: App, call: Call) -> StoredFile:
-    """What GET im/v1/messages/:message_id/resources/:file_key?type= answers; raises FeishuError."""
+    """GET im/v1/messages/:message_id/resources/:file_key?type=: the file; raises FeishuError."""
     message = app.tenant.messages.get(call.path["message_id"])
     if message is None or message.deleted_at is not None:
         raise FeishuError(230110, "Action unavailable as the message has been deleted.")
@@ -77,7 +77,7 @@ def resource(app: App, call: Call) -> StoredFile:
 
 
 async def stream(request: web.Request, stored: StoredFile, *, half: bool = False) -> web.StreamResponse:
-    """Send a file in pieces, or only half of it; raises ConnectionError when the client went away."""
+    """Send a file in pieces, or only half of it; raises ConnectionError if the client disconnected."""
     disposition = f"attachment; filename=\"{quote(stored.name)}\"; filename*=UTF-8''{quote(stored.name)}"
     response = web.StreamResponse(headers={"Content-Type": stored.mime, "Content-Disposition": disposition})
     response.headers["X-Tt-Logid"] = ids.numbered("log-")

@@ -1,4 +1,4 @@
-"""Which endpoint of the open platform is which method here; the names are those of records and faults."""
+"""Maps endpoints of the open platform to methods here; records and faults use the same names."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ RESOURCE_PATH = "/open-apis/im/v1/messages/{message_id}/resources/{file_key}"
 RESOURCE = "im.resource.get"
 BOT_INFO = "bot.info"
 
-# Name, HTTP method, path below /open-apis, and what answers it.
+# Name, HTTP method, path below /open-apis, and the function that answers it.
 ROUTES: tuple[tuple[str, str, str, Method], ...] = (
     (BOT_INFO, "GET", "bot/v3/info", basics.bot_info),
     ("application.scope.list", "GET", "application/v6/scopes", basics.list_scopes),

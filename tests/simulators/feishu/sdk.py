@@ -1,4 +1,4 @@
-"""The real SDK on the app's side, for the simulator's own tests: its API client; its long connection in a thread."""
+"""The app's side with the real SDK, for the simulator's own tests: its API client; its long connection in a thread."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ from tests.simulators.feishu.client import FeishuSimulator
 Json = dict[str, Any]
 PATIENCE = 10.0
 
-# Importing the SDK makes a loop that nobody closes; each connection gets one of its own.
+# Importing the SDK creates a loop that is never closed; each connection gets its own.
 if not ws_client.loop.is_running():
     ws_client.loop.close()
 
@@ -39,7 +39,7 @@ def api_client(feishu: FeishuSimulator) -> Any:
 class LongConnection:
     """The SDK's websocket client with its own loop in its own thread; what it received, and how it ended.
 
-    refuse: how many events fail in the handler. answer: what presses are answered with. error: why start() ended.
+    refuse: number of events that fail in the handler. answer: the answer to presses. error: why start() ended.
     """
 
     def __init__(self, feishu: FeishuSimulator) -> None:
@@ -90,7 +90,7 @@ class LongConnection:
         self._ready.set()
         try:
             self._client.start()
-        except Exception as error:  # the test looks at it
+        except Exception as error:  # the test checks it
             self.error = error
         finally:
             self._finish()
@@ -98,7 +98,7 @@ class LongConnection:
     def _finish(self) -> None:
         with self._ending:
             self._ended = True
-        # A stop() that came just before leaves a call that would end the next run of the loop instead.
+        # A stop() just before leaves a call that would end the next run of the loop instead.
         self._loop.call_soon(self._loop.stop)
         self._loop.run_forever()
         tasks = asyncio.all_tasks(self._loop)
@@ -109,7 +109,7 @@ class LongConnection:
         self._loop.close()
 
     async def stop(self) -> None:
-        """End the SDK's client, for which it has no way of its own, and its thread."""
+        """End the SDK's client, which has no method for that, and its thread."""
         await asyncio.to_thread(self._ready.wait, PATIENCE)
         with self._ending:
             if not self._ended:

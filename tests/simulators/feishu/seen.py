@@ -1,4 +1,4 @@
-"""What tests see of the platform: people and groups to act with, messages, calls and events to assert on."""
+"""The tests' view of the platform: people and groups to act with, messages, calls and events to assert on."""
 
 import base64
 import json
@@ -12,14 +12,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Person:
-    """A user. id: their user_id; the open_id is another one for every app (`FeishuSimulator.open_id`)."""
+    """A user. id: their user_id; the open_id differs for every app (`FeishuSimulator.open_id`)."""
 
     id: str
     name: str
     email: str | None = None
 
     def to_json(self) -> Json:
-        """The control surface's person."""
+        """The control side's person."""
         return {"id": self.id, "name": self.name} | ({"email": self.email} if self.email else {})
 
 
@@ -33,7 +33,7 @@ class Group:
     external: bool = False
 
     def to_json(self) -> Json:
-        """The control surface's chat."""
+        """The control side's chat."""
         return {"id": self.id, "mode": self.mode, "name": self.name, "external": self.external}
 
 
@@ -65,13 +65,13 @@ class FileSpec:
     key: str | None = None
 
     def to_json(self) -> Json:
-        """The control surface's file."""
+        """The control side's file."""
         return file_json(self)
 
 
 @dataclass(frozen=True)
 class Said:
-    """A message of a person. event_ids: with which this app hears of it, none if it does not. keys: of its files."""
+    """A message of a person. event_ids: the events with which this app receives it, if any. keys: of its files."""
 
     message_id: str
     chat_id: str
@@ -81,13 +81,13 @@ class Said:
 
     @property
     def event_id(self) -> str:
-        """The event of a message that the app hears."""
+        """The event of a message that the app receives."""
         return self.event_ids[0]
 
 
 @dataclass(frozen=True)
 class Pressed:
-    """A press on its way; token: for card/update."""
+    """A press in transit; token: for card/update."""
 
     event_id: str
     token: str
@@ -97,7 +97,7 @@ class Pressed:
 class SeenEvent:
     """An event (delivery.Envelope in server terms). attempts: {link, at, parts}; acks: {link, at, code, biz_rt}.
 
-    state: held, waiting, sent, acked, failed (given up) or lost. reply: what the handler answered, decoded.
+    state: held, waiting, sent, acked, failed (given up) or lost. reply: the handler's answer, decoded.
     """
 
     index: int
@@ -113,15 +113,15 @@ class SeenEvent:
 
     @property
     def toast(self) -> str:
-        """The text of the toast that a press was answered with, "" for none."""
+        """The text of the toast in the answer to a press, "" for none."""
         return str(((self.reply or {}).get("toast") or {}).get("content", ""))
 
 
 @dataclass(frozen=True)
 class SeenConnection:
-    """A long connection; closed_at is None while the platform takes it for open. Monotonic seconds.
+    """A long connection; closed_at is None while the platform considers it open. Monotonic seconds.
 
-    pings: control frames, ws_pings: the protocol's own, acks: data frames that came back.
+    pings: control frames, ws_pings: the protocol's own, acks: returned data frames.
     """
 
     id: str
@@ -137,7 +137,7 @@ class SeenConnection:
 
 @dataclass(frozen=True)
 class Version:
-    """How a message looked from `at` (monotonic seconds) on."""
+    """The look of a message from `at` (monotonic seconds) on."""
 
     at: float
     text: str
@@ -153,8 +153,8 @@ class SeenMessage:
     """A message as a person sees it now; text: of any type, for cards the header and all texts.
 
     sender: a person's id, or an app's. buttons: {tag, text, name, element_id, value, disabled, url, options}.
-    streaming: content may be streamed into the card. generating: its line in the list of chats still says so.
-    summary: that line otherwise. states: how many looks it had; history: all of them (only from `messages`).
+    streaming: content can be streamed into the card. generating: its line in the list of chats still says so.
+    summary: that line otherwise. states: number of looks it has had; history: all of them (only from `messages`).
     """
 
     message_id: str
@@ -189,7 +189,7 @@ class SeenMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedCall(SeenCall):
-    """One request that the simulator received (journal.Record in server terms); see there for the fields."""
+    """One request that the simulator received; journal.Record documents the fields."""
 
     app_id: str | None
     query: dict[str, str]
@@ -200,7 +200,7 @@ class RecordedCall(SeenCall):
 
     @property
     def content(self) -> Any:
-        """The content parameter: parsed where it is JSON, else as it stands."""
+        """The content parameter: parsed if it is JSON, else unchanged."""
         text = self.params.get("content")
         try:
             return json.loads(str(text))
@@ -209,7 +209,7 @@ class RecordedCall(SeenCall):
 
 
 def seen_message(view: Json) -> SeenMessage:
-    """A message from the control surface's view of a chat."""
+    """A message from the control side's view of a chat."""
     versions = tuple(Version(**version) for version in view.get("versions", ()))
     return SeenMessage(**{name: value for name, value in view.items() if name != "versions"}, history=versions)
 

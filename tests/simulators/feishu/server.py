@@ -85,17 +85,17 @@ class OpenApi(FeishuServer):
         return handle
 
     async def token(self, request: web.Request) -> web.StreamResponse:
-        """The tenant token, whose fields stand at the top level of the answer."""
+        """Answer the tenant token, whose fields are at the top level of the answer."""
         return await self._unauthorized(request, TOKEN, "app_id", lambda call: basics.tenant_token(self.world, call))
 
     async def endpoint(self, request: web.Request) -> web.StreamResponse:
-        """Where the long connection goes."""
+        """Answer the address of the long connection."""
         return await self._unauthorized(
             request, ENDPOINT, "AppID", lambda call: {"data": open_endpoint(self.world, call)}
         )
 
     async def resource(self, request: web.Request) -> web.StreamResponse:
-        """A download; its faults can break it in the same ways."""
+        """Serve a download; faults can break it in the same ways."""
         record = self._arrive(request, RESOURCE)
         call = Call(request.headers.get("Authorization", "").removeprefix("Bearer "), dict(request.match_info), {})
         call.query = dict(request.query)
@@ -123,7 +123,7 @@ class OpenApi(FeishuServer):
         return response
 
     async def unknown(self, request: web.Request) -> web.StreamResponse:
-        """An endpoint that the simulator does not have: the test fails at its end."""
+        """Refuse an endpoint that the simulator lacks: the test fails at its end."""
         record = self._arrive(request, "unknown")
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         known = self.world.tokens.get(token)
@@ -185,7 +185,7 @@ class OpenApi(FeishuServer):
             return await read_call(request)
         except FeishuError as refused:
             return self._refuse(record, refused)
-        except (ConnectionResetError, web.RequestPayloadError):  # the client was killed in mid request
+        except (ConnectionResetError, web.RequestPayloadError):  # the client was killed in the middle of a request
             self.world.journal.finish(record, None, "dropped")
             return web.Response()
 

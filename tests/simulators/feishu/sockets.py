@@ -24,7 +24,7 @@ TOO_MANY = refused_connection(514, 1000040350, "exceed_conn_limit")
 
 
 def open_endpoint(world: World, call: Call) -> Json:
-    """POST callback/ws/endpoint: a URL for one connection, and how often to ping and to try again."""
+    """POST callback/ws/endpoint: a URL for one connection, with the settings for pings and retries."""
     if not call.text("AppSecret"):
         raise FeishuError(1000040344, "app_secret is empty", status=200)
     app = authenticated(world, call.text("AppID"), call.text("AppSecret"))
@@ -83,12 +83,12 @@ class Connection(Websocket[App]):
             self._refuse(f"method {frame.method} {frame.headers}")
 
     def _refuse(self, what: str) -> None:
-        """A frame that no client may send: the test fails at its end."""
+        """Note a frame that no client may send: the test fails at its end."""
         self.bad_frames.append(what)
         self._world.problems.add(self.app.app_id, f"a bad frame: {what}")
 
     async def pong(self) -> None:
-        """A control pong, by the app's settings with a ClientConfig, which the SDK obeys at once."""
+        """Send a control pong; depending on the app's settings it has a ClientConfig, which the SDK obeys at once."""
         config = json.dumps(self.app.client_config).encode() if self.app.config_in_pong else b""
         await self.send(Frame(CONTROL, self.service_id, (("type", "pong"),), config))
 
@@ -104,7 +104,7 @@ class SocketServer(Sockets[Connection]):
         self._world = world
 
     async def connect(self, request: web.Request) -> web.StreamResponse:
-        """The upgrade and the whole life of one connection."""
+        """Handle the upgrade and the whole life of one connection."""
         query = request.query
         app = self._world.apps.get(query.get("app", ""))
         record = Record(app_id=app.app_id if app else None, method=UPGRADE, http_method="GET", path="/ws/v2")
@@ -124,7 +124,7 @@ class SocketServer(Sockets[Connection]):
         return ws
 
     async def _refusal(self, app: App | None, device_id: str) -> Fault | None:
-        """Why the handshake is refused, or None for a good one."""
+        """Why the handshake is refused, None for a valid one."""
         if app is None or not device_id:
             return FORBIDDEN
         fault = self._world.faults.take(app.app_id, UPGRADE, None)

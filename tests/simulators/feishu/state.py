@@ -1,4 +1,4 @@
-"""What the platform keeps: tenants with people and chats, apps, messages with all their versions, files."""
+"""The platform's state: tenants with people and chats, apps, messages with all their versions, files."""
 
 import time
 from collections import deque
@@ -46,13 +46,13 @@ SCOPES = frozenset(
         "contact:user.base:readonly",
     }
 )
-"""What an app has asked for; calls need none of them here (a fault refuses one)."""
+"""Scopes that an app has requested; calls need none of them here (a fault can refuse one)."""
 
 
 class App(Party):
-    """An app with its bot. token_seconds: how long its tenant tokens live. group_messages: what it hears in groups.
+    """An app with its bot. token_seconds: lifetime of its tenant tokens. group_messages: those it gets in groups.
 
-    client_config: what endpoint and pongs tell the SDK. config_in_pong: whether pongs carry it.
+    client_config: sent to the SDK by endpoint and pongs. config_in_pong: whether pongs carry it.
     scopes: those that were granted. pongs, ws_pongs: whether control pings and the protocol's own pings are answered.
     """
 
@@ -86,7 +86,7 @@ class App(Party):
 
     @property
     def pending(self) -> int:
-        """How many events are neither acked nor given up."""
+        """Number of events that are neither acked nor given up."""
         return self.delivery.pending
 
 
@@ -123,7 +123,7 @@ class Chat(Place):
 
     @property
     def chat_type(self) -> str:
-        """As message events have it."""
+        """The type of the chat in message events."""
         return "p2p" if self.mode == "p2p" else "group"
 
 
@@ -131,7 +131,7 @@ class Chat(Place):
 class Message:
     """One message. sender: a person, or for sender_type "app" an app's id. content: as the sender's JSON.
 
-    mentions: who @_user_1, @_user_2 ... are, people or apps. versions: {at, text, ...} with monotonic times.
+    mentions: the people or apps behind @_user_1, @_user_2 ... versions: {at, text, ...} with monotonic times.
     """
 
     message_id: str
@@ -161,14 +161,14 @@ class Message:
         return self.edits > 0
 
     def show(self, now: float) -> None:
-        """Keep how the message looks from now on, if that is new, and wake who looks at the chat."""
+        """Record the current look of the message, if that is new, and wake the chat's watchers."""
         look = {"at": time.monotonic(), **self.look(now)}
         if not self.versions or {**self.versions[-1], "at": 0} != {**look, "at": 0}:
             self.versions.append(look)
         self.chat.touch()
 
     def look(self, now: float) -> Json:
-        """What a person sees of it: text, buttons, and for cards whether they stream and their line in the list."""
+        """The look of it for a person: text, buttons, and for cards whether they stream and their line in the list."""
         if self.card is None:
             streaming, generating, summary, buttons = False, False, "", []
         else:
@@ -209,7 +209,7 @@ def _post_text(node: Json) -> str:
 
 @dataclass
 class StoredFile:
-    """A file's bytes, or `size` bytes of filler that are made while they are streamed. sent: bytes that went out."""
+    """A file's bytes, or `size` bytes of filler generated while streaming. sent: number of bytes sent."""
 
     name: str
     mime: str

@@ -1,4 +1,4 @@
-"""Faults: what a call meets instead of its answer, and whether it was applied all the same."""
+"""Faults: what a call gets instead of its answer, and whether it was applied nevertheless."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The hand-made frames against the SDK's protobuf, both ways."""
+"""The manually encoded frames against the SDK's protobuf, both ways."""
 
 import pytest
 from hypothesis import given

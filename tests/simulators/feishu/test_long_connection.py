@@ -189,7 +189,7 @@ class TestRefusals:
     async def test_busy_and_broken_endpoints_are_tried_again(self, feishu: FeishuSimulator) -> None:
         await feishu.configure(client_config={"ReconnectInterval": 0, "ReconnectNonce": 0})
         await feishu.fail("ws.connect", faults.refused_connection(514, 1))
-        # The first endpoint answer brings the short intervals; without it the SDK waits for minutes.
+        # The first endpoint answer sets the short intervals; without it the SDK waits for minutes.
         await feishu.fail("ws.endpoint", faults.busy_endpoint(), skip=1)
         await feishu.fail("ws.endpoint", faults.server_error(502))
         async with long_connection(feishu):

@@ -1,4 +1,4 @@
-"""What people do, as the SDK's event objects show it, and what tests read of a chat."""
+"""Actions of people as the SDK's event objects show them, and the tests' view of a chat."""
 
 import json
 

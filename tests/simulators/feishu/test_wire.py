@@ -1,4 +1,4 @@
-"""The long connection by hand: several at once, missing acks, unanswered pings, refusals as they are on the wire."""
+"""The long connection without the SDK: several at once, missing acks, unanswered pings, refusals on the wire."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ async def test_what_is_not_acked_goes_to_the_next_one(feishu: FeishuSimulator) -
         await awake.ack(frame)
         assert event["header"]["event_id"] == said.event_id
         assert len((await feishu.wait_acked(said.event_id)).attempts) == 2
-        await deaf.ack(ignored)  # too late is no mistake
+        await deaf.ack(ignored)  # a late ack is not an error
 
 
 async def test_the_envelope_of_a_message(feishu: FeishuSimulator) -> None:

@@ -1,4 +1,4 @@
-"""What a person sees of a chat now."""
+"""A chat as a person sees it now."""
 
 from tests.simulators.feishu.state import Chat, Json, Message
 

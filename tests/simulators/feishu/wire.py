@@ -1,4 +1,4 @@
-"""A long connection by hand, for the simulator's own tests: what the SDK hides, such as several at once and no acks."""
+"""A raw long connection for the simulator's own tests: what the SDK hides, such as several at once and no acks."""
 
 import json
 from collections.abc import AsyncIterator
@@ -22,11 +22,11 @@ class Wire:
         self.service = service
 
     async def ping(self) -> None:
-        """A control ping."""
+        """Send a control ping."""
         await self.ws.send_bytes(encode(Frame(CONTROL, self.service, (("type", "ping"),))))
 
     async def frame(self) -> Frame:
-        """The next frame; raises TypeError when something else comes, such as the end."""
+        """The next frame; raises TypeError if something else arrives, such as the end."""
         return decode(await self.ws.receive_bytes(timeout=PATIENCE))
 
     async def event(self) -> tuple[Frame, Json]:

@@ -1,4 +1,4 @@
-"""The whole simulated platform, one per process: tenants and apps, tokens, callbacks, what must fail a test."""
+"""The whole simulated platform, one per process: tenants and apps, tokens, callbacks, problems that fail a test."""
 
 from dataclasses import dataclass, field
 
@@ -27,7 +27,7 @@ class Token:
 
 @dataclass
 class Callback:
-    """The token of one press: good for two updates of its card, once the press was answered."""
+    """The token of one press: valid for two updates of its card, once the press was answered."""
 
     app: App
     message: Message
@@ -38,7 +38,7 @@ class Callback:
 
 @dataclass
 class World:
-    """All state. origin: the simulator's own address, for the URLs that it hands out."""
+    """All state. origin: the simulator's own address, for the URLs that it issues."""
 
     origin: str = ""
     clock: Clock = field(default_factory=Clock)
@@ -54,7 +54,7 @@ class World:
     _uuids: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
 
     def add_app(self, app_id: str, app_secret: str, name: str, tenant_key: str) -> App:
-        """Register an app in a tenant, which is made on first use."""
+        """Register an app in a tenant, which is created on first use."""
         tenant = self.tenants.setdefault(tenant_key, Tenant(tenant_key))
         app = App(app_id, app_secret, name, tenant, Delivery(app_id, self.problems.add))
         app.delivery.on_change = app.touch
@@ -71,12 +71,12 @@ class World:
         return known.app
 
     def person(self, tenant: Tenant, spec: Json) -> str:
-        """A person by {id, name, ...}, made known on first use; returns the id."""
+        """Add a person given by {id, name, ...} on first use; returns the id."""
         tenant.people.setdefault(str(spec["id"]), {"name": spec["id"], **spec})
         return str(spec["id"])
 
     def person_by(self, app: App, id_type: str, value: str) -> str | None:
-        """Who an id of any type is to this app."""
+        """The person behind an id of any type, for this app."""
         for person, known in app.tenant.people.items():
             names = {
                 "open_id": ids.open_id(app.app_id, person),
@@ -97,7 +97,7 @@ class World:
         return chat
 
     def group(self, tenant: Tenant, chat_id: str, mode: ChatMode, name: str) -> Chat:
-        """A group by its id, made on first use."""
+        """A group by its id, created on first use."""
         return tenant.chats.setdefault(chat_id, Chat(chat_id, mode, name))
 
     def bots_in(self, chat: Chat, tenant: Tenant) -> list[App]:
@@ -112,5 +112,5 @@ class World:
         return app.tenant.messages.get(message_id)
 
     def remember_uuid(self, app: App, uuid: str, message: Message) -> None:
-        """A message was sent with this uuid."""
+        """Remember that a message was sent with this uuid."""
         self._uuids[app.app_id, uuid] = (message.message_id, self.clock.now())

@@ -1,4 +1,4 @@
-"""Knowledge services and an embeddings endpoint as their clients see them, in the shapes of their own documentation;
+"""Knowledge services and an embeddings endpoint as seen by their clients, in the formats of their documentation;
 answers for tests/simulators/web/site.py. Each refuses what the real one refuses: a wrong key, an unknown dataset."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SYNONYMS = {"car": "vehicle", "automobile": "vehicle", "cars": "vehicle"}
 
 
 def meaning(text: str) -> list[float]:
-    """A vector by which texts with the same words, or with words that mean the same, are near each other."""
+    """A vector that places texts with the same words, or with synonyms, near each other."""
     vector = [0.0] * DIMENSIONS
     for word in re.findall(r"\w+", text.lower()):
         vector[zlib.crc32(SYNONYMS.get(word, word).encode()) % DIMENSIONS] += 1.0
@@ -32,7 +32,7 @@ def meaning(text: str) -> list[float]:
 
 @dataclass
 class Service:
-    """status: other than 200 to fail. raw: answered in the place of anything. asked: the bodies of requests."""
+    """A service. status: not 200 to fail. raw: answered instead of anything else. asked: the bodies of requests."""
 
     status: int = 200
     raw: bytes | None = None
@@ -43,7 +43,7 @@ class Service:
         raise NotImplementedError
 
     def taken(self, asked: Asked, writer: asyncio.StreamWriter, key: str) -> dict[str, Any] | None:
-        """The request's body; None where it is answered already."""
+        """The request's body; None if it has been answered already."""
         body: dict[str, Any] = json.loads(asked.body)
         self.asked.append(body)
         if self.raw is not None or self.status != 200:
@@ -60,8 +60,8 @@ def bearer(asked: Asked) -> str:
 
 
 class Embedding(Service):
-    """POST /v1/embeddings, as OpenAI documents it. longest: characters that the model takes. tells_usage: as most do;
-    a token is a word."""
+    """POST /v1/embeddings, as OpenAI documents it. longest: most characters that the model accepts. tells_usage:
+    whether usage is reported, as most do; a token is a word."""
 
     longest: int = 100_000
     tells_usage: bool = True
@@ -79,7 +79,7 @@ class Embedding(Service):
             {"object": "embedding", "index": number, "embedding": meaning(text)}
             for number, text in enumerate(body["input"])
         ]
-        data.reverse()  # the order is told by the index alone
+        data.reverse()  # only the index gives the order
         answer = {"object": "list", "model": body["model"], "data": data}
         if self.tells_usage:
             words = sum(len(text.split()) for text in body["input"])
@@ -142,7 +142,7 @@ class DifyService(Service):
 
 
 class QdrantService(Service):
-    """POST /collections/NAME/points/query, with what LangChain's store keeps beside vectors."""
+    """POST /collections/NAME/points/query, with what LangChain's store keeps along with vectors."""
 
     def answers(self) -> dict[str, Answer]:
         return {f"/collections/{DATASET}/points/query": self._answer}
@@ -176,5 +176,5 @@ class MilvusService(Service):
 
 
 def texts_asked(service: Service) -> Sequence[str]:
-    """All texts that an embeddings endpoint was given."""
+    """All texts that an embeddings endpoint has received."""
     return [text for body in service.asked for text in body.get("input", ())]

@@ -1,7 +1,7 @@
 """`python -m tests.simulators.mcp stdio|http`: a server on its stdin and stdout, or on loopback until it is orphaned.
 
---report PORT: where lines about what happens are sent. http: streamable HTTP at /mcp, SSE at /sse; --tokens: both want
-a token of /token; /control/NAME changes it.
+--report PORT: where event lines are sent. http: streamable HTTP at /mcp, SSE at /sse; --tokens: both require a token
+from /token; /control/NAME changes the server.
 """
 
 from __future__ import annotations

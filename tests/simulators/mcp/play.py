@@ -1,6 +1,6 @@
 """A real MCP server, built on the SDK, with tools that misbehave in every way; served by __main__.py.
 
-Every tool takes what it needs as arguments. What happens is told to the test as lines, by `report`.
+Every tool takes what it needs as arguments. Events are reported to the test as lines, by `report`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def tool(name: str, description: str, schema: dict[str, Any] | None = None, **hi
 
 
 class Play:
-    """One server's tools. name: what it is called in results. many: so many tools besides."""
+    """One server's tools. name: of the server, in results. many: number of additional tools."""
 
     def __init__(self, name: str, report: Callable[[str], None], many: int = 0) -> None:
         self.name = name
@@ -91,7 +91,7 @@ class Play:
         os._exit(3)
 
     async def do_leave_child(self, arguments: dict[str, Any]) -> list[types.TextContent]:
-        """A daemon that pays no heed to anything."""
+        """Start a daemon that ignores everything."""
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", DAEMON), start_new_session=True, stdin=asyncio.subprocess.DEVNULL
         )
@@ -135,7 +135,7 @@ class Play:
         return said("removed")
 
     async def do_ask_model(self, arguments: dict[str, Any]) -> list[types.TextContent]:
-        """What a client that allows nothing refuses."""
+        """Send a request that a restrictive client refuses."""
         try:
             await self.server.request_context.session.create_message([], max_tokens=5)
         except Exception as error:

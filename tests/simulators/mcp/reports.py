@@ -1,4 +1,4 @@
-"""The test's side of `--report`: lines about what happens in the servers, as they come."""
+"""The test's side of `--report`: lines about events in the servers, as they arrive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WAIT_SECONDS = 30.0
 
 
 class Reports:
-    """lines: all that were told. forget: a line counts once for `heard`."""
+    """The received lines. lines: all of them. forget: a line counts once for `heard`."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -23,7 +23,7 @@ class Reports:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def heard(self, line: str) -> None:
-        """Until this line comes, or has come since the last call. Raises TimeoutError."""
+        """Wait until this line arrives, or has arrived since the last call. Raises TimeoutError."""
         async with asyncio.timeout(WAIT_SECONDS):
             while line not in self.lines[self._seen :]:
                 self._news.clear()

@@ -24,7 +24,7 @@ CLIENT = ("antler", "client-s3cret")
 
 
 class Provider:
-    """Gives tokens token-secret-1, -2 ...; only the newest is good. A refresh token is good for one time."""
+    """Issues tokens token-secret-1, -2 ...; only the newest is valid. A refresh token is valid once."""
 
     def __init__(self, report: Any) -> None:
         self.number = 0
@@ -103,7 +103,7 @@ async def _broken(request: Request) -> Response:
 
 
 class _Door:
-    """closed: what speaks MCP needs a good token."""
+    """Access control. closed: MCP requests need a valid token."""
 
     def __init__(self, app: ASGIApp, provider: Provider, *, closed: bool) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""The test client of the simulator of pictures and speech: a service with a key of its own, and what it was asked."""
+"""The test client of the simulator of pictures and speech: a service with its own key, and the requests it received."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -17,14 +17,14 @@ GENERATE, EDIT, SPEECH = "generations", "edits", "speech"
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(SeenCall):
-    """A request (server.Record in server terms); see there for the fields."""
+    """A request; server.Record documents the fields."""
 
     client: str
 
 
 @asynccontextmanager
 async def connect(process: SimulatorProcess) -> AsyncIterator["MediaSimulator"]:
-    """A fresh client of a simulator that already runs."""
+    """A fresh client of a running simulator."""
     async with control_connection(None) as http:
         yield MediaSimulator(f"http://127.0.0.1:{process.port}", http, {"client": uuid.uuid4().hex[:12]}, Asked)
 
@@ -37,7 +37,7 @@ class MediaSimulator(SimulatorClient[Asked]):
 
     @property
     def base_url(self) -> str:
-        """What goes into `images.base_url` and `speech.base_url`."""
+        """The value for `images.base_url` and `speech.base_url`."""
         return f"{self.root}/v1"
 
     @property
@@ -51,11 +51,11 @@ class MediaSimulator(SimulatorClient[Asked]):
 
     @property
     def speech(self) -> dict[str, Any]:
-        """As `images`."""
+        """The section for speech, as `images`."""
         return {"model": "sim-tts", "base_url": self.base_url, "api_key": "$MEDIA_KEY", "price": {"characters": 15}}
 
     async def fail(self, method: str, fault: Fault, *, times: int = 1, skip: int = 0) -> None:
-        """After `skip` requests of this method, the next `times` ones meet this fault."""
+        """Apply this fault to the next `times` requests of this method, after `skip` of them."""
         await self._ask("faults", method=method, fault=fault.to_json(), times=times, skip=skip)
 
     async def asked(self, method: str = "") -> list[Asked]:

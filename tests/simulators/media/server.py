@@ -33,14 +33,14 @@ FRAME_BYTES = 417
 
 @dataclass(kw_only=True)
 class Record(Call):
-    """See Call. client: the key's part behind `sk-`; params: the request's fields, of files their sizes."""
+    """See Call. client: the key's part after `sk-`; params: the request's fields, for files their sizes."""
 
     client: str = ""
 
 
 class MediaServer(FaultyServer[Record, Fault]):
-    """Any key is accepted except those that begin with "bad", any model except those that begin with "missing"; a
-    prompt with the word "forbidden" is refused by the rules on content."""
+    """The service. It accepts any key that does not begin with "bad" and any model not beginning with "missing"; a
+    prompt with the word "forbidden" is refused by the content policy."""
 
     def __init__(self) -> None:
         self.journal = CallJournal[Record]()
@@ -145,7 +145,7 @@ def _painted(fields: dict[str, Any]) -> web.Response:
 
 
 async def _moved(request: web.Request) -> web.Response:
-    """A picture that is to be looked for at another address."""
+    """Redirect the request for a picture to another address."""
     raise web.HTTPFound("/pictures/deer")
 
 
@@ -167,7 +167,7 @@ def _spoken(fields: dict[str, Any]) -> web.Response:
 
 
 def mp3(words: str) -> bytes:
-    """An ID3 tag, a frame that tells the length, and frames with the words."""
+    """An MP3: an ID3 tag, a frame that gives the length, and frames with the words."""
     tag = b"ID3\x04\x00\x00" + struct.pack(">I", 10) + bytes(10)
     info = (FRAME + bytes(17) + b"Info").ljust(FRAME_BYTES, b"\0")
     hidden = speech.hidden(words)

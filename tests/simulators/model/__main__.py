@@ -26,7 +26,7 @@ async def serve(port: int, tls: ssl.SSLContext | None) -> None:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """False for the connections that a script resets: the server takes them for its own failures."""
+    """False for the connections that a script resets: the server mistakes them for its own failures."""
     error = record.exc_info[1] if record.exc_info else None
     return not (isinstance(error, ConnectionResetError) and SCRIPTED_RESET in str(error))
 

@@ -39,7 +39,7 @@ _ID = re.compile(r"^[a-zA-Z0-9_-]+$")
 
 
 def signature(thought: str) -> str:
-    """What stands for the provider's signature of a thought."""
+    """A stand-in for the provider's signature of a thought."""
     return "sig-" + hashlib.sha256(thought.encode()).hexdigest()[:24]
 
 
@@ -145,7 +145,7 @@ class Anthropic(Wire):
     whole = None
 
     def key(self, headers: dict[str, str]) -> str:
-        """In either of its headers; clients of an unknown version are not let in."""
+        """The key from either of its headers; clients of an unknown version are refused."""
         key = headers.get("x-api-key") or super().key(headers)
         return key if headers.get("anthropic-version") in VERSIONS else ""
 

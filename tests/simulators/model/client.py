@@ -24,7 +24,7 @@ API_KEY = "sk-simulator"
 
 
 def take_malformed(port: int) -> list[str]:
-    """What a strict provider found wrong with requests since this was last asked; resets do not forget it."""
+    """The malformed requests found by the strict provider since the last call; a reset does not clear them."""
     with httpx.Client(trust_env=False, timeout=40.0) as http:
         answer = http.post(f"http://127.0.0.1:{port}/control/malformed").raise_for_status()
     problems: list[str] = answer.json()["problems"]
@@ -32,7 +32,7 @@ def take_malformed(port: int) -> list[str]:
 
 
 class ModelSimulator:
-    """Use with `async with`. ca_file: the authority that signed the simulator's certificate, None for plain HTTP."""
+    """A client; use with `async with`. ca_file: the authority of the simulator's certificate, None for plain HTTP."""
 
     def __init__(self, port: int, ca_file: Path | None = None) -> None:
         scheme = "http" if ca_file is None else "https"
@@ -44,7 +44,7 @@ class ModelSimulator:
 
     @property
     def base_url(self) -> str:
-        """What goes into `models[].base_url`."""
+        """The value for `models[].base_url`."""
         return f"{self._origin}/v1"
 
     def vendor_url(self, vendor: str) -> str:
@@ -62,20 +62,20 @@ class ModelSimulator:
         return sorted(self._records.values(), key=lambda record: record.id)
 
     async def completions(self) -> list[Record]:
-        """The requests for an answer, without the listings of models and the updates of memories."""
+        """The requests for an answer, without those that list models or update memories."""
         return [record for record in await self._asked() if not keeper.is_update(record.last_user_text)]
 
     async def updates(self) -> list[Record]:
-        """The requests for updates of memories, beside the conversations."""
+        """The requests that update memories, outside the conversations."""
         return [record for record in await self._asked() if keeper.is_update(record.last_user_text)]
 
     async def _asked(self) -> list[Record]:
         return [record for record in await self.requests() if record.method == "POST"]
 
     async def wait_for_request(self, predicate: Callable[[Record], bool], timeout: float = 40.0) -> Record:
-        """The first request that fits, waiting until one does. Raises TimeoutError."""
+        """Wait for the first matching request. Raises TimeoutError."""
         async with asyncio.timeout(timeout):
-            await self._update(wait=0.0)  # what is remembered may be over
+            await self._update(wait=0.0)  # the known records may be outdated
             while True:
                 found = next((r for _, r in sorted(self._records.items()) if predicate(r)), None)
                 if found is not None:
@@ -87,25 +87,25 @@ class ModelSimulator:
         return await self.wait_for_request(lambda record: record.paused_at == name, timeout)
 
     async def script(self, last_user_text: str, steps: Sequence[Step], match: Match = "exact") -> None:
-        """Answer requests whose last user message is (or contains) this text by these steps."""
+        """Answer requests whose last user message is (or contains) this text with these steps."""
         dumped: list[Any] = STEPS.dump_python(tuple(steps), mode="json")
         await self._post("/control/scripts", {"match": match, "text": last_user_text, "steps": dumped})
 
     async def release(self, name: str) -> None:
-        """Let the answers go on that wait at this pause, now and from now on."""
+        """Continue the answers that wait at this pause, now and in the future."""
         await self._post("/control/release", {"name": name})
 
     async def reset(self) -> None:
-        """Forget scripts, counts, releases and records; paused answers go on."""
+        """Forget scripts, counts, releases and records; paused answers continue."""
         await self._post("/control/reset", {})
         self._records.clear()
 
     async def keep_lean(self, lean: bool = True) -> None:
-        """Forget the bodies of requests that ended, so that hours of traffic fit into memory."""
+        """Drop the bodies of ended requests, so that hours of traffic fit into memory."""
         await self._post("/control/lean", {"lean": lean})
 
     async def open_connections(self) -> int:
-        """Connections over which answers were asked for and that nobody has closed yet, of all clients together."""
+        """Number of open connections over which answers were requested, of all clients together."""
         return int((await self._http.get("/control/connections")).raise_for_status().json()["open"])
 
     async def _update(self, wait: float) -> None:

@@ -1,13 +1,13 @@
-"""The little language in a user message that drives the simulated model, so that a person in a chat can.
+"""A small language in user messages that drives the simulated model, so that a person in a chat can do so.
 
-One directive a line; it counts only when the message begins with one (after an optional "Speaker: "), so that neither
-a quoted history nor a summary prompt is obeyed. Words that mean nothing to a directive are labels:
+One directive per line; they count only if the message begins with one (after an optional "Speaker: "), so that neither
+a quoted history nor a summary prompt is obeyed. Words without a meaning for a directive are labels:
 `!status 500 times=1 chat-7` fails once for that text.
 
     !say TEXT                        !tokens COUNT MILLISECONDS        !long CHARACTERS
     !count NUMBER (plain text "1 2 3 ... NUMBER", in which a gap or a repetition shows)
     !tool NAME {json}                !tools NAME {json} NAME {json}    !reasoning TEXT
-    !quote WORDS (the sentence of the tools' results in which they stand)
+    !quote WORDS (the sentence of the tools' results that contains them)
     !status CODE [retry-after=S] [code=C] [times=N]                    !context MESSAGES
     !hang  !reset  !cut  !garbage  !error      each [after=TOKENS] [times=N]
     !filter [request]                !empty    !refuse                 !finish REASON
@@ -49,11 +49,11 @@ _LINE = re.compile(r"^(?:[^\n!]{1,80}: )?!(?P<name>[a-z]+)(?: (?P<rest>.*))?$")
 
 
 class BadDirective(ValueError):
-    """A known directive with arguments that it cannot use; the text says which."""
+    """A known directive with unusable arguments; the text names them."""
 
 
 def parse(text: str) -> Script | None:
-    """The script that the text asks for; None when it asks for none. Raises BadDirective."""
+    """The script that the text requests, None without any. Raises BadDirective."""
     lines = text.strip().split("\n")
     if _directive(lines[0]) is None:
         return None

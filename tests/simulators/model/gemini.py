@@ -45,14 +45,14 @@ SCHEMA = frozenset(
 """The fields of a Schema; `parametersJsonSchema` takes any JSON Schema."""
 DATA = ("text", "inlineData", "functionCall", "functionResponse", "fileData")
 FREE = frozenset({"args", "response", "parameters", "parametersJsonSchema"})
-"""Fields whose names below are not the API's."""
+"""Fields below which names are not the API's."""
 SKIP = "skip_thought_signature_validator"
-"""What Google's documentation has for calls that another model made."""
+"""The signature that Google documents for calls made by another model."""
 SIGNATURE = base64.b64encode(b"signed by the simulator").decode()
 
 
 class GeminiAnswer(Answer):
-    """Each event is a whole response with some parts; token counts are those of everything so far."""
+    """An answer whose events are whole responses with some parts; token counts are cumulative."""
 
     def __init__(self, request: web.Request, record: Record, prefix: str, prompt_tokens: int) -> None:
         super().__init__(request, record, prefix, prompt_tokens)
@@ -201,7 +201,7 @@ class Gemini(Wire):
 
 
 def _camel(value: Any) -> Any:
-    """With the names of fields in one form: the API takes `inlineData` and `inline_data`."""
+    """The value with field names in one form: the API accepts `inlineData` and `inline_data`."""
     if isinstance(value, list):
         return [_camel(item) for item in value]
     if not isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""The simulated model as keeper of a memory: what people say in these words is learnt, put right and forgotten.
+"""The simulated model as the keeper of a memory: facts in these forms are learned, corrected and forgotten.
 
     Remember that WORDS.        Actually WORDS, not OLD WORDS.        It is over that WORDS.
 
-Asked by the gateway beside the conversations; its answer is the JSON that such a request wants.
+The gateway calls it outside the conversations; its answer is the JSON that such a request expects.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _OVER = re.compile(r"^It is over that (.+?)\.?$", re.MULTILINE)
 
 
 def is_update(last_user_text: str) -> bool:
-    """Whether a request with that text is one for an update: the gateway's own work, which answers nobody."""
+    """Whether a request with that text is for an update: the gateway's own work, not an answer to a person."""
     return last_user_text.startswith("Today is ") and "<antler-memory>" in last_user_text
 
 
 def update(system: str, text: str) -> Script | None:
-    """The script that answers a request for an update; None for any other."""
+    """The script that answers a request for an update; None for any other request."""
     if not system.startswith(ASKED):
         return None
     known = _KNOWN.findall(text)
@@ -59,5 +59,5 @@ def _fact(words: str, turn: int) -> dict[str, Any]:
 
 
 def _about(words: str, known: list[tuple[str, str]]) -> Iterator[str]:
-    """The facts in which these words stand."""
+    """The facts that contain these words."""
     return (fact for fact, content in known if words in content)

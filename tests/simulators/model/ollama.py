@@ -1,4 +1,4 @@
-"""Ollama's API (docs.ollama.com/api), POST /api/chat: one JSON object a line."""
+"""Ollama's API (docs.ollama.com/api), POST /api/chat: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class OllamaAnswer(Answer):
             await super().reasoning(text)
 
     async def refusal(self, text: str) -> None:
-        await self.text(text)  # it has no other way to say so
+        await self.text(text)  # the API has no separate field for it
 
     async def _piece(self, field: str, text: str) -> None:
         thought = {"thinking": text} if field == "reasoning_content" else {}

@@ -54,7 +54,7 @@ class Gates:
         return self._gates.setdefault(name, asyncio.Event())
 
     def clear(self) -> None:
-        """Let everyone go who waits, and forget the names."""
+        """Release all waiters and forget the names."""
         for gate in self._gates.values():
             gate.set()
         self._gates.clear()
@@ -67,7 +67,7 @@ class FaultCounts:
         self._counts: dict[tuple[str, Fault], int] = {}
 
     def strikes(self, conversation: str, fault: Fault) -> bool:
-        """Whether the fault is due once more; counts it."""
+        """Whether the fault is still due; counts it."""
         if fault.times is None:
             return True
         key = (conversation, fault)
@@ -93,7 +93,7 @@ class Player:
         self._faults = faults
 
     async def play(self, steps: Sequence[Step], answer: Answer) -> web.StreamResponse:
-        """Tell the steps; returns the finished response. Raises ConnectionResetError when the connection is gone."""
+        """Play the steps; returns the finished response. Raises ConnectionResetError when the connection is gone."""
         for step in steps:
             response = await self._step(step, answer)
             if response is not None:
@@ -103,7 +103,7 @@ class Player:
         return await answer.finish("stop")
 
     async def _step(self, step: Step, answer: Answer) -> web.StreamResponse | None:
-        """Tell one step; a response when it was the last."""
+        """Play one step; returns a response if it was the last."""
         match step:
             case Say():
                 await self._say(step, answer)
@@ -150,7 +150,7 @@ class Player:
                     self._record, Status(status=400, code="context_length_exceeded", message=_TOO_LONG)
                 )
             case Hang():
-                # Ends by the client's disconnect, which cancels this handler, or with the simulator itself.
+                # Ends when the client disconnects, which cancels this handler, or with the simulator itself.
                 await asyncio.Event().wait()
             case Reset():
                 answer.reset()
@@ -193,7 +193,7 @@ class Player:
         return next((f"I read: {sentence}" for sentence in sentences if words in sentence), "It is not in the results.")
 
     def echo(self) -> str:
-        """The answer to a message that asks for nothing special."""
+        """The answer to a message without directives or a script."""
         text = self._asked.last_user_text
         if "Messages to summarize:" in text:
             return f"Summary of a conversation of {len(text)} characters."
@@ -207,7 +207,7 @@ _TOO_LONG = "This model's maximum context length is exceeded. Please reduce the 
 
 
 async def _paced(pieces: Sequence[str], delay_ms: float, tell: Callable[[str], Awaitable[None]]) -> None:
-    """By the clock, not by the gap: a late piece does not delay the ones behind it."""
+    """Send pieces on a fixed schedule, so that a late one does not delay those after it."""
     due = time.monotonic()
     for piece in pieces:
         await tell(piece)

@@ -1,4 +1,4 @@
-"""Deterministic Markdown of any length, with every construct that renderers stumble over."""
+"""Deterministic Markdown of any length, with every construct that is difficult for renderers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that the simulator was asked and what became of it; readers wait for changes, nobody polls."""
+"""All requests to the simulator and their outcomes; readers wait for changes instead of polling."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ CHANGES: TypeAdapter[Changes] = TypeAdapter(Changes)
 
 
 class RecordLog:
-    """Keeps the newest MAX_RECORDS records in the order of their last change. lean: without bodies once they ended."""
+    """Keeps the newest MAX_RECORDS records in the order of their last change. lean: without bodies of ended ones."""
 
     def __init__(self) -> None:
         self.lean = False
@@ -73,7 +73,7 @@ class RecordLog:
         return record
 
     def changed(self, record: Record) -> None:
-        """Tell waiting readers that the record has new facts."""
+        """Notify waiting readers of a change of the record."""
         self._version += 1
         record.version = self._version
         self._records[record.id] = record
@@ -83,7 +83,7 @@ class RecordLog:
         self._changed.set()
 
     def close(self, record: Record, state: str, error: str = "") -> None:
-        """End the record; the first ending stands."""
+        """End the record; the first ending is final."""
         if record.ended is None:
             record.ended = time.monotonic()
             if self.lean:
@@ -94,7 +94,7 @@ class RecordLog:
             self.changed(record)
 
     async def after(self, version: int, wait: float) -> Changes:
-        """What changed after `version`; waits up to `wait` seconds for something to."""
+        """The changes after `version`; waits up to `wait` seconds for one."""
         deadline = time.monotonic() + wait
         while self._version <= version and (left := deadline - time.monotonic()) > 0:
             self._changed.clear()
@@ -110,5 +110,5 @@ class RecordLog:
         return Changes(version=self._version, records=fresh[::-1])
 
     def clear(self) -> None:
-        """Forget all records; ids and versions go on."""
+        """Forget all records; ids and versions continue."""
         self._records.clear()

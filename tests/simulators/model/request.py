@@ -1,4 +1,4 @@
-"""What a request asks: its last user message, how far the turn is, its images."""
+"""The content of a request: its last user message, the progress of the turn, its images."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from PIL import Image, UnidentifiedImageError
 
 _DATE = re.compile(r"^date: .*$", re.MULTILINE)
-"""What the gateway adds to a message, to the minute: a retry may come in the next one."""
+"""The line that the gateway adds to a message, to the minute: a retry may fall into the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageSeen:
-    """An image as it arrived: decoded bytes, width and height in pixels (0 x 0 when it is not an image)."""
+    """An image as received: decoded bytes, width and height in pixels (0 x 0 if it is not an image)."""
 
     mime_type: str
     size: int
@@ -27,10 +27,10 @@ class ImageSeen:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The part of a request that decides the answer.
+    """The part of a request that determines the answer.
 
     conversation: a digest of all user texts without their times, equal for the retries and the tool rounds of one turn.
-    round: how many rounds of tool calls this turn had before. results: those rounds' tool results.
+    round: number of earlier rounds of tool calls in this turn. results: the tool results of those rounds.
     """
 
     last_user_text: str
@@ -69,7 +69,7 @@ def text_of(message: dict[str, Any]) -> str:
 
 
 def take_images(body: dict[str, Any]) -> list[ImageSeen]:
-    """Decode the images of all messages, and put their size in place of the data so that records stay small."""
+    """Decode the images of all messages, and replace the data with its size so that records stay small."""
     seen: list[ImageSeen] = []
     for message in body.get("messages") or ():
         content = message.get("content")

@@ -1,4 +1,4 @@
-"""What the simulated model does with a request: a list of steps.
+"""The simulated model's reaction to a request: a list of steps.
 
 `server` looks a script up for the last user message; `directives` writes scripts from that message's own text; tests
 register others through `client`. Everything here is plain data that also travels as JSON over the control endpoint.
@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:
-    """Text, told in `pieces` chunks, `delay_ms` milliseconds apart."""
+    """Text, sent in `pieces` chunks, `delay_ms` milliseconds apart."""
 
     text: str
     pieces: int = 8
@@ -49,7 +49,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """One call of a tool; arguments as JSON text, so that a script can also send broken ones."""
+    """One call of a tool; the arguments are JSON text, so that a script can also send broken ones."""
 
     name: str
     arguments: str = "{}"
@@ -57,7 +57,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """Tool calls of one round. The steps behind it answer the request that brings their results."""
+    """Tool calls of one round. The steps after it answer the request that brings their results."""
 
     calls: tuple[ToolUse, ...]
     type: Literal["call"] = "call"
@@ -134,7 +134,7 @@ class Garbage(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamError(Fault):
-    """An error object as an event of the stream, as providers send it when they fail in mid answer."""
+    """An error object as an event of the stream, as providers send it when they fail in the middle of an answer."""
 
     code: str = "server_error"
     message: str = "The server had an error while processing your request."
@@ -143,7 +143,7 @@ class StreamError(Fault):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Silence for so many seconds; before any other step not even the response's head is sent."""
+    """Silence for some seconds; before any other step not even the response's head is sent."""
 
     seconds: float
     type: Literal["wait"] = "wait"
@@ -190,12 +190,12 @@ Step = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Steps in order; each `Call` ends one request, the rest belongs to the next."""
+    """Steps in order; each `Call` ends one request, and the rest belongs to the next."""
 
     steps: tuple[Step, ...] = field(default_factory=tuple)
 
     def round(self, number: int) -> tuple[Step, ...]:
-        """The steps of the request that follows `number` rounds of tool calls; past the last: tell the results."""
+        """The steps of the request that follows `number` rounds of tool calls; past the last: TellResults."""
         rounds: list[tuple[Step, ...]] = []
         current: list[Step] = []
         for step in self.steps:

@@ -1,4 +1,4 @@
-"""Providers of models for tests, an OpenAI-compatible one first: answer by script, are strict, record everything."""
+"""Model providers for tests, mainly OpenAI-compatible: they answer by script, are strict and record everything."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WIRES: dict[str, Wire] = {
     "/deepseek/chat/completions": DeepSeek(),
     "/ollama/api/chat": Ollama(),
 }
-"""Path of the calls -> whose API it is."""
+"""Path of the calls -> the vendor's API."""
 MAX_BODY = 256 * 1024 * 1024
 MAX_WAIT_SECONDS = 30.0
 
@@ -114,7 +114,7 @@ class ModelServer:
         return await player.play(self._script(ask).round(ask.round), answer)
 
     def _understand(self, wire: Wire, request: web.Request, raw: bytes, record: Record) -> web.Response | None:
-        """Parse and check the body into the record; a response when it is refused."""
+        """Parse and check the body into the record; returns a response if it is refused."""
         try:
             record.body = wire.body(request, json.loads(raw))
         except ValueError as error:

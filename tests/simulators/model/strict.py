@@ -1,4 +1,4 @@
-"""The checks of a strict provider: what OpenAI, Moonshot or Anthropic answer with 400, in one place."""
+"""The checks of a strict provider: requests that OpenAI, Moonshot or Anthropic answer with 400, in one place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 
 
 def problem(body: Any, raw: bytes) -> str | None:
-    """The first reason to refuse the request, None when it is well formed. raw: the same body as it arrived."""
+    """The first reason to refuse the request, None if it is well formed. raw: the same body as received."""
     if not isinstance(body, dict):
         return "the body is not an object"
     if not isinstance(body.get("model"), str) or not body["model"]:
@@ -63,7 +63,7 @@ def _filled_list(value: Any) -> bool:
 
 
 def _parts(content: Any) -> str | None:
-    """Of content in parts: each is an object with a type, and no text is empty, also not beside a picture."""
+    """The problem of content in parts: each must be an object with a type, and no text empty, even next to an image."""
     for part in content if isinstance(content, list) else ():
         if not isinstance(part, dict) or not isinstance(part.get("type"), str):
             return "a part of the content has no type"
@@ -73,7 +73,7 @@ def _parts(content: Any) -> str | None:
 
 
 def _pairing(messages: list[dict[str, Any]]) -> str | None:
-    """Every tool call has its result right behind its message, every result its call, every id occurs once."""
+    """Check that every tool call has its result right after its message, every result its call, and ids are unique."""
     open_ids: set[str] = set()
     seen: set[str] = set()
     for index, message in enumerate(messages):
@@ -123,7 +123,7 @@ def _tools(body: dict[str, Any]) -> str | None:
 
 
 def _surrogates(body: dict[str, Any], raw: bytes) -> str | None:
-    """JSON lets lone surrogates through as escapes; providers do not."""
+    """Check for lone surrogates, which JSON allows as escapes but providers refuse."""
     if b"\\ud" not in raw.lower():
         return None
     try:

@@ -1,4 +1,4 @@
-"""Answers on the wire: one interface, told as a stream of events or as one body."""
+"""Answers on the wire: one interface, sent as a stream of events or as one body."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Answer(ABC):
-    """One response being told. `calls` get ids that are unique over restarts of the simulator."""
+    """One response in progress. `calls` get ids that are unique across restarts of the simulator."""
 
     def __init__(self, request: web.Request, record: Record, prefix: str, prompt_tokens: int) -> None:
         self._request = request
@@ -38,7 +38,7 @@ class Answer(ABC):
         return self._record.status != 0
 
     def usage(self) -> dict[str, Any]:
-        """Tokens: a quarter of the request's bytes, and one per chunk told."""
+        """Token counts: a quarter of the request's bytes, and one per chunk sent."""
         return {
             "prompt_tokens": self._prompt_tokens,
             "completion_tokens": self._completion_tokens,
@@ -115,7 +115,7 @@ class StreamedAnswer(Answer):
         await self._response.write(f'data: {self._head},"choices":[{choice}]{self._usage}}}\n\n'.encode())
 
     async def calls(self, calls: Sequence[ToolUse]) -> None:
-        """Ids and names first, the arguments in two pieces, as providers do."""
+        """Send ids and names first, then the arguments in two pieces, as providers do."""
         await self.begin()
         self.told = True
         for index, call in enumerate(calls):
@@ -160,7 +160,7 @@ class WholeAnswer(Answer):
         self._body: web.Response | None = None
 
     async def begin(self) -> None:
-        """Nothing is sent before the end."""
+        """Do nothing: nothing is sent before the end."""
 
     async def _piece(self, field: str, text: str) -> None:
         self._message[field] = (self._message.get(field) or "") + text

@@ -1,6 +1,6 @@
-"""What each vendor's API does in its own way: the key, the form of a request, what is wrong with it, errors, answers.
+"""The differences between the vendors' APIs: the key, the form of a request, its checks, errors, answers.
 
-Scripts, pauses, faults and records are the same for all of them: a request is read in OpenAI's form for those.
+Scripts, pauses, faults and records are the same for all of them: for those a request is converted to OpenAI's form.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceed
 
 
 class Wire:
-    """OpenAI's, and what the others have in common with it."""
+    """OpenAI's API, and what the others share with it."""
 
     streamed: type[Answer] = StreamedAnswer
     whole: type[Answer] | None = WholeAnswer
-    """None where only streams are simulated."""
+    """None if only streams are simulated."""
 
     def key(self, headers: dict[str, str]) -> str:
         scheme, _, key = headers.get("authorization", "").partition(" ")
         return key if scheme == "Bearer" else ""
 
     def body(self, request: web.Request, body: Any) -> Any:
-        """The body with `model` and `stream` in it, wherever the vendor has them."""
+        """The body including `model` and `stream`, wherever the vendor puts them."""
         return body
 
     def problem(self, body: Any, raw: bytes) -> str | None:
-        """The first reason to refuse the request, None when it is well formed."""
+        """The first reason to refuse the request, None if it is well formed."""
         return strict.problem(body, raw)
 
     def plain(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Wire:
 
 
 class DeepSeekAnswer(StreamedAnswer):
-    """Thinks where it is told to, and counts what its cache held in fields of its own."""
+    """Thinks if requested, and reports cached tokens in separate fields."""
 
     async def reasoning(self, text: str) -> None:
         if self._record.body.get("thinking", {}).get("type") == "enabled":
@@ -80,7 +80,7 @@ class DeepSeekAnswer(StreamedAnswer):
 
 
 class DeepSeek(Wire):
-    """api-docs.deepseek.com: no pictures; while it thinks, a turn goes on only with the thoughts before its calls."""
+    """api-docs.deepseek.com: no pictures; with thinking, a turn must include the thoughts before its calls."""
 
     streamed = DeepSeekAnswer
 
@@ -103,7 +103,7 @@ class DeepSeek(Wire):
 
 
 def joined(blocks: Any, kind: str = "text") -> str:
-    """The texts of content blocks, one a line."""
+    """The texts of content blocks, one per line."""
     if isinstance(blocks, str):
         return blocks
     return "\n".join(str(block[kind]) for block in blocks or () if isinstance(block, dict) and kind in block)

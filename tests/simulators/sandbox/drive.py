@@ -1,4 +1,4 @@
-"""A thread's folders in memory. Its answers are those of real folders; there are no links or permissions."""
+"""A thread's folders in memory. They behave like real folders, but without links and permissions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MemoryFile:
 
 
 class Drive:
-    """roots: virtual paths and whether they are read-only. Sizes in bytes. Its methods raise Refused."""
+    """The folders. roots: virtual paths and whether they are read-only. Sizes in bytes. Methods raise Refused."""
 
     def __init__(self, roots: dict[str, bool], *, largest_file: int, most_bytes: int, most_entries: int) -> None:
         self.roots = roots
@@ -39,7 +39,7 @@ class Drive:
         self._most_entries = most_entries
         self._writes = 0
         self.shows: frozenset[str] = frozenset()
-        """Folders of this machine whose files are shown, as they were at the last `show`; they count for nobody."""
+        """Folders of this machine whose files are shown as of the last `show`; they do not count toward the size."""
 
     def place(self, path: str) -> Place:
         return locate(path, self.roots)
@@ -87,7 +87,7 @@ class Drive:
         return self.put(self.place(path).virtual, encoded(text)), count
 
     def put(self, virtual: str, data: bytes) -> MemoryFile:
-        """Write a file wherever it is, below read-only folders too: for who makes the sandbox."""
+        """Write a file at any path, even below read-only folders: for the maker of the sandbox."""
         if any(len(part.encode("utf-8", "surrogateescape")) > _LONGEST_NAME for part in virtual.split("/")):
             raise Refused(ProblemCode.BAD_PATH, "file name too long")
         found = self.files.get(virtual)
@@ -106,7 +106,7 @@ class Drive:
         return file
 
     def show(self, places: Mapping[str, Mapping[str, MemoryFile]]) -> None:
-        """Show these folders, with their files by virtual path, in place of those that were shown before."""
+        """Show these folders, with their files by virtual path, instead of those shown before."""
         self.files = {path: file for path, file in self.files.items() if not self._is_shown(path)}
         self.folders = {path for path in self.folders if not self._is_shown(path)}
         self.shows = frozenset(places)
@@ -126,7 +126,7 @@ class Drive:
             virtual = virtual.rpartition("/")[0]
 
     def remove(self, virtual: str) -> bool:
-        """A file; whether there was one."""
+        """Remove a file; returns whether it existed."""
         return self.files.pop(virtual, None) is not None
 
     def is_folder(self, place: Place) -> bool:
@@ -157,7 +157,7 @@ class Drive:
         return hits_in(io.BytesIO(self.files[virtual].data).read, shown(virtual), pattern, Bounds(), most)
 
     def _below(self, path: str) -> Iterator[tuple[str, str, int, Entry]]:
-        """What is below a path, sorted: its virtual path, its path from there, its level and its entry."""
+        """The entries below a path, sorted: virtual path, path relative to it, level and entry."""
         places = locate_all(path, self.roots)
         start = absolute(path, self.roots).rstrip("/")
         for place in places:

@@ -1,4 +1,4 @@
-"""A sandbox and its provider in memory, which interprets a few simple commands; what tests of the tools run on."""
+"""An in-memory sandbox and its provider for tests of the tools; it interprets a few simple commands."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 MEGABYTE = 1 << 20
 HEAD = TAIL = 256 * 1024
-"""Bytes of a command's output that are kept from its beginning and its end."""
+"""Bytes of a command's output that are kept from each of its beginning and its end."""
 
 
 class MemorySandbox:
-    """Sandbox port. drive: its files, for whoever makes it. skills: the folders of skills."""
+    """Sandbox port. drive: its files, for its maker. skills: the folders of skills."""
 
     def __init__(self, thread_id: str, drive: Drive, skills: Callable[[], Mapping[str, Path]] = dict) -> None:
         self.id = sandbox_id(thread_id)
@@ -163,7 +163,7 @@ class MemorySandbox:
         return Hits(hits=tuple(hits[:most]), more=len(hits) > most)
 
     async def _look_at_skills(self, *texts: str) -> None:
-        """Read them anew where one of these may be about them."""
+        """Reload the skills if one of these texts may refer to them."""
         if any(SKILLS in text or text.rstrip("/") in ("", "/mnt") for text in texts):
             folders = self._skills()
             if folders or self.drive.shows:
@@ -173,7 +173,7 @@ class MemorySandbox:
         return FileInfo(path=shown(self.drive.place(path).virtual), size=len(file.data), version=file.version)
 
     async def close(self) -> None:
-        """End what runs; nothing can be run any more."""
+        """End running commands; none can be started any more."""
         self._closed = True
         for running in self._running:
             running.cancel()
@@ -184,7 +184,7 @@ def _problem(path: str, refused: Refused) -> Problem:
 
 
 USE = "tests.simulators.sandbox.provider:make"
-"""What `sandbox.use` says in the settings of a test."""
+"""The value of `sandbox.use` in the settings of a test."""
 
 
 class MemoryProvider:
@@ -197,7 +197,7 @@ class MemoryProvider:
         skills: SkillsOf = no_skills,
         workspaces: Workspaces | None = None,
     ) -> None:
-        """skills: of a thread; what they hold is read whenever it is asked for. workspaces: closed with it."""
+        """Make a provider. skills: of a thread; read whenever they are requested. workspaces: closed with it."""
         self._settings = settings or SandboxSettings(use=USE)
         self._skills = skills
         self._workspaces = workspaces
@@ -219,7 +219,7 @@ class MemoryProvider:
         return self._held[thread_id]
 
     def drive(self, thread_id: str) -> Drive:
-        """The thread's files, made where there are none yet."""
+        """The thread's files, created if there are none yet."""
         limits = self._settings.limits
         roots = {WORKSPACE: False, UPLOADS: False, OUTPUTS: False, SKILLS: True}
         roots |= {mount.path: mount.read_only for mount in self._settings.mounts}
@@ -254,5 +254,5 @@ class MemoryProvider:
 def make(
     settings: SandboxSettings, workspaces: Workspaces, *, instance: str, runtime: Path | None = None
 ) -> MemoryProvider:
-    """Make one as the gateway calls a class of a user's own."""
+    """Make a provider with the signature by which the gateway calls a user's own class."""
     return MemoryProvider(settings, skills=workspaces.skills_of, workspaces=workspaces)

@@ -1,4 +1,4 @@
-"""The few commands that the in-memory sandbox knows. What it does not know it says, as a shell does.
+"""The few commands that the in-memory sandbox supports. It reports unknown ones, as a shell does.
 
 Commands: cat, cd, echo, exit, false, ls, mkdir, printf, pwd, rm, seq, sleep, true. Between them: `;`, `&&`, `||`, new
 lines; after them: `> file`, `>> file`, `>&2`, `2>&1`. Quotes and backslashes as in a shell; no variables, pipes, globs.
@@ -34,7 +34,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\"}
 _OPTIONS: dict[str, set[str]] = {"cat": set(), "cd": set(), "ls": set(), "mkdir": {"-p"}, "rm": {"-f"}}
 _MOST_LISTED = 10_000
 _AT_ONCE = 10_000
-"""Lines of seq between two looks at the loop."""
+"""Lines of seq between two yields to the loop."""
 
 _REASONS = {
     ProblemCode.NOT_FOUND: "No such file or directory",
@@ -50,7 +50,7 @@ _REASONS = {
 
 @dataclass(slots=True)
 class _Step:
-    """One command. after: the mark before it."""
+    """One command. after: the separator before it."""
 
     after: str
     words: list[str] = field(default_factory=list)
@@ -59,7 +59,7 @@ class _Step:
 
 
 class _Failed(Exception):
-    """A command failed. The text is what it says, "" for nothing; code: its exit code."""
+    """A command failed. The text is its error output, "" for none; code: its exit code."""
 
     def __init__(self, text: str, code: int = 1) -> None:
         super().__init__(text)
@@ -73,7 +73,7 @@ class _Exit(Exception):
 
 
 class Shell:
-    """One command line. tell: takes its output as it comes."""
+    """One command line. tell: called with its output as it is produced."""
 
     def __init__(self, drive: Drive, tell: Callable[[bytes], None]) -> None:
         self._drive = drive
@@ -81,7 +81,7 @@ class Shell:
         self._here = WORKSPACE
 
     async def run(self, line: str) -> int:
-        """The exit code."""
+        """Run the line; returns the exit code."""
         code = 0
         try:
             for step in _parsed(line):
@@ -102,7 +102,7 @@ class Shell:
             async for piece in self._output(name, arguments):
                 if not step.target:
                     self._tell(piece)
-                elif len(written) <= self._drive.largest_file:  # More is not written, and need not be held.
+                elif len(written) <= self._drive.largest_file:  # More is not written and need not be buffered.
                     written += piece
         except _Failed as failed:
             code = self._say(failed)
@@ -228,7 +228,7 @@ def _bounds(arguments: list[str]) -> tuple[int, int]:
 
 
 def _printf(arguments: list[str]) -> bytes:
-    """A format of plain text, %s, %% and simple escapes; used once."""
+    """Apply a format of plain text, %s, %% and simple escapes, once."""
     if not arguments:
         raise _Failed("printf: usage: printf format [arguments]", 2)
     values = iter(arguments[1:])
@@ -247,7 +247,7 @@ def _printf(arguments: list[str]) -> bytes:
 
 
 def _parsed(line: str) -> list[_Step]:
-    """Raises _Failed for what this shell does not know."""
+    """Parse a line. Raises _Failed for unsupported syntax."""
     steps = [_Step("")]
     at, end = 0, len(line.rstrip())
     redirected = ""

@@ -1,4 +1,4 @@
-"""Skills of this machine, as the in-memory sandbox shows them: copies in place of folders. Used by provider.py."""
+"""Skills of this machine, as the in-memory sandbox shows them: copies instead of folders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def read_skills(folders: Mapping[str, Path]) -> dict[str, dict[str, MemoryFile]]:
-    """The files of each place that is there, by virtual path. Slow: for a thread."""
+    """The files of each existing folder, by virtual path. Slow: run it in a thread."""
     return {
         root.virtual: {
             f"{root.virtual}/{path}": MemoryFile(file.data, file.version)

@@ -1,4 +1,4 @@
-"""The part of the test client that acts for people: they write, edit, press, react, add the bot."""
+"""The part of the test client that acts for people, who write, edit, press, react, add the bot."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ class ActingClient(SocketClient[RecordedCall]):
 
     @property
     def mention(self) -> str:
-        """The bot's mention as it stands on the wire; people type @ and its name."""
+        """The bot's mention on the wire; people type @ and its name."""
         return f"<@{self.bot_user_id}>"
 
     def channel_id(self, place: Place) -> str:
@@ -58,7 +58,7 @@ class ActingClient(SocketClient[RecordedCall]):
     ) -> Said:
         """A person writes, by default in their DM with the bot. @name, #room, links and code are composed.
 
-        thread: the root's ts. wire_text with blocks: a message as it stands, nothing composed. at: unix time of the
+        thread: the root's ts. wire_text with blocks: an unmodified message, nothing composed. at: unix time of the
         past; silent: no event, so that only the history has it. mention_first: app_mention before message. extra:
         any other members of the message.
         """
@@ -136,11 +136,11 @@ class ActingClient(SocketClient[RecordedCall]):
         return Sent(**await self._ask("view", view_id=view_id, values=values, closed=closed))
 
     async def opens_assistant(self, *, user: Person = ALICE, context: str | None = None) -> Said:
-        """A person opens a new assistant thread; its ts is the thread. context: the channel they look at."""
+        """A person opens a new assistant thread; its ts is the thread. context: the channel they are viewing."""
         return Said(**await self._ask("assistant", user=user.to_json(), context=context))
 
     async def switches_context(self, thread: str, context: str, *, user: Person = ALICE) -> None:
-        """The person looks at another channel: assistant_thread_context_changed."""
+        """The person views another channel: assistant_thread_context_changed."""
         await self._ask("assistant-context", user=user.to_json(), ts=thread, context=context)
 
     async def opens_home(self, *, user: Person = ALICE, tab: str = "messages") -> None:
@@ -160,18 +160,18 @@ class ActingClient(SocketClient[RecordedCall]):
         await self._ask("membership", channel=place_json(chat), joined=False, by=by.id)
 
     async def inject(self, event: Json, **payload: Any) -> str:
-        """A raw event, whatever the app is subscribed to; payload overrides what is around it. Returns its id."""
+        """Send a raw event, regardless of subscriptions; payload overrides the members around it. Returns its id."""
         return str((await self._ask("event", event=event, payload=payload))["event_id"])
 
     async def add_chat(
         self, chat: Room, *, member: bool = True, people: Sequence[Person] = (), archived: bool | None = None
     ) -> None:
-        """Make a channel known without any event."""
+        """Add a channel without any event."""
         everybody = [person.to_json() for person in people]
         await self._ask("channels", channel=chat.to_json(), member=member, people=everybody, archived=archived)
 
     async def add_person(self, person: Person) -> Json:
-        """Make a person known without any event."""
+        """Add a person without any event."""
         return await self._ask("users", user=person.to_json())
 
 

@@ -1,4 +1,4 @@
-"""assistant.threads.*: status, title and suggested prompts of a thread. Called by server.py."""
+"""assistant.threads.*: status, title and suggested prompts of a thread."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ MAX_PROMPTS = 4
 
 
 def set_status(world: World, install: Installation, call: Call) -> Any:
-    """assistant.threads.setStatus: an empty status clears it; a reply does too, and two minutes."""
+    """assistant.threads.setStatus: cleared by an empty status, by a reply, and after two minutes."""
     channel, root = _thread(world, install, call)
     if not call.given("status"):
         raise invalid_arguments("missing required field: status")

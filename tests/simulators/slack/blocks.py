@@ -51,7 +51,7 @@ def check_blocks(blocks: Any, *, most: int = MAX_BLOCKS) -> list[Json]:
 
 
 def _made_of(block: Json) -> tuple[int, list[list[list[str]]]]:
-    """How many blocks it counts as, and the cells of its tables: the server makes blocks of what Markdown says."""
+    """How many blocks it counts as, and the cells of its tables: the server converts Markdown to blocks."""
     if block.get("type") == "table":
         rows = block.get("rows")
         cells = [row for row in rows if isinstance(row, list)] if isinstance(rows, list) else []
@@ -195,7 +195,7 @@ def _plan(checker: Checker, block: Json, pointer: str) -> None:
 
 
 def _nothing(checker: Checker, block: Json, pointer: str) -> None:
-    """A block without members of its own."""
+    """Check a block without its own members."""
 
 
 BLOCKS: dict[str, Callable[[Checker, Json, str], None]] = {

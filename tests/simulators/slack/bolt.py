@@ -1,4 +1,4 @@
-"""The real SDK on the app's side, for the simulator's own tests: a Web API client and a bolt app on Socket Mode."""
+"""The app's side with the real SDK, for the simulator's own tests: a Web API client and a bolt app on Socket Mode."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,7 +18,7 @@ PATIENCE = 10.0
 
 
 def web_client(slack: SlackSimulator, *, token: str | None = None, timeout: int = 5) -> AsyncWebClient:
-    """The SDK's client of this installation, without the retries that it makes by itself."""
+    """The SDK's client of this installation, without its automatic retries."""
     client = AsyncWebClient(token=token or slack.bot_token, base_url=slack.api_url, timeout=timeout)
     client.retry_handlers = []
     return client
@@ -29,7 +29,7 @@ async def nothing() -> None:
 
 
 class Received:
-    """What the bolt app was handed, request by request, before it acked; `refuse` makes it fail instead."""
+    """The requests that the bolt app received, before it acked them; `refuse` makes it fail instead."""
 
     def __init__(self) -> None:
         self.requests: asyncio.Queue[AsyncBoltRequest] = asyncio.Queue()

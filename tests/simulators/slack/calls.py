@@ -18,7 +18,7 @@ HIDDEN_HEADERS = frozenset({"authorization", "cookie"})
 
 @dataclass
 class Call:
-    """A parsed request: query, form and JSON merged. encodings: which of them were there."""
+    """A parsed request: query, form and JSON merged. encodings: those that were present."""
 
     method: str
     token: str
@@ -35,7 +35,7 @@ class Call:
         return default if value is None else str(value)
 
     def required(self, name: str) -> str:
-        """A string parameter that must be there; raises SlackError invalid_arguments."""
+        """A required string parameter; raises SlackError invalid_arguments."""
         value = self.text(name)
         if not value:
             raise missing_required(name)
@@ -60,7 +60,7 @@ class Call:
 
 
 async def read_call(request: web.Request, method: str) -> Call:
-    """Parse query, form, multipart or JSON alike; raises SlackError for what the real server refuses."""
+    """Parse query, form, multipart or JSON alike; raises SlackError if the real server would refuse it."""
     call = Call(method, _bearer(request), dict(request.query))
     if request.query:
         call.encodings.append("query")

@@ -1,4 +1,4 @@
-"""chat.*: post, update, delete, ephemeral messages and permalinks. Called by server.py."""
+"""chat.*: post, update, delete, ephemeral messages and permalinks."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def update(world: World, install: Installation, call: Call) -> Any:
 
 
 def delete(world: World, install: Installation, call: Call) -> Any:
-    """chat.delete: only messages of its own."""
+    """chat.delete: only the app's own messages."""
     channel = world.channel(install, call.required("channel"))
     message = own_message(install, channel, call.required("ts"), "cant_delete_message")
     remove(world, channel, message)
@@ -49,7 +49,7 @@ def delete(world: World, install: Installation, call: Call) -> Any:
 
 
 def post_ephemeral(world: World, install: Installation, call: Call) -> Any:
-    """chat.postEphemeral: one member sees it; it has no place in the history."""
+    """chat.postEphemeral: only one member sees it, and it is not part of the history."""
     channel = writable(world, install, call.required("channel"))
     user = call.required("user")
     if user not in channel.members:

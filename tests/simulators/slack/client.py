@@ -1,4 +1,4 @@
-"""The test client of the Slack simulator: apps to test with, and waiting for what they do."""
+"""The test client of the Slack simulator: apps to test with, and waiting for their actions."""
 
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -37,7 +37,7 @@ async def running_slack() -> AsyncIterator["SlackSimulator"]:
 
 @asynccontextmanager
 async def connect(process: SimulatorProcess) -> AsyncIterator["SlackSimulator"]:
-    """A fresh app in a fresh workspace of a simulator that already runs; `verify` runs at the end for all apps."""
+    """A fresh app in a fresh workspace of a running simulator; `verify` runs at the end for all apps."""
     async with control_connection() as http:
         client = await _fresh(f"http://127.0.0.1:{process.port}", http, DEFAULT_NAME, {})
         yield client
@@ -65,11 +65,11 @@ class SlackSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
 
     @property
     def api_url(self) -> str:
-        """For AsyncWebClient(base_url=...)."""
+        """The value for AsyncWebClient(base_url=...)."""
         return f"{self.root}/api/"
 
     async def fresh_app(self, name: str = DEFAULT_NAME, **settings: Any) -> "SlackSimulator":
-        """A new app in a new workspace: nothing of other tests is there. settings as for `configure`."""
+        """A new app in a new workspace: it has nothing of other tests. settings as for `configure`."""
         fresh = await _fresh(self.root, self._http, name, settings)
         await fresh._skip_records()
         return fresh
@@ -95,7 +95,7 @@ class SlackSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
     async def break_tokens(
         self, bot_error: str | None = None, app_error: str | None = None, *, event: str | None = None
     ) -> None:
-        """What the tokens are answered with from now on, None for good ones; event: tokens_revoked is sent before."""
+        """Set the error for each token from now on, None for valid ones; event: tokens_revoked is sent before."""
         await self._ask("tokens", bot_error=bot_error, app_error=app_error, event=event)
 
     async def records(self, method: str | None = None, *, chat: Place | None = None) -> list[RecordedCall]:
@@ -117,7 +117,7 @@ class SlackSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
         return [seen_message(message) for message in view["messages"]]
 
     async def bot_messages(self, chat: Place, *, thread: str | None = None) -> list[SeenMessage]:
-        """This app's messages that are still there for everybody, with history; optionally of one thread."""
+        """This app's messages that still exist and are visible to all, with history; optionally of one thread."""
         view = await self.chat_view(chat, history=True)
         return [
             message
@@ -135,7 +135,7 @@ class SlackSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
         return message.shown
 
     async def thread(self, chat: Place, ts: str) -> Json:
-        """What is shown in a thread besides its messages: status, loading_messages, title, prompts, statuses."""
+        """The elements of a thread other than its messages: status, loading_messages, title, prompts, statuses."""
         found: Json = (await self.chat_view(chat))["threads"].get(ts, {})
         return found
 
@@ -143,13 +143,13 @@ class SlackSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
         return render_transcript(await self.messages(chat))
 
     async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 40.0) -> None:
-        """Until no envelope of the channel (or app) is open, no call runs, and `quiet` seconds went by like that."""
+        """Wait until, for `quiet` seconds, no envelope of the channel (or app) is open and no call runs."""
         place = None if chat is None else place_json(chat)
         if not (await self._ask("idle", channel=place, quiet=quiet, wait=timeout))["idle"]:
             raise WaitTimeoutError(f"not idle within {timeout} s")
 
     async def file(self, file_id: str) -> Json:
-        """Of a file: declared_size, stream_size, sha256, sent (bytes that sockets took), downloads, login_pages."""
+        """A file's declared_size, stream_size, sha256, sent (bytes that sockets took), downloads, login_pages."""
         return await self._ask("file", file_id=file_id)
 
     async def home(self, user: Person = ALICE) -> Json | None:

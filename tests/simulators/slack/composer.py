@@ -1,4 +1,4 @@
-"""What the platform's composer makes of typed text: the escaped wire text and its rich_text block."""
+"""The platform's composer: turns typed text into escaped wire text and a rich_text block."""
 
 import html
 import re
@@ -18,7 +18,7 @@ BROADCASTS = frozenset({"here", "channel", "everyone"})
 
 
 def escape(text: str) -> str:
-    """The three characters that carry meaning on the wire."""
+    """Escape the three characters that have a meaning on the wire."""
     return html.escape(text, quote=False)
 
 

@@ -13,12 +13,12 @@ Json = dict[str, Any]
 MAX_POST_TEXT = 40_000
 MAX_UPDATE_TEXT = 4_000
 MAX_ATTACHMENTS = 100
-# The reference only says that there is a limit.
+# The reference only states that a limit exists.
 MAX_METADATA = 8_000
 
 
 def message_content(call: Call, *, update: bool = False) -> Json:
-    """Checked `text`, `blocks`, `attachments`, `metadata` of a message; only what was given. Raises SlackError.
+    """Checked `text`, `blocks`, `attachments`, `metadata` of a message; only the given ones. Raises SlackError.
 
     A longer text is cut off at 40000 characters by chat.postMessage and refused above 4000 by chat.update.
     """
@@ -58,7 +58,7 @@ def _attachments(value: Any) -> list[Any]:
 
 
 def metadata(call: Call) -> Json:
-    """The message's metadata as a member, nothing when it was not given; an empty object removes it."""
+    """The message's metadata as a member, or nothing if it was not given; an empty object removes it."""
     if not call.given("metadata"):
         return {}
     value = call.params["metadata"]

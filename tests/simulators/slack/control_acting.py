@@ -9,7 +9,7 @@ from tests.simulators.slack.state import Json
 
 
 class ActingRoutes(Routes):
-    """What people do."""
+    """Routes for actions of people."""
 
     def actions(self) -> dict[str, Action]:
         return {
@@ -58,7 +58,7 @@ class ActingRoutes(Routes):
         return asdict(people.open_assistant(self._world, self.install(spec), spec))
 
     async def assistant_context(self, spec: Json) -> Json:
-        """The person looks at another channel while the assistant thread is open."""
+        """The person views another channel while the assistant thread is open."""
         people.assistant_event(self._world, self.install(spec), spec, "assistant_thread_context_changed")
         return {}
 
@@ -89,7 +89,7 @@ class ActingRoutes(Routes):
         return interactions.submit_view(self._world, self.install(spec), spec)
 
     async def event(self, spec: Json) -> Json:
-        """A raw event, delivered whatever the app is subscribed to; `payload` overrides members around it."""
+        """Send a raw event, regardless of subscriptions; `payload` overrides members around it."""
         install = self.install(spec)
         body = events.payload(self._world, install, spec["event"], None) | (spec.get("payload") or {})
         return {"event_id": install.app.delivery.post("events_api", body).event_id}

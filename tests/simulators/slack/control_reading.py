@@ -52,10 +52,10 @@ class ReadingRoutes(Routes):
         return {"view": shown[-1] if shown else None}
 
     async def refusals(self, spec: Json) -> Json:
-        """How often rate limits refused each method, or would have."""
+        """Return how often rate limits refused each method, or would have."""
         return dict(self.install(spec).meter.refusals)
 
     async def showing(self, spec: Json) -> Json:
-        """How many messages of apps in the workspace's DMs show a text."""
+        """Count the messages of apps in the workspace's DMs that show a text."""
         channels = self.install(spec).workspace.channels.values()
         return {"count": view.count_showing((c for c in channels if c.kind == "im"), spec["text"])}

@@ -1,4 +1,4 @@
-"""Control routes that set the stage: workspaces, apps and their settings, limits."""
+"""Control routes for the setup: workspaces, apps and their settings, limits."""
 
 from dataclasses import asdict
 
@@ -24,16 +24,16 @@ class SetupRoutes(Routes):
         }
 
     async def add_workspace(self, spec: Json) -> Json:
-        """team_id, name"""
+        """Add a workspace: team_id, name."""
         return {"team_id": self._world.add_workspace(spec["team_id"], spec["name"]).team_id}
 
     async def add_app(self, spec: Json) -> Json:
-        """app_id, name, app_token and settings as for `configure`."""
+        """Add an app: app_id, name, app_token and settings as for `configure`."""
         app = self._world.add_app(spec["app_id"], spec["name"], spec["app_token"], **_settings(spec))
         return {"app_id": app.app_id}
 
     async def add_install(self, spec: Json) -> Json:
-        """Install the app in a workspace with a bot token and the installing person's; tells the ids of its bot."""
+        """Install the app in a workspace with a bot token and the installing person's; returns the ids of its bot."""
         install = self._world.install(self.app(spec), self._world.workspaces[spec["team"]], spec["bot_token"])
         installer = self._world.add_user(install.workspace, spec["installer"])
         self._world.user_tokens[spec["user_token"]] = (install, installer["id"])
@@ -49,7 +49,7 @@ class SetupRoutes(Routes):
         return {}
 
     async def add_channel(self, spec: Json) -> Json:
-        """Make a channel known; `member`: whether the bot is in it; archived."""
+        """Add a channel; `member`: whether the bot is in it; archived."""
         channel = self.channel(spec)
         bot = self.install(spec).bot_user_id
         if spec.get("member") is not None:
@@ -61,11 +61,11 @@ class SetupRoutes(Routes):
         return {"id": channel.id}
 
     async def add_user(self, spec: Json) -> Json:
-        """Make a person known."""
+        """Add a person."""
         return self._world.add_user(self.install(spec).workspace, spec["user"])
 
     async def tokens(self, spec: Json) -> Json:
-        """What the app's tokens are answered with: bot_error, app_error (None: they are good). event: tell the app."""
+        """Set the errors for the app's tokens: bot_error, app_error (None: valid). event: notify the app."""
         install = self.install(spec)
         if spec.get("event"):
             tokens = {"oauth": [], "bot": [install.bot_user_id]}

@@ -1,4 +1,4 @@
-"""Control routes for what is Slack's own of sockets and envelopes."""
+"""Control routes for sockets and envelopes that are specific to Slack."""
 
 from tests.simulators import control_sockets
 from tests.simulators.control import Action, ControlError
@@ -41,7 +41,7 @@ class SocketRoutes(control_sockets.SocketRoutes[Socket]):
         return {}
 
     async def disturb(self, spec: Json) -> Json:
-        """drop, lose, duplicate or duplicate_event for the next envelopes."""
+        """Drop, lose or duplicate the next envelopes, or duplicate their event."""
         self._named.app(spec).delivery.disturbances.add(spec["kind"], times=spec["times"], skip=spec["skip"])
         return {}
 

@@ -1,4 +1,4 @@
-"""conversations.* and users.conversations: what a bot can read of channels and their messages. Called by server.py."""
+"""conversations.* and users.conversations: the channels and messages that a bot can read."""
 
 import base64
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def members(world: World, install: Installation, call: Call) -> Any:
 
 
 def open_conversation(world: World, install: Installation, call: Call) -> Any:
-    """conversations.open: a DM with one person, by user id; with several a group DM."""
+    """conversations.open: a DM with one person, by user id, or a group DM with several."""
     users = [user for user in call.text("users").split(",") if user]
     if call.given("channel"):
         return {"channel": channel_json(install, world.channel(install, call.text("channel")))}
@@ -74,12 +74,12 @@ def _group_dm(install: Installation, users: list[str]) -> Channel:
 
 
 def list_conversations(world: World, install: Installation, call: Call) -> Any:
-    """conversations.list: what the bot can see, by types."""
+    """conversations.list: the channels that the bot can see, by types."""
     return _listing(install, call, mine=False)
 
 
 def users_conversations(world: World, install: Installation, call: Call) -> Any:
-    """users.conversations: what the bot is a member of, by types."""
+    """users.conversations: the channels of which the bot is a member, by types."""
     return _listing(install, call, mine=True)
 
 

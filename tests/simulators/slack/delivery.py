@@ -17,7 +17,7 @@ Disturbance = Literal["drop", "lose", "duplicate", "duplicate_event"]
 
 MAX_SOCKETS = 10
 TIMING = Timing(ack_timeout=3.0, retry_delays=(0.0, 60.0, 300.0))
-# The platform documents "timeout" only; what it says when no socket was open is a guess.
+# The platform documents "timeout" only; the reason used when no socket was open is a guess.
 NO_ACK = "timeout"
 NO_SOCKET = "timeout"
 
@@ -47,7 +47,7 @@ class Delivery(delivery.Delivery[Envelope, Link, Disturbance]):
         first_attempt: int = 0,
         first_reason: str = "",
     ) -> Envelope:
-        """Queue an envelope; it goes out at once unless the delivery is held."""
+        """Queue an envelope; it is sent at once unless the delivery is held."""
         envelope = Envelope(
             envelope_id=numbered("envelope-"),
             type=kind,
@@ -65,7 +65,7 @@ class Delivery(delivery.Delivery[Envelope, Link, Disturbance]):
         return self.queue(envelope, self._run)
 
     def acknowledge(self, envelope_id: str, payload: Json | None) -> None:
-        """An ack came in over any socket."""
+        """Handle an ack from any socket."""
         envelope = self._by_id.get(envelope_id)
         if envelope is None:
             self.problem(f"an ack of an unknown envelope: {envelope_id}")
@@ -100,7 +100,7 @@ class Delivery(delivery.Delivery[Envelope, Link, Disturbance]):
         envelope.state = "failed"
 
     async def _attempt(self, envelope: Envelope, number: int, reason: str, disturbance: Disturbance | None) -> bool:
-        """Put the envelope on the next socket and wait for its ack; whether that came in time."""
+        """Send the envelope over the next socket; returns whether its ack arrived in time."""
         link = self.next_link()
         envelope.attempts.append(Attempt(number, reason, link.id if link else None, time.monotonic()))
         if link is None:

@@ -14,7 +14,7 @@ MAX_OPTIONS = 100
 
 
 class Checker:
-    """Collects errors as the platform words them: "must be less than 76 characters [json-pointer:/blocks/0/text]"."""
+    """Collects errors in the platform's wording: "must be less than 76 characters [json-pointer:/blocks/0/text]"."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
@@ -74,7 +74,7 @@ class Checker:
 
 
 def check_element(checker: Checker, element: Any, pointer: str, seen_actions: set[str]) -> None:
-    """One interactive element (of an actions block, an accessory or an input)."""
+    """Check one interactive element (of an actions block, an accessory or an input)."""
     if not isinstance(element, dict):
         checker.fail("must be an object", pointer)
         return

@@ -14,7 +14,7 @@ EnvelopeType = Literal["events_api", "interactive", "slash_commands"]
 
 @dataclass
 class Attempt:
-    """One time that an envelope was put on a socket, or would have been (socket None). Monotonic seconds."""
+    """One attempt to send an envelope over a socket (None if none was open). Monotonic seconds."""
 
     number: int
     reason: str
@@ -24,7 +24,7 @@ class Attempt:
 
 @dataclass(kw_only=True)
 class Envelope(delivery.Envelope[Channel]):
-    """A frame that wants an ack; its payload goes to `on_ack`, for envelopes that accept one."""
+    """A frame that requires an ack; the ack's payload is passed to `on_ack`, for envelopes that accept one."""
 
     envelope_id: str
     type: EnvelopeType

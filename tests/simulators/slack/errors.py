@@ -1,10 +1,10 @@
-"""What a simulated Web API method raises; the server turns it into the answer (HTTP 200 with ok: false, or 429)."""
+"""Errors of simulated Web API methods; the server turns them into answers (HTTP 200 with ok: false, or 429)."""
 
 from typing import Any
 
 
 class SlackError(Exception):
-    """A refusal as the Web API words it: {ok: false, error, ...}. `fields` are further members of the body."""
+    """A refusal in the Web API's wording: {ok: false, error, ...}. `fields` are further members of the body."""
 
     def __init__(self, error: str, **fields: Any) -> None:
         super().__init__(error)

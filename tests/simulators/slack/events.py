@@ -1,4 +1,4 @@
-"""Builds events_api payloads and hands each event to the apps that are subscribed to it and may see it."""
+"""Builds events_api payloads and sends each event to the apps that are subscribed to it and may see it."""
 
 import copy
 import re
@@ -54,7 +54,7 @@ def wants(install: Installation, subscription: str) -> bool:
 def deliver(
     world: World, install: Installation, event: Json, *, channel: Channel | None = None, subscription: str = ""
 ) -> Envelope | None:
-    """Send an event to one app; None when the app does not get such events. subscription: its type by default."""
+    """Send an event to one app; None if the app does not get such events. subscription: by default its type."""
     if not wants(install, subscription or str(event["type"])):
         return None
     body = payload(world, install, copy.deepcopy(event), channel)
@@ -64,7 +64,7 @@ def deliver(
 def publish_message(
     world: World, channel: Channel, event: Json, *, mention_first: bool = False
 ) -> list[tuple[Installation, Envelope]]:
-    """A message event to all apps in the channel; whoever is mentioned outside a DM also gets app_mention."""
+    """Send a message event to all apps in the channel; those mentioned outside a DM also get app_mention."""
     subscription = MESSAGE_EVENT_BY_KIND[channel.kind]
     sent: list[tuple[Installation, Envelope | None]] = []
     for install in world.bots_in(channel):
@@ -77,7 +77,7 @@ def publish_message(
 
 
 def publish(world: World, installs: Iterable[Installation], event: Json, channel: Channel | None) -> list[Envelope]:
-    """An event of another kind to these apps."""
+    """Send an event of another kind to these apps."""
     sent = [deliver(world, install, event, channel=channel) for install in installs]
     return [envelope for envelope in sent if envelope is not None]
 
@@ -122,7 +122,7 @@ def deleted_event(world: World, channel: Channel, message: StoredMessage) -> Jso
 
 
 def _told(data: Json) -> Json:
-    """The message as events show it: metadata needs a scope of its own (metadata.message:read)."""
+    """The message as events show it: metadata needs a separate scope (metadata.message:read)."""
     return {name: value for name, value in data.items() if name != "metadata"}
 
 

@@ -1,4 +1,4 @@
-"""Faults for the next calls: what tests ask for."""
+"""Faults that tests request for the next calls."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +47,7 @@ def missing_scope(needed: str, provided: str = "chat:write") -> Fault:
 
 
 def invalid_auth() -> Fault:
-    """The token is not known."""
+    """The token is unknown."""
     return error("invalid_auth")
 
 

@@ -1,4 +1,4 @@
-"""How a request meets the fault that a test queued for it; the handlers of server.py and file_server.py build on it."""
+"""Applies queued faults to requests; the base of the handlers in server.py and file_server.py."""
 
 from collections.abc import Awaitable, Callable
 
@@ -25,7 +25,7 @@ class SlackServer(FaultyServer[Record, Fault]):
     async def with_faults(
         self, request: web.Request, record: Record, app: App | None, apply: Callable[[], Awaitable[web.Response]]
     ) -> web.Response:
-        """Let a call meet the fault that is queued for it (see FaultyServer.meet)."""
+        """Apply the fault that is queued for a call (see FaultyServer.meet)."""
         fault = self.world.faults.take(app.app_id, record.method, record.channel) if app else None
         return await self.meet(fault, request, record, apply)
 

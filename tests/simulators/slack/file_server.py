@@ -1,4 +1,4 @@
-"""The bytes of files: uploads to announced addresses, downloads for tokens, the login page for everybody else."""
+"""The bytes of files: uploads to announced addresses, downloads for tokens, otherwise the login page."""
 
 from aiohttp import web
 
@@ -14,7 +14,7 @@ class FileServer(SlackServer):
     """Handlers of /upload/ and /files-pri/."""
 
     async def upload(self, request: web.Request) -> web.StreamResponse:
-        """The bytes of an announced file; no token is needed, the address is the secret."""
+        """Receive the bytes of an announced file; no token is needed, since the address is the secret."""
         file_id = request.match_info["file"]
         stored = self.world.files.files.get(file_id)
         record, app = self._file_record(request, FILE_UPLOAD, stored)
@@ -33,7 +33,7 @@ class FileServer(SlackServer):
         return await self.with_faults(request, record, app, apply)
 
     async def download(self, request: web.Request) -> web.StreamResponse:
-        """A file's bytes for a bot token with files:read; anybody else gets the login page, with status 200."""
+        """Send a file's bytes for a bot token with files:read; other requests get the login page, with status 200."""
         path = request.match_info["path"].removeprefix("download/")
         file_id = path.partition("/")[0].rpartition("-")[2]
         stored = self.world.files.files.get(file_id)
@@ -56,7 +56,7 @@ class FileServer(SlackServer):
         return response
 
     def _file_record(self, request: web.Request, method: str, stored: StoredFile | None) -> tuple[Record, App | None]:
-        """The record of a request for a file, and the app whose faults it meets: the caller's or the uploader's."""
+        """The record of a request for a file, and the app whose faults apply: the caller's or the uploader's."""
         install = self.world.installs.get(_bearer(request))
         if install is None and stored is not None:
             install = next((i for i in self.world.installs.values() if i.bot_user_id == stored.user), None)

@@ -1,4 +1,4 @@
-"""Files of the simulated platform: what people share, what bots upload, and the bytes of both."""
+"""Files of the simulated platform: those that people share, those that bots upload, and the bytes of both."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ SHOWN_FIELDS = ("id", "name", "size", "sha256", "sent", "downloads", "declared_s
 class StoredFile(StreamedFile):
     """A file of the platform; shares: channel -> message ts.
 
-    uploaded: its bytes are there. completed: files.completeUploadExternal named it.
+    uploaded: its bytes have arrived. completed: files.completeUploadExternal named it.
     access: "visible", or "check_file_info" for files whose message does not describe them.
     """
 
@@ -59,7 +59,7 @@ class StoredFile(StreamedFile):
         return file
 
     def in_message(self, origin: str) -> dict[str, Any]:
-        """How a message carries it: whole, or as a stub that sends the reader to files.info."""
+        """The file as part of a message: whole, or as a stub that refers the reader to files.info."""
         if self.access == "check_file_info":
             return {"id": self.id, "file_access": "check_file_info", "created": 0}
         return self.to_json(origin)
@@ -102,7 +102,7 @@ class FileStore:
         return stored
 
     def reserve(self, team_id: str, user: str, name: str, length: int) -> StoredFile:
-        """A file that a bot announced; its bytes come later."""
+        """Add a file that a bot announced; its bytes follow later."""
         mime = mimetypes.guess_type(name)[0] or "application/octet-stream"
         stored = StoredFile(
             id=numbered("F"),
@@ -119,7 +119,7 @@ class FileStore:
         return stored
 
     def fill(self, stored: StoredFile, content: bytes) -> None:
-        """The bytes of an announced file; content only up to KEPT_UPLOAD_BYTES is kept."""
+        """Store the bytes of an announced file; content is kept only up to KEPT_UPLOAD_BYTES."""
         stored.sha256 = hashlib.sha256(content).hexdigest()
         stored.stream_size = len(content)
         stored.content = content if len(content) <= KEPT_UPLOAD_BYTES else None

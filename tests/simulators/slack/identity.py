@@ -1,4 +1,4 @@
-"""Who is who: auth.test, users.*, bots.info, team.info, and what an app-level token may call. Called by server.py."""
+"""Identities: auth.test, users.*, bots.info, team.info, and the methods for app-level tokens."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def auth_test(world: World, install: Installation, call: Call) -> Any:
 
 
 def user_auth_test(install: Installation, user_id: str) -> Json:
-    """auth.test of a person's token: theirs is the user, and there is no bot_id."""
+    """auth.test of a person's token: the user is that person, without a bot_id."""
     team = install.workspace
     user = {"user": team.users[user_id]["name"], "user_id": user_id}
     return {"url": f"https://{team.domain}.slack.com/", "team": team.name, "team_id": team.team_id, **user}

@@ -1,4 +1,4 @@
-"""Ids in the shapes that the platform gives them; the id of a DM is computed, so that tests know it beforehand."""
+"""Ids in the platform's formats; the id of a DM is computed, so that tests know it in advance."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""What people do to an app's surfaces: press, choose, type a command, use a shortcut, send a form; response_url."""
+"""Actions of people on an app's surfaces: press, choose, type a command, use a shortcut, send a form; response_url."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -150,7 +150,7 @@ def _response_url(world: World, install: Installation, channel: Channel, user: s
 
 
 def answer_response_url(world: World, key: str, body: Json) -> None:
-    """A POST to a response_url: five uses within half an hour. Raises SlackError."""
+    """Handle a POST to a response_url: five uses within half an hour. Raises SlackError."""
     url = world.response_urls.get(key)
     if url is None:
         raise SlackError("no_such_url")

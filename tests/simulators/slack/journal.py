@@ -7,7 +7,7 @@ from tests.simulators.journal import Call
 
 @dataclass(kw_only=True)
 class Record(Call):
-    """See Call. encodings: where the parameters came from, of "query", "form", "json", "multipart", "raw".
+    """See Call. encodings: the sources of the parameters, of "query", "form", "json", "multipart", "raw".
 
     error: the Web API's error code, "" for none. ts: of the message that the call made or changed.
     """

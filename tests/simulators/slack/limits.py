@@ -1,4 +1,4 @@
-"""Rate limits: calls per method, workspace and app in a window, and posts per channel. They always count."""
+"""Rate limits: calls per method, workspace and app in a window, and posts per channel. Calls are always counted."""
 
 import math
 from collections import Counter, defaultdict, deque
@@ -11,7 +11,7 @@ POST_METHOD = "chat.postMessage"
 
 @dataclass(frozen=True)
 class Limits:
-    """Calls per `window` seconds by tier; chat.postMessage has its own rule per channel: a burst, then one a second.
+    """Calls per `window` seconds by tier; chat.postMessage has its own rule per channel: a burst, then one per second.
 
     enforce: answer 429 instead of counting only.
     """
@@ -27,7 +27,7 @@ class Limits:
 
 
 class RateMeter:
-    """The meters of one app in one workspace; `refusals` counts, by method, what was refused or would have been."""
+    """The meters of one app in one workspace; `refusals` counts the calls that were, or would be, refused by method."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -36,7 +36,7 @@ class RateMeter:
         self._free_at: dict[str, float] = {}
 
     def check(self, method: str, tier: int, channel: str | None, now: float) -> None:
-        """Count a call; raises RateLimitedError when it is one too many and limits are enforced. tier 0: none."""
+        """Count a call; raises RateLimitedError if it exceeds the limit and limits are enforced. tier 0: none."""
         wait = self._post_wait(channel, now) if method == POST_METHOD else self._tier_wait(method, tier, now)
         if wait > 0:
             self.refusals[method] += 1

@@ -1,4 +1,4 @@
-"""views.*: modals opened with a trigger, and App Home tabs. Called by server.py."""
+"""views.*: modals opened with a trigger, and App Home tabs."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MAX_TITLE = 24
 
 
 def open_view(world: World, install: Installation, call: Call) -> Any:
-    """views.open and views.push: a modal for the person behind the trigger."""
+    """views.open and views.push: a modal for the person who caused the trigger."""
     view = _checked(call, "modal")
     trigger = world.use_trigger(install.app.app_id, call.required("trigger_id"))
     return {"view": _keep(world, install, view, trigger.user)}

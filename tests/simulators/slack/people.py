@@ -1,4 +1,4 @@
-"""What people do: write, edit, delete, react, add the bot, open its DM. Called by the control side."""
+"""Actions of people: write, edit, delete, react, add the bot, open its DM."""
 
 import copy
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from tests.simulators.slack.world import World
 
 @dataclass
 class Said:
-    """An injected event: the message and the event ids with which this app hears of it (none: it does not)."""
+    """An injected event: the message and the ids of the events with which this app receives it, if any."""
 
     channel: str
     ts: str
@@ -24,7 +24,7 @@ class Said:
 
 
 def place(world: World, install: Installation, spec: Json | str) -> Channel:
-    """The channel of a control request, made on first use: an id, or {kind, id, name, user, other_teams}."""
+    """The channel of a control request, created on first use: an id, or {kind, id, name, user, other_teams}."""
     channels = install.workspace.channels
     if isinstance(spec, str):
         if spec not in channels:
@@ -44,7 +44,7 @@ def place(world: World, install: Installation, spec: Json | str) -> Channel:
 def say(world: World, install: Installation, spec: Json) -> Said:
     """A person writes: user, text (typed) or wire_text and blocks, thread, broadcast, files, at, extra.
 
-    `silent`: the message is there, in the past perhaps, and no event tells of it.
+    `silent`: the message exists, perhaps in the past, without an event.
     """
     user = world.add_user(install.workspace, spec["user"])
     channel = place(world, install, with_user(spec["channel"], user))
@@ -79,7 +79,7 @@ def ids_for(install: Installation, sent: list[tuple[Installation, Envelope]]) ->
 
 
 def with_user(spec: Json | str, user: Json) -> Json | str:
-    """A channel spec whose DM, unless it names somebody, is the DM of this person."""
+    """A channel spec whose DM, unless it names a person, is the DM of this one."""
     if isinstance(spec, str):
         return spec
     return {"user": user["id"], **{name: value for name, value in spec.items() if value is not None}}
@@ -127,7 +127,7 @@ def find(world: World, install: Installation, spec: Json) -> tuple[Channel, Stor
 
 
 def edit(world: World, install: Installation, spec: Json) -> None:
-    """A person edits a message; `unfurl` adds a link preview and leaves the text as it is."""
+    """A person edits a message; `unfurl` adds a link preview and leaves the text unchanged."""
     channel, message = find(world, install, spec)
     if spec.get("unfurl"):
         change(world, channel, message, {"attachments": [{"from_url": spec["unfurl"], "title": "A page"}]})
@@ -143,7 +143,7 @@ def delete(world: World, install: Installation, spec: Json) -> None:
 
 
 def react(world: World, install: Installation, spec: Json) -> None:
-    """A person adds a reaction, or takes it away (`remove`)."""
+    """A person adds or (`remove`) removes a reaction."""
     channel, message = find(world, install, spec)
     user = world.add_user(install.workspace, spec["user"])["id"]
     act, kind = (reactions.take, "reaction_removed") if spec.get("remove") else (reactions.put, "reaction_added")
@@ -152,7 +152,7 @@ def react(world: World, install: Installation, spec: Json) -> None:
 
 
 def membership(world: World, install: Installation, spec: Json) -> None:
-    """Somebody (`member`, the bot by default) joins a channel or leaves it (`joined`: false); `by` did it."""
+    """A member (`member`, by default the bot) joins a channel or leaves it (`joined`: false), by the action of `by`."""
     channel = place(world, install, spec["channel"])
     member = spec.get("member") or install.bot_user_id
     if spec["joined"]:

@@ -1,4 +1,4 @@
-"""Puts messages of apps into channels, changes and removes them, with the events that follow; used by all methods."""
+"""Puts messages of apps into channels, changes and removes them, with the resulting events."""
 
 import copy
 import time
@@ -35,7 +35,7 @@ def thread_root(channel: Channel, thread_ts: str) -> str:
 def post(
     world: World, install: Installation, channel: Channel, content: Json, *, thread_ts: str | None = None
 ) -> StoredMessage:
-    """A new message of the app's bot; its thread's status is cleared, and every app in the channel hears of it."""
+    """A new message of the app's bot; its thread's status is cleared, and every app in the channel gets an event."""
     message = StoredMessage({**_signed(install), **content}, install.app.app_id)
     if thread_ts is not None:
         message.data["thread_ts"] = thread_ts
@@ -62,7 +62,7 @@ def _signed(install: Installation) -> Json:
 
 
 def change(world: World, channel: Channel, message: StoredMessage, fields: Json) -> None:
-    """Replace members of a message (None removes one), keep the version, tell the apps."""
+    """Replace members of a message (None removes one), keep the version, notify the apps."""
     previous = copy.deepcopy(message.data)
     for name, value in fields.items():
         if value is None:
@@ -82,7 +82,7 @@ def remove(world: World, channel: Channel, message: StoredMessage) -> None:
 
 
 def own_message(install: Installation, channel: Channel, ts: str, refusal: str) -> StoredMessage:
-    """A message of this app; raises SlackError message_not_found, or `refusal` for somebody else's."""
+    """A message of this app; raises SlackError message_not_found, or `refusal` for another's message."""
     message = channel.visible(ts)
     if message is None:
         raise SlackError("message_not_found")

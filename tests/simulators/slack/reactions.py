@@ -1,4 +1,4 @@
-"""reactions.*: emoji under messages, by bots and by people. The methods are called by server.py."""
+"""reactions.*: emoji under messages, by bots and by people."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def get(world: World, install: Installation, call: Call) -> Any:
 
 
 def put(channel: Channel, message: StoredMessage, user: str, name: str) -> bool:
-    """Add a reaction; False when this user's was there."""
+    """Add a reaction; False if this user's already exists."""
     reactions: list[Json] = message.data.setdefault("reactions", [])
     for reaction in reactions:
         if reaction["name"] == name:
@@ -69,7 +69,7 @@ def put(channel: Channel, message: StoredMessage, user: str, name: str) -> bool:
 
 
 def take(channel: Channel, message: StoredMessage, user: str, name: str) -> bool:
-    """Remove a reaction; False when there was none of this user."""
+    """Remove a reaction; False if this user has none."""
     for reaction in message.data.get("reactions", []):
         if reaction["name"] == name and user in reaction["users"]:
             reaction["users"].remove(user)
@@ -84,7 +84,7 @@ def take(channel: Channel, message: StoredMessage, user: str, name: str) -> bool
 
 
 def tell(world: World, channel: Channel, message: StoredMessage, kind: str, user: str, name: str) -> None:
-    """The event of a reaction, to all apps in the channel."""
+    """Send the event of a reaction to all apps in the channel."""
     event = {
         "type": kind,
         "user": user,

@@ -1,4 +1,4 @@
-"""What the groups of control routes share: how a request names its app, its installation and its channel."""
+"""The base of the groups of control routes: how a request names its app, its installation and its channel."""
 
 from tests.simulators.control import ControlError
 from tests.simulators.slack import people
@@ -7,7 +7,7 @@ from tests.simulators.slack.world import World
 
 
 class Routes:
-    """What all groups of routes share."""
+    """The base of all groups of routes."""
 
     def __init__(self, world: World) -> None:
         self._world = world

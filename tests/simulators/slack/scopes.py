@@ -1,4 +1,4 @@
-"""What each Web API method needs: its scope and its rate tier (method reference pages), and the scope of each event."""
+"""Requirements of each Web API method: scope and rate tier (method reference pages); the scope of each event."""
 
 from dataclasses import dataclass
 
@@ -64,7 +64,7 @@ WITHOUT_SUBSCRIPTION = frozenset({"app_rate_limited"})
 
 @dataclass(frozen=True)
 class Rule:
-    """scope: needed, "" for none. by_kind: the scope depends on the channel's kind. tier 0: a rule of its own."""
+    """A method's needs. scope: "" for none. by_kind: the scope depends on the channel's kind. tier 0: own rule."""
 
     tier: int
     scope: str = ""
@@ -114,6 +114,6 @@ RULES: dict[str, Rule] = {
 
 
 def require(granted: frozenset[str], needed: str) -> None:
-    """Raises SlackError missing_scope unless the scope was granted; "" needs none."""
+    """Raise SlackError missing_scope unless the scope was granted; "" needs none."""
     if needed and needed not in granted:
         raise SlackError("missing_scope", needed=needed, provided=",".join(sorted(granted)))

@@ -1,4 +1,4 @@
-"""What tests see of the platform: people and rooms to act with, messages, calls and envelopes to assert on."""
+"""The tests' view of the platform: people and rooms to act with, messages, calls and envelopes to assert on."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,7 +12,7 @@ Kind = Literal["channel", "group", "im", "mpim"]
 
 @dataclass(frozen=True)
 class Person:
-    """A user. team_id: another workspace's, for people who come in by Slack Connect; None for this one."""
+    """A user. team_id: another workspace's, for people who join by Slack Connect; None for this one."""
 
     id: str
     name: str
@@ -21,7 +21,7 @@ class Person:
     is_bot: bool = False
 
     def to_json(self) -> Json:
-        """The control surface's user."""
+        """The control side's user."""
         user: Json = {"id": self.id, "name": self.name, "locale": self.locale, "is_bot": self.is_bot}
         return user if self.team_id is None else {**user, "team_id": self.team_id}
 
@@ -41,7 +41,7 @@ class Room:
     other_teams: tuple[str, ...] = ()
 
     def to_json(self) -> Json:
-        """The control surface's channel."""
+        """The control side's channel."""
         return {"id": self.id, "kind": self.kind, "name": self.name, "user": self.user} | (
             {"other_teams": list(self.other_teams)} if self.other_teams else {}
         )
@@ -62,8 +62,8 @@ SHARED = Room("C0SHARED", "channel", "shared", other_teams=("T0OTHER",))
 class FileSpec:
     """A file that a person shares. Without `content` a filler of `stream_size` bytes is generated while it streams.
 
-    `declared_size` is what the message says; it defaults to the true size. mode: hosted, snippet or external (with
-    external_url). access "check_file_info": the message carries a stub only. subtype: slack_audio for voice clips.
+    `declared_size` is the size in the message; it defaults to the true size. mode: hosted, snippet or external (with
+    external_url). access "check_file_info": the message has only a stub. subtype: slack_audio for voice clips.
     """
 
     name: str = "file.bin"
@@ -79,13 +79,13 @@ class FileSpec:
     external_url: str | None = None
 
     def to_json(self) -> Json:
-        """The control surface's file."""
+        """The control side's file."""
         return file_json(self)
 
 
 @dataclass(frozen=True)
 class Said:
-    """An injected message; event_ids: the events with which this app hears of it, none if it does not."""
+    """An injected message; event_ids: the events with which this app receives it, if any."""
 
     channel: str
     ts: str
@@ -95,7 +95,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Sent:
-    """An interactive or slash_commands envelope on its way."""
+    """An interactive or slash_commands envelope in transit."""
 
     envelope_id: str
     trigger_id: str = ""
@@ -104,7 +104,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class SeenEnvelope:
-    """An envelope (delivery.Envelope in server terms); attempts: {number, reason, socket, at}."""
+    """An envelope (see delivery.Envelope); attempts: {number, reason, socket, at}."""
 
     index: int
     envelope_id: str
@@ -122,7 +122,7 @@ class SeenEnvelope:
 
 @dataclass(frozen=True)
 class SeenSocket:
-    """A websocket (sockets.Socket in server terms); closed_at is None while the platform takes it for open."""
+    """A websocket (see sockets.Socket); closed_at is None while the platform considers it open."""
 
     id: str
     app: str
@@ -137,7 +137,7 @@ class SeenSocket:
 
 @dataclass(frozen=True)
 class Version:
-    """How a message looked from `at` (monotonic seconds) on."""
+    """The look of a message from `at` (monotonic seconds) on."""
 
     at: float
     text: str
@@ -147,7 +147,7 @@ class Version:
 
 @dataclass(frozen=True)
 class SeenMessage:
-    """A message as a person sees it now. text: the fallback; shown: what the blocks show, else the text.
+    """A message as a person sees it now. text: the fallback; shown: the text of the blocks, else the text.
 
     stream: {state, mode, appends} of a message that was streamed. Times are monotonic seconds.
     """
@@ -186,7 +186,7 @@ class SeenMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedCall(SeenCall):
-    """One request that the simulator received (journal.Record in server terms); see there for the fields."""
+    """One request that the simulator received; journal.Record documents the fields."""
 
     app_id: str | None
     team_id: str | None
@@ -197,12 +197,12 @@ class RecordedCall(SeenCall):
 
     @property
     def text(self) -> str:
-        """The text that the call carried, in any of its forms."""
+        """The text of the call, in any of its forms."""
         return str(self.params.get("markdown_text") or "") or shown_text(self.params)
 
 
 def seen_message(view: Json) -> SeenMessage:
-    """A message from the control surface's view of a channel."""
+    """A message from the control side's view of a channel."""
     data: Json = view["data"]
     return SeenMessage(
         ts=data["ts"],

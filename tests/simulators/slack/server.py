@@ -72,7 +72,7 @@ class WebApi(SlackServer):
     """Handlers of the Web API and of response_urls."""
 
     async def call(self, request: web.Request) -> web.StreamResponse:
-        """One Web API method, from its record to its answer."""
+        """Handle one Web API method, from its record to its answer."""
         method = request.match_info["method"]
         record = self.world.journal.arrive(
             Record(method=method, http_method=request.method, path=f"/api/{method}", headers=shown_headers(request))
@@ -81,7 +81,7 @@ class WebApi(SlackServer):
             call = await read_call(request, method)
         except SlackError as refused:
             return self._refuse(record, refused, None)
-        except ConnectionResetError:  # the client was killed in mid request
+        except ConnectionResetError:  # the client was killed in the middle of a request
             self.world.journal.finish(record, None, "dropped")
             return web.Response()
         record.params, record.encodings, record.channel = call.params, call.encodings, call.channel
@@ -101,7 +101,7 @@ class WebApi(SlackServer):
                 party.touch()
 
     async def respond(self, request: web.Request) -> web.StreamResponse:
-        """A POST to a response_url."""
+        """Handle a POST to a response_url."""
         key = request.match_info["key"]
         url = self.world.response_urls.get(key)
         app = url.install.app if url else None

@@ -17,16 +17,16 @@ from tests.simulators.sockets import Sockets, Websocket, upgrade
 
 DisconnectReason = Literal["warning", "refresh_requested", "too_many_websockets", "link_disabled"]
 
-# What a used or old ticket is answered with; SDK issues show 408 and 409 from the real server.
+# The answer to a used or old ticket; SDK issues show 408 and 409 from the real server.
 STALE_TICKET_STATUS = 408
-# The method reference names no error for an app whose Socket Mode is off.
+# The method reference lists no error for an app whose Socket Mode is off.
 SOCKET_MODE_OFF = "forbidden_team"
 CONNECTION_SECONDS = 18060
 DEBUG_CONNECTION_SECONDS = 360
 
 
 def open_connection(world: World, token: str, *, debug: bool = False) -> Json:
-    """apps.connections.open: a url that is good for one socket within half a minute."""
+    """apps.connections.open: a url that is valid for one socket within half a minute."""
     app = world.app_of_token(token)
     if "connections:write" not in app.app_token_scopes:
         raise SlackError("missing_scope", needed="connections:write", provided=",".join(sorted(app.app_token_scopes)))
@@ -82,7 +82,7 @@ class SocketServer(Sockets[Socket]):
         self._world = world
 
     async def link(self, request: web.Request) -> web.StreamResponse:
-        """The upgrade and the whole life of one socket."""
+        """Handle the upgrade and the whole life of one socket."""
         asked = request.query.get("app_id")
         record = self._world.journal.arrive(
             Record(app_id=asked, method=SOCKET_UPGRADE, http_method=request.method, path="/link/")
@@ -109,7 +109,7 @@ class SocketServer(Sockets[Socket]):
             link.app.delivery.attach(link)
 
     def _admit(self, request: web.Request) -> tuple[App | None, int]:
-        """The app of a good ticket, or None and the status of the refusal. A ticket is used up by the socket."""
+        """The app of a valid ticket, or None and the status of the refusal. A ticket is valid for one socket."""
         ticket = request.query.get("ticket", "")
         app, made = self._world.tickets.get(ticket, (None, 0.0))
         known = app or self._world.apps.get(request.query.get("app_id", ""))

@@ -1,4 +1,4 @@
-"""What the simulated platform is made of: workspaces, apps with their installations, channels and messages."""
+"""The simulated platform's state: workspaces, apps with their installations, channels and messages."""
 
 import time
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ VERSIONED_FIELDS = ("text", "blocks", "files", "metadata")
 class Stream:
     """A message that is written by appending. mode: how it was opened, None while nothing was appended.
 
-    segments: blocks in order of appearance; text is merged into the last one, a task stays where it came first.
+    segments: blocks in order of appearance; text is merged into the last one, a task keeps its first position.
     """
 
     started: float
@@ -67,14 +67,14 @@ class StoredMessage:
         return self.thread_ts is not None and self.thread_ts != self.ts
 
     def remember_version(self) -> None:
-        """Keep what is visible now as the newest version."""
+        """Record the visible state as the newest version."""
         visible = {name: self.data[name] for name in VERSIONED_FIELDS if name in self.data}
         self.versions.append({"at": time.monotonic(), **visible})
 
 
 @dataclass
 class AssistantThread:
-    """A thread with an app in its DM, with what setStatus and its siblings show there."""
+    """A thread with an app in its DM, with what setStatus and related methods show there."""
 
     status: str = ""
     status_at: float = 0.0
@@ -113,12 +113,12 @@ class Channel(Place):
         return sorted(there, key=lambda message: message.ts)
 
     def ordered(self) -> list[StoredMessage]:
-        """All messages that are there for everybody, oldest first."""
+        """All existing messages that are visible to everyone, oldest first."""
         there = [message for message in self.messages.values() if self.visible(message.ts) is not None]
         return sorted(there, key=lambda message: message.ts)
 
     def thread(self, root: str) -> AssistantThread:
-        """What is shown in a thread besides its messages."""
+        """The elements of a thread other than its messages."""
         return self.threads.setdefault(root, AssistantThread())
 
 
@@ -135,7 +135,7 @@ class Workspace:
 
 @dataclass
 class Installation:
-    """An app in a workspace: its bot token, its bot user and what it was granted. revoked: the error of its token."""
+    """An app in a workspace: its bot token, its bot user and its scopes. revoked: the error of its token."""
 
     app: "App"
     workspace: Workspace
@@ -149,7 +149,7 @@ class Installation:
 
 @dataclass
 class App(Party):
-    """A registered app. app_token_error: what its app-level token is answered with, None while it is good."""
+    """A registered app. app_token_error: the error for its app-level token, None while it is valid."""
 
     app_id: str
     name: str
@@ -166,5 +166,5 @@ class App(Party):
 
     @property
     def pending(self) -> int:
-        """How many envelopes are neither acked nor given up."""
+        """Number of envelopes that are neither acked nor given up."""
         return self.delivery.pending

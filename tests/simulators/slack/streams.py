@@ -34,7 +34,7 @@ def start(world: World, install: Installation, call: Call) -> Any:
 
 
 def append(world: World, install: Installation, call: Call) -> Any:
-    """chat.appendStream: in the mode in which the stream was opened."""
+    """chat.appendStream: must use the mode in which the stream was opened."""
     channel, message, stream = _open_stream(world, install, call)
     mode, chunks = stream_content(call, required=True)
     _check_mode(stream, mode)
@@ -69,7 +69,7 @@ def expire(world: World, message: StoredMessage) -> None:
 
 
 def stop_by_user(world: World, channel: Channel, message: StoredMessage) -> None:
-    """A person pressed the message's stop button."""
+    """End a stream as a person does with the message's stop button."""
     if message.stream is not None:
         message.stream.state = "stopped_by_user"
         posting.change(world, channel, message, {})
@@ -99,7 +99,7 @@ def _open_stream(world: World, install: Installation, call: Call) -> tuple[Chann
 
 
 def _check_mode(stream: Stream, mode: StreamMode | None) -> None:
-    """A stream keeps the shape of its first content: markdown_text, or chunks of every kind."""
+    """Check the mode: a stream keeps the form of its first content, markdown_text or chunks of any kind."""
     if stream.mode is not None and stream.mode != mode:
         raise SlackError("streaming_mode_mismatch")
     stream.mode = mode
@@ -143,7 +143,7 @@ def _plan(stream: Stream) -> Json:
 
 
 def _content(stream: Stream) -> Json:
-    """The message's members as of now; copies, because the segments go on changing."""
+    """The message's current members; copies, because the segments keep changing."""
     text = "".join(segment["text"] for segment in stream.segments if segment["type"] == "markdown")
     blocks = [{"block_id": f"s{number}", **block} for number, block in enumerate(stream.segments)]
     return {

@@ -1,4 +1,4 @@
-"""Faults and limits as the real SDK meets them: 429, 5xx, resets, calls that were applied and not answered."""
+"""Faults and limits with the real SDK: 429, 5xx, resets, calls that were applied and not answered."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Files both ways: downloads with and without a good token, the three steps of an upload."""
+"""Files in both directions: downloads with and without a valid token, the three steps of an upload."""
 
 import hashlib
 from typing import Any

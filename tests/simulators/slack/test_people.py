@@ -1,4 +1,4 @@
-"""What people do reaches the real bolt app in the platform's shapes: messages, edits, presses, commands, forms."""
+"""Actions of people reach the real bolt app in the platform's format: messages, edits, presses, commands, forms."""
 
 import pytest
 from slack_sdk.errors import SlackApiError
@@ -44,7 +44,7 @@ class TestMessages:
         events = [request.body["event"] for request in requests]
         kinds = ["app_mention", "message"]
         assert sorted(event["type"] for event in events) == kinds
-        # In which order the envelopes left; bolt handles them concurrently.
+        # The order in which the envelopes were sent; bolt handles them concurrently.
         sent = [envelope.event_type for envelope in await slack.envelopes()]
         assert sent == (kinds if mention_first else kinds[::-1])
         assert len({request.body["event_id"] for request in requests}) == 2

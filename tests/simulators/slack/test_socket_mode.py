@@ -179,7 +179,7 @@ class TestConnections:
         assert (await session.get(old.replace("ws", "http", 1))).status == 408
 
     async def test_a_refused_upgrade_traps_the_sdk_on_its_old_ticket(self, slack: SlackSimulator) -> None:
-        """The reason why the adapter must supervise: the SDK asks for no new ticket."""
+        """The adapter must supervise, because the SDK does not request a new ticket."""
         await slack.fail(faults.SOCKET_UPGRADE, faults.refused_upgrade())
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(1.5), bolt_app(slack, ping_interval=0.1):
@@ -211,7 +211,7 @@ class TestConnections:
 
 
 async def links(slack: SlackSimulator) -> int:
-    """The index behind the newest record, to wait for what comes later."""
+    """The index after the newest record, to wait for later ones."""
     return max((record.index for record in await slack.records()), default=-1) + 1
 
 

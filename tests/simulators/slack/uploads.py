@@ -1,4 +1,4 @@
-"""files.*: the three steps of an upload and files.info. Called by server.py, which also serves the bytes."""
+"""files.*: the three steps of an upload and files.info. server.py serves the bytes."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ MAX_UPLOAD = 1024**3
 
 
 def get_upload_url(world: World, install: Installation, call: Call) -> Any:
-    """files.getUploadURLExternal: announces a file and gives the address for its bytes."""
+    """files.getUploadURLExternal: announces a file and returns the address for its bytes."""
     length = call.integer("length", 0)
     if length <= 0:
         raise SlackError("missing_argument")
@@ -50,7 +50,7 @@ def _uploaded(world: World, install: Installation, item: Any) -> StoredFile:
 
 
 def _target(world: World, install: Installation, name: str) -> Channel:
-    """Where to share: an id of a channel or DM. Names are refused, and so are people's ids in channel_id."""
+    """The place to share: the id of a channel or DM. Names are refused, and so are people's ids in channel_id."""
     if not name.startswith(("C", "D", "G")):
         raise SlackError("invalid_channel")
     return writable(world, install, name)
@@ -79,7 +79,7 @@ def info(world: World, install: Installation, call: Call) -> Any:
 
 
 def delete(world: World, install: Installation, call: Call) -> Any:
-    """files.delete: a file of its own; it goes away wherever it was shared."""
+    """files.delete: one of the app's own files; it disappears wherever it was shared."""
     stored = world.files.get(call.required("file"), install.workspace.team_id)
     if stored is None or not stored.completed:
         raise SlackError("file_not_found")
@@ -95,7 +95,7 @@ def delete(world: World, install: Installation, call: Call) -> Any:
 
 
 def old_upload(world: World, install: Installation, call: Call) -> Any:
-    """files.upload is gone."""
+    """files.upload: no longer available."""
     raise SlackError("method_deprecated")
 
 

@@ -1,4 +1,4 @@
-"""What a person, or the history, shows of a channel now; also idleness, which tests wait for."""
+"""A channel as a person or the history shows it now."""
 
 from collections.abc import Iterable
 
@@ -61,7 +61,7 @@ def _message_view(message: StoredMessage, *, history: bool) -> Json:
 
 
 def shown_text(data: Json) -> str:
-    """What a person reads: the text of the blocks, or without blocks the text."""
+    """The text that a person reads: that of the blocks, or without blocks the text."""
     parts = [_block_text(block) for block in data.get("blocks") or ()]
     return "\n".join(part for part in parts if part) or str(data.get("text", ""))
 
@@ -97,7 +97,7 @@ def _rich_text(part: Json) -> str:
 
 
 def count_showing(channels: Iterable[Channel], text: str) -> int:
-    """How many messages of apps show exactly this text now, white space around it not counted."""
+    """Number of messages of apps that show exactly this text now, ignoring surrounding white space."""
     return sum(
         message.author_app is not None and message.deleted_at is None and shown_text(message.data).strip() == text
         for channel in channels

@@ -1,4 +1,4 @@
-"""The whole simulated platform, one per process: who a token is, where a channel is, what was handed out."""
+"""The whole simulated platform, one per process: the owners of tokens, the channels, the issued URLs and triggers."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +25,7 @@ DIRECT = ("im", "mpim")
 
 @dataclass
 class Trigger:
-    """A trigger_id: good for one view, for three seconds."""
+    """A trigger_id: valid for one view, for three seconds."""
 
     app_id: str
     user: str
@@ -35,7 +35,7 @@ class Trigger:
 
 @dataclass
 class ResponseUrl:
-    """A response_url: where its answers go and how often it was used. message_ts: the message that was pressed."""
+    """A response_url: the target of its answers and its number of uses. message_ts: the message that was pressed."""
 
     install: Installation
     channel: Channel
@@ -47,7 +47,7 @@ class ResponseUrl:
 
 @dataclass
 class World:
-    """All state. origin: the simulator's own address, for the URLs that it hands out."""
+    """All state. origin: the simulator's own address, for the URLs that it issues."""
 
     origin: str = ""
     clock: Clock = field(default_factory=Clock)
@@ -68,7 +68,7 @@ class World:
     problems: Problems = field(default_factory=Problems)
 
     def add_workspace(self, team_id: str, name: str) -> Workspace:
-        """Make a workspace known."""
+        """Add a workspace."""
         workspace = self.workspaces[team_id] = Workspace(team_id, name, name.lower().replace(" ", "-"))
         return workspace
 
@@ -91,7 +91,7 @@ class World:
         return install
 
     def add_user(self, workspace: Workspace, spec: Json) -> Json:
-        """A person or bot, made on first use; spec: id, name, and optionally team_id, locale, tz, is_bot."""
+        """A person or bot, created on first use; spec: id, name, and optionally team_id, locale, tz, is_bot."""
         known = workspace.users.get(spec["id"])
         if known is not None:
             return known
@@ -121,7 +121,7 @@ class World:
         if token in self.app_tokens:
             raise SlackError("not_allowed_token_type")
         if token in self.user_tokens:
-            # The real server would act in the person's name, which is never meant here.
+            # The real server would act in the person's name, which is never intended here.
             self.problems.add(self.user_tokens[token][0].app.app_id, "a method was called with a person's token")
             raise SlackError("not_allowed_token_type")
         install = self.installs.get(token)

@@ -1,4 +1,4 @@
-"""The part of the test client that acts for people: they write, edit, press, add and block the bot."""
+"""The part of the test client that acts for people, who write, edit, press, add and block the bot."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -23,15 +23,15 @@ class ActingClient(SimulatorClient[RecordedCall]):
         return record.bot_id in (None, self.bot_id)
 
     async def add_bot(self, token: str, **profile: Any) -> Self:
-        """Register another bot and return a client for it (profile: username, first_name, ...). It sees what comes from
-        now on, not what earlier tests asked with tokens that no bot has."""
+        """Register another bot and return a client for it (profile: username, first_name, ...). It sees records
+        from now on, not the requests of earlier tests with tokens of no bot."""
         await self._ask("bots", token=token, profile=profile)
         bot = type(self)(self.root, token, self._http)
         await bot._skip_records()
         return bot
 
     async def add_chat(self, chat: Room, *, threads: Sequence[int] = (), members: Sequence[Json] = ()) -> None:
-        """Make a chat known without any update. `members`: ChatMember objects of people or of the bot."""
+        """Add a chat without any update. `members`: ChatMember objects of people or of the bot."""
         await self._ask("chats", chat=chat.to_json(), threads=list(threads), members=list(members))
 
     async def user_says(
@@ -78,12 +78,12 @@ class ActingClient(SimulatorClient[RecordedCall]):
         ]
 
     async def forwards(self, text: str, *, user: Person = ALICE, chat: Room | None = None) -> Said:
-        """A person forwards somebody's message."""
+        """A person forwards another person's message."""
         origin = {"type": "hidden_user", "sender_user_name": ANONYMOUS_ORIGIN, "date": 1_700_000_000}
         return await self.user_says(text, user=user, chat=chat, extra={"forward_origin": origin})
 
     async def anonymous_admin_says(self, text: str, *, chat: Room = TEAM) -> Said:
-        """An administrator who hides behind the group's name."""
+        """An anonymous administrator writes under the group's name."""
         return await self._say({"chat": chat.to_json(), "anonymous": True}, text=text)
 
     async def channel_posts(self, text: str, *, chat: Room = NEWS) -> Said:
@@ -131,7 +131,7 @@ class ActingClient(SimulatorClient[RecordedCall]):
         return [_said(said) for said in result["said"]]
 
     async def inject(self, *updates: Json, filtered: bool = False) -> list[int | None]:
-        """Raw updates, delivered as they are; one that brings its own update_id is delivered whatever the offset is."""
+        """Deliver raw updates unmodified; one with its own update_id is delivered regardless of the offset."""
         result = await self._ask("updates", updates=list(updates), filtered=filtered)
         ids: list[int | None] = result["update_ids"]
         return ids
@@ -142,7 +142,7 @@ class ActingClient(SimulatorClient[RecordedCall]):
         return list(range(first, first + count))
 
     async def redeliver(self, update_id: int) -> None:
-        """Deliver an update of the past again, as after a confirmation that got lost."""
+        """Deliver an earlier update again, as after a lost confirmation."""
         await self._ask("redeliver", update_id=update_id)
 
     async def _say(self, spec: Json, **more: Any) -> Said:

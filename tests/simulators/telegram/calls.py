@@ -72,13 +72,13 @@ class Call:
 
     @property
     def chat_id(self) -> int | None:
-        """The numeric chat_id, or None where it is missing or a @username (the simulator knows no public names)."""
+        """The numeric chat_id, or None if it is missing or a @username (the simulator has no public names)."""
         value = str(self.params.get("chat_id", ""))
         return int(value) if value.lstrip("-").isdigit() else None
 
 
 async def read_call(request: web.Request, method: str) -> Call:
-    """Parse query, form, multipart or JSON alike; raises ApiError 400 or 413 for what the real server refuses."""
+    """Parse query, form, multipart or JSON alike; raises ApiError 400 or 413 if the real server would refuse it."""
     call = Call(method, dict(request.query))
     kind = request.content_type if request.body_exists else ""
     if kind == "multipart/form-data":

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.simulators.client import WaitTimeoutError as WaitTimeoutError  # what all waiting here raises
+from tests.simulators.client import WaitTimeoutError as WaitTimeoutError  # raised by all waiting methods here
 from tests.simulators.client import control_connection
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.telegram.acting import ActingClient, chat_id
@@ -37,7 +37,7 @@ async def running_telegram() -> AsyncIterator["TelegramSimulator"]:
 
 @asynccontextmanager
 async def connect(process: SimulatorProcess, ca_file: Path | None = None) -> AsyncIterator["TelegramSimulator"]:
-    """A client for a simulator that already runs (a fixture of a wider scope may own the process).
+    """A client for a running simulator (a fixture of a wider scope may own the process).
 
     ca_file: the authority that signed the simulator's certificate, None for plain HTTP.
     """
@@ -51,18 +51,18 @@ class TelegramSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
 
     @property
     def base_url(self) -> str:
-        """For telegram.Bot(base_url=...); the token is appended to it."""
+        """The value for telegram.Bot(base_url=...); the token is appended to it."""
         return f"{self.root}/bot"
 
     @property
     def file_url(self) -> str:
-        """For telegram.Bot(base_file_url=...)."""
+        """The value for telegram.Bot(base_file_url=...)."""
         return f"{self.root}/file/bot"
 
     async def fail(
         self, method: str, fault: Fault, times: int = 1, *, chat: Place | None = None, skip: int = 0
     ) -> None:
-        """After `skip` calls, the next `times` calls of a method ("*": any, "file": a download) meet this fault."""
+        """Apply this fault to the next `times` calls of a method ("*": any, "file": download), after `skip` calls."""
         place = None if chat is None else chat_id(chat)
         await self._ask("faults", method=method.lower(), fault=fault.to_json(), times=times, skip=skip, chat_id=place)
 
@@ -80,7 +80,7 @@ class TelegramSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
         await self._ask("limits", **limits)
 
     async def refusals(self) -> dict[str, int]:
-        """How many calls the rules "chat", "group" and "bot" refused, or would have if enforced."""
+        """Number of calls that the rules "chat", "group" and "bot" refused, or would have refused if enforced."""
         return {name: int(count) for name, count in (await self._ask("refusals")).items()}
 
     async def commands(self) -> list[Json]:
@@ -108,7 +108,7 @@ class TelegramSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
         return [seen_message(message) for message in view["messages"]]
 
     async def bot_messages(self, chat: Place) -> list[SeenMessage]:
-        """The bot's messages that are still there, with history."""
+        """The bot's messages that still exist, with history."""
         return list(self.own_messages(await self.chat_view(chat, history=True)))
 
     def own_messages(self, view: Json) -> Iterator[SeenMessage]:
@@ -123,26 +123,26 @@ class TelegramSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
         return await self._ask("chat", chat_id=chat_id(chat), history=history, revision=revision, wait=wait)
 
     async def deliveries(self) -> list[Delivery]:
-        """All updates so far, in the order in which they were queued."""
+        """All updates so far, in the order of queueing."""
         return [Delivery(**update) for update in (await self._ask("deliveries"))["updates"]]
 
     async def transcript(self, chat: Place) -> str:
         return render_transcript(await self.messages(chat))
 
     async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 40.0) -> None:
-        """Until all updates of the chat (or bot) are confirmed, no call runs, and `quiet` seconds went by like that."""
+        """Wait until, for `quiet` seconds, all updates of the chat (or bot) are confirmed and no call runs."""
         place = None if chat is None else chat_id(chat)
         answer = await self._ask("idle", chat_id=place, quiet=quiet, wait=timeout)
         if not answer["idle"]:
             raise WaitTimeoutError(f"not idle within {timeout} s")
 
     async def wait_polled(self, timeout: float = 40.0) -> None:
-        """Until the bot holds a poll open: it is up and has confirmed what it got."""
+        """Wait until the bot holds a poll open: it is up and has confirmed what it received."""
         if not (await self._ask("polled", wait=timeout))["polled"]:
             raise WaitTimeoutError(f"no poll within {timeout} s")
 
     async def open_connections(self) -> int:
-        """Connections that made calls for this bot and that nobody has closed yet."""
+        """Number of open connections that made calls for this bot."""
         return int((await self._ask("connections"))["open"])
 
     async def wait_answered(self, callback_id: str, timeout: float = 40.0) -> Json:

@@ -72,7 +72,7 @@ class ControlRoutes:
         return self._world.add_bot(spec["token"], **spec.get("profile", {})).profile
 
     async def add_chat(self, spec: Json) -> Json:
-        """Make a chat known without an update: chat, threads, members."""
+        """Add a chat without an update: chat, threads, members."""
         chat = self._world.ensure_chat(self.bot(spec), spec["chat"])
         chat.threads.update(spec.get("threads", []))
         for member in spec.get("members", []):
@@ -105,11 +105,11 @@ class ControlRoutes:
         return {"update_ids": people.inject(self._world, self.bot(spec), spec["updates"], filtered=filtered)}
 
     async def reserve(self, spec: Json) -> Json:
-        """Leave a gap of `count` update ids, to be used in any order later."""
+        """Leave a gap of `count` update ids, for later use in any order."""
         return {"first": self.bot(spec).queue.reserve_ids(int(spec["count"]))}
 
     async def redeliver(self, spec: Json) -> Json:
-        """Deliver an earlier update once more, as after a confirmation that was lost."""
+        """Deliver an earlier update again, as after a lost confirmation."""
         bot = self.bot(spec)
         pending = bot.queue.known(int(spec["update_id"]))
         if pending is None:
@@ -118,7 +118,7 @@ class ControlRoutes:
         return {"update_id": self._world.queue_update(bot, pending.update, chat, filtered=False)}
 
     async def dead(self, spec: Json) -> Json:
-        """Switch on or off that polls are accepted and never answered."""
+        """Start or stop accepting polls without answering them."""
         queue = self.bot(spec).queue
         if spec["dead"]:
             queue.play_dead()
@@ -133,7 +133,7 @@ class ControlRoutes:
         return asdict(bot.meter.limits)
 
     async def forget(self, spec: Json) -> Json:
-        """Forget all chats that are not one bot's own; bots with their private chats, files and records stay."""
+        """Forget all shared chats; bots with their private chats, files and records stay."""
         for key in [key for key in self._world.chats if key[0] == 0]:
             del self._world.chats[key]
         return {}
@@ -156,7 +156,7 @@ class ControlRoutes:
         return {"polled": await wait_until(bot.changed, lambda: bot.queue.polled, float(spec["wait"]))}
 
     async def connections(self, spec: Json) -> Json:
-        """How many connections are open that made calls for this bot."""
+        """Count the open connections that made calls for this bot."""
         return {"open": self.bot(spec).connections.count}
 
     async def callback(self, spec: Json) -> Json:
@@ -175,7 +175,7 @@ class ControlRoutes:
         return {name: value for name, value in asdict(stored).items() if name != "content"}
 
     async def refusals(self, spec: Json) -> Json:
-        """How often each rate limit refused a call, or would have."""
+        """Return how often each rate limit refused a call, or would have."""
         return asdict(self.bot(spec).meter.refusals)
 
     async def commands(self, spec: Json) -> Json:
@@ -184,7 +184,7 @@ class ControlRoutes:
         return {"lists": [{"scope": scope, "language": language, "commands": c} for (scope, language), c in lists]}
 
     async def deliveries(self, spec: Json) -> Json:
-        """When each update was queued and first handed out, in the order in which they were queued."""
+        """Return when each update was queued and first delivered, in the order of queueing."""
         remembered = self.bot(spec).queue.remembered()
         return {
             "updates": [
@@ -199,7 +199,7 @@ class ControlRoutes:
         }
 
     async def showing(self, spec: Json) -> Json:
-        """How many messages in this bot's private chats show a text."""
+        """Count the messages in this bot's private chats that show a text."""
         bot = self.bot(spec)
         mine = (chat for chat in self._world.chats.values() if chat.key[0] == bot.id)
         return {"count": view.count_showing(mine, spec["text"])}

@@ -22,7 +22,7 @@ EXCLUSIVE = frozenset(
 ENTITY_TYPES = COMBINABLE | QUOTES | CODE | EXCLUSIVE
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
-# Nobody can see these; a text of nothing else counts as empty.
+# Invisible characters; a text of nothing else counts as empty.
 _INVISIBLE = re.compile(r"[\s\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2800\ufeff\ufffc]*")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _MENTION_OR_COMMAND = re.compile(r"(?<![\w@/])(?:@[A-Za-z]\w{2,31}|/[A-Za-z0-9_]{1,64}(?:@\w{3,32})?)\b")
@@ -39,7 +39,7 @@ def is_blank(text: str) -> bool:
 
 
 def clean(text: str, entities: list[Entity]) -> tuple[str, list[Entity]]:
-    """The text and entities as the server stores them; raises ApiError 400 for what it would refuse."""
+    """The text and entities as the server stores them; raises ApiError 400 if it would refuse them."""
     if _SURROGATE.search(text):
         raise bad_request("strings must be encoded in UTF-8")
     text = _CONTROL.sub(" ", text)
@@ -125,7 +125,7 @@ def _check_nesting(ordered: list[Entity]) -> None:
 
 
 def _may_contain(outer: str, inner: str) -> bool:
-    """Bot API, "Formatting options": what may be nested in what."""
+    """Whether an entity may be nested in another (Bot API, "Formatting options")."""
     if outer in CODE or inner in CODE:
         # Code inside a quotation is the one nesting that clients show and the server keeps.
         return outer in QUOTES and inner in CODE

@@ -4,7 +4,7 @@ from typing import Any
 
 
 class ApiError(Exception):
-    """A refusal as the Bot API words it: {ok: false, error_code, description, parameters?}."""
+    """A refusal in the Bot API's wording: {ok: false, error_code, description, parameters?}."""
 
     def __init__(self, code: int, description: str, parameters: dict[str, Any] | None = None) -> None:
         super().__init__(description)
@@ -21,5 +21,5 @@ class ApiError(Exception):
 
 
 def bad_request(reason: str) -> ApiError:
-    """A 400 with the prefix that the Bot API puts before the reason."""
+    """A 400 with the Bot API's prefix before the reason."""
     return ApiError(400, f"Bad Request: {reason}")

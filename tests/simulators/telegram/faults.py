@@ -1,4 +1,4 @@
-"""Faults for the next calls of the Bot API: what tests ask for."""
+"""Faults that tests request for the next calls of the Bot API."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ hold = Fault.hold
 
 
 def error(code: int, description: str, **parameters: Any) -> Fault:
-    """Any refusal, the call is not applied."""
+    """Any refusal; the call is not applied."""
     return Fault(f"error {code}", "error", code=code, description=description, parameters=parameters or None)
 
 

@@ -1,4 +1,4 @@
-"""Files of the simulated platform: uploads are hashed as they pass, downloads are generated as they stream."""
+"""Files of the simulated platform: uploads are hashed and downloads generated while streaming."""
 
 import base64
 import hashlib
@@ -34,7 +34,7 @@ class Upload:
     content: bytes | None
 
     def summary(self) -> dict[str, Any]:
-        """What the record and the chat view show."""
+        """The summary in the record and the chat view."""
         return {"field": self.field, "name": self.name, "mime": self.mime, "size": self.size, "sha256": self.sha256}
 
 
@@ -76,7 +76,7 @@ class FileStore:
         return self._by_path.get((bot_id, path))
 
     def add_upload(self, bot_id: int, upload: Upload) -> StoredFile:
-        """Keep what a bot uploaded, so that it can be sent again by id and downloaded."""
+        """Store a bot's upload, so that it can be sent again by id and downloaded."""
         return self._add(bot_id, "documents", upload.name, upload.mime, upload.size, upload.size, upload.content)
 
     def add_spec(self, bot_id: int, kind: str, spec: dict[str, Any]) -> StoredFile:

@@ -13,7 +13,7 @@ BUTTON_ACTIONS = frozenset(
 
 
 def inline_keyboard(markup: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The keyboard as it will be shown, None for none; raises ApiError 400 for invalid buttons."""
+    """The keyboard as shown, None for none; raises ApiError 400 for invalid buttons."""
     rows = (markup or {}).get("inline_keyboard")
     if not rows:
         return None

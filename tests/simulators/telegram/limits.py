@@ -1,4 +1,4 @@
-"""The Bot API's rate limits. Always counted; refused with growing 429s only where a test switches enforcement on."""
+"""The Bot API's rate limits. Calls are always counted, but refused with growing 429s only if a test enables that."""
 
 import time
 from collections import deque
@@ -11,7 +11,7 @@ GROUP_WINDOW_SECONDS = 60.0
 
 @dataclass
 class Limits:
-    """Rates as the Bots FAQ gives them; `burst` messages may come at once in a chat, `growth` widens repeated waits."""
+    """Rates from the Bots FAQ; `burst` messages may be sent at once in a chat, `growth` lengthens repeated waits."""
 
     enforce: bool = False
     per_chat_per_second: float = 1.0
@@ -25,7 +25,7 @@ class Limits:
 
 @dataclass
 class Refusals:
-    """How many calls each rule refused, or would have refused while not enforced."""
+    """Number of calls that each rule refused, or would have refused while not enforced."""
 
     chat: int = 0
     group: int = 0
@@ -100,7 +100,7 @@ class RateMeter:
         return True
 
     def _refuse(self, meter: _ChatMeter, now: float) -> ApiError:
-        """Each call that ignores the wait makes it longer, as the real server does."""
+        """Refuse a call; each one that ignores the wait makes it longer, as with the real server."""
         limits = self.limits
         grown = meter.retry_after * limits.growth if meter.retry_after else float(limits.first_retry_after)
         meter.retry_after = min(float(limits.longest_retry_after), grown)

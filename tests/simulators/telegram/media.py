@@ -1,4 +1,4 @@
-"""Media methods of the Bot API: uploads, albums, getFile. Called by the server's dispatch."""
+"""Media methods of the Bot API: uploads, albums, getFile."""
 
 import itertools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Text methods of the Bot API: send, edit, delete, draft, reaction, callback answers. Called by server.py."""
+"""Text methods of the Bot API: send, edit, delete, draft, reaction, callback answers."""
 
 import time
 from typing import Any
@@ -21,7 +21,7 @@ CHAT_ACTIONS = frozenset(
 
 
 def target_chat(world: World, bot: Bot, call: Call) -> Chat:
-    """The chat a call writes into; raises as the real server does."""
+    """The chat that a call writes to; raises the errors of the real server."""
     if not call.has("chat_id"):
         raise bad_request("chat_id is empty")
     if call.chat_id is None:
@@ -40,7 +40,7 @@ def formatted(call: Call, text_name: str, entities_name: str, limit: int) -> tup
 
 
 def post(world: World, bot: Bot, chat: Chat, call: Call, content: Json) -> StoredMessage:
-    """Put a message of the bot into a chat, with what all send methods have in common."""
+    """Put a message of the bot into a chat; the part common to all send methods."""
     data: Json = {"message_id": 0, "from": bot.user, "chat": chat.data, "date": int(time.time())}
     if chat.data["type"] == "channel":
         del data["from"]
@@ -103,7 +103,7 @@ def _content(text: str, entities: list[Json]) -> Json:
 
 
 def send_rich_message(world: World, bot: Bot, call: Call) -> Any:
-    """sendRichMessage: exactly one of html, markdown, blocks; kept as it came."""
+    """sendRichMessage: exactly one of html, markdown, blocks; stored unchanged."""
     chat = target_chat(world, bot, call)
     rich = call.object("rich_message") or {}
     if sum(name in rich for name in ("html", "markdown", "blocks")) != 1:
@@ -123,7 +123,7 @@ def _editable(chat: Chat, bot: Bot, call: Call) -> StoredMessage:
 
 
 def _edit(chat: Chat, message: StoredMessage, call: Call, fields: Json) -> Any:
-    """Replace visible fields (None removes one); the keyboard goes away unless the call carries one."""
+    """Replace visible fields (None removes one); the keyboard is removed unless the call has one."""
     fields = {**fields, "reply_markup": inline_keyboard(call.object("reply_markup"))}
     if all(message.data.get(name) == value for name, value in fields.items()):
         raise bad_request(
@@ -170,7 +170,7 @@ def edit_message_reply_markup(world: World, bot: Bot, call: Call) -> Any:
 
 
 def delete_message(world: World, bot: Bot, call: Call) -> Any:
-    """deleteMessage: own ones anywhere, others' in private chats or as an administrator."""
+    """deleteMessage: own messages anywhere, others' in private chats or as an administrator."""
     chat = target_chat(world, bot, call)
     message = chat.visible(call.integer("message_id"))
     if message is None:

@@ -1,4 +1,4 @@
-"""What people do in the simulated chats: write, edit, press buttons, add and block the bot. Called by control.py."""
+"""Actions of people in the simulated chats: write, edit, press buttons, add and block the bot."""
 
 import itertools
 import time
@@ -11,7 +11,7 @@ from tests.simulators.telegram.keyboards import find_button
 from tests.simulators.telegram.media import media_object
 from tests.simulators.telegram.state import Bot, Callback, Chat, Json, StoredMessage, World
 
-# Facts about real accounts that stand in for hidden senders (Bot API, Message.sender_chat).
+# Real accounts that represent hidden senders (Bot API, Message.sender_chat).
 GROUP_ANONYMOUS_BOT = {"id": 1087968824, "is_bot": True, "first_name": "Group", "username": "GroupAnonymousBot"}
 
 _callbacks = itertools.count(4_000_000_000_000_001)
@@ -19,7 +19,7 @@ _callbacks = itertools.count(4_000_000_000_000_001)
 
 @dataclass(frozen=True)
 class Said:
-    """What came of an injected event; update_id None means that allowed_updates kept it out."""
+    """The result of an injected event; update_id None means that allowed_updates excluded it."""
 
     update_id: int | None
     message: Json
@@ -85,7 +85,7 @@ def edit(world: World, bot: Bot, spec: Json) -> Said:
 
 
 def press(world: World, bot: Bot, spec: Json) -> Json:
-    """Press a callback button that is really there, by data or label: chat_id, message_id, user, button."""
+    """Press an existing callback button, by data or label: chat_id, message_id, user, button."""
     chat = _known_chat(world, bot, spec["chat_id"])
     message = _existing(chat, spec["message_id"])
     button = find_button(message.data.get("reply_markup"), spec["button"])
@@ -127,7 +127,7 @@ def change_membership(world: World, bot: Bot, spec: Json) -> Said:
 
 
 def migrate(world: World, bot: Bot, spec: Json) -> list[Said]:
-    """A group becomes a supergroup: chat_id, new_chat_id. Both service messages go out; the old id answers 400."""
+    """A group becomes a supergroup: chat_id, new_chat_id. Both service messages are sent; the old id answers 400."""
     old = _known_chat(world, bot, spec["chat_id"])
     new_id = int(spec["new_chat_id"])
     supergroup = {**old.data, "id": new_id, "type": "supergroup"}
@@ -141,7 +141,7 @@ def migrate(world: World, bot: Bot, spec: Json) -> list[Said]:
 
 
 def inject(world: World, bot: Bot, updates: list[Json], *, filtered: bool) -> list[int | None]:
-    """Raw updates as they are; messages in them become part of their chats. Chosen update_ids are kept."""
+    """Queue raw updates unmodified; messages in them become part of their chats. Given update_ids are kept."""
     return [world.queue_update(bot, update, _register(world, bot, update), filtered=filtered) for update in updates]
 
 

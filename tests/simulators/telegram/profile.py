@@ -1,4 +1,4 @@
-"""Methods about the bot itself and about chats: getMe, webhook, commands, members. Called by the server's dispatch."""
+"""Methods about the bot itself and about chats: getMe, webhook, commands, members."""
 
 import json
 import re
@@ -32,12 +32,12 @@ def set_webhook(world: World, bot: Bot, call: Call) -> Any:
 
 
 def get_webhook_info(world: World, bot: Bot, call: Call) -> Any:
-    """getWebhookInfo: its url is empty without one."""
+    """getWebhookInfo: the url is empty without a webhook."""
     return {"url": bot.webhook, "has_custom_certificate": False, "pending_update_count": bot.pending}
 
 
 def delete_webhook(world: World, bot: Bot, call: Call) -> Any:
-    """deleteWebhook: updates can be polled again; what waits can be dropped."""
+    """deleteWebhook: updates can be polled again; pending ones can be dropped."""
     bot.webhook = ""
     if call.flag("drop_pending_updates"):
         bot.queue.drop_all()
@@ -121,7 +121,7 @@ GIFTS = {
 
 
 def get_chat_member(world: World, bot: Bot, call: Call) -> Any:
-    """getChatMember: people count as members once they wrote; test control sets other states."""
+    """getChatMember: people count as members once they have written; the control side sets other states."""
     chat = target_chat(world, bot, call)
     member = chat.members.get(call.integer("user_id"))
     if member is None:

@@ -1,4 +1,4 @@
-"""What tests see of the simulated Telegram: people and rooms to act with, messages and calls to assert on."""
+"""The tests' view of the simulated Telegram: people and rooms to act with, messages and calls to assert on."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -64,7 +64,7 @@ NEWS = Room(-1001000000003, "channel", "News")
 class FileSpec:
     """A file that a person sends. Without `content` a filler of `stream_size` bytes is generated while it streams.
 
-    `declared_size` is what the message says; it defaults to the true size.
+    `declared_size` is the size in the message; it defaults to the true size.
     """
 
     kind: FileKind = "document"
@@ -75,13 +75,13 @@ class FileSpec:
     stream_size: int | None = None
 
     def to_json(self) -> Json:
-        """The control surface's media spec."""
+        """The control side's media spec."""
         return file_json(self)
 
 
 @dataclass(frozen=True)
 class Said:
-    """An injected event; update_id is None when the bot's allowed_updates kept it out."""
+    """An injected event; update_id is None if the bot's allowed_updates excluded it."""
 
     update_id: int | None
     message_id: int
@@ -90,7 +90,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Delivery:
-    """An update on its way to the bot; delivered_at is None until a poll took it. Monotonic seconds of the machine."""
+    """An update in transit to the bot; delivered_at is None until a poll took it. Monotonic seconds of the machine."""
 
     update_id: int
     chat_id: int | None
@@ -108,7 +108,7 @@ class Press:
 
 @dataclass(frozen=True)
 class Version:
-    """How a message looked from `at` (monotonic seconds) on."""
+    """The look of a message from `at` (monotonic seconds) on."""
 
     at: float
     text: str
@@ -120,7 +120,7 @@ class Version:
 class SeenMessage:
     """A message as a person sees it now. `text` is the caption for media; times are monotonic seconds.
 
-    silent: nobody was notified of it.
+    silent: sent without a notification.
     """
 
     message_id: int
@@ -151,7 +151,7 @@ class SeenMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedCall(SeenCall):
-    """One request that the simulator received (journal.Record in server terms); see there for the fields."""
+    """One request that the simulator received; journal.Record documents the fields."""
 
     bot_id: int | None
     query: dict[str, str]
@@ -162,12 +162,12 @@ class RecordedCall(SeenCall):
 
     @property
     def text(self) -> str:
-        """The text or caption that the call carried."""
+        """The text or caption of the call."""
         return str(self.params.get("text", self.params.get("caption", "")))
 
 
 def seen_message(view: Json) -> SeenMessage:
-    """A message from the control surface's chat view."""
+    """A message from the control side's chat view."""
     data: Json = view["data"]
     sender = data.get("from") or data.get("sender_chat") or {}
     return SeenMessage(

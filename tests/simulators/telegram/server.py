@@ -51,7 +51,7 @@ class BotApi(FaultyServer[Record, Fault]):
         self._world = world
 
     async def call(self, request: web.Request) -> web.StreamResponse:
-        """One method call, from its record to its answer."""
+        """Handle one method call, from its record to its answer."""
         method = request.match_info["method"]
         bot, record = self._arrive(request, method, f"/bot<TOKEN>/{method}")
         try:
@@ -63,7 +63,7 @@ class BotApi(FaultyServer[Record, Fault]):
                 raise ApiError(404, "Not Found")
         except ApiError as refused:
             return self._refuse_at_once(record, refused)
-        except ConnectionResetError:  # the bot was killed in mid request
+        except ConnectionResetError:  # the bot was killed in the middle of a request
             self._world.journal.finish(record, None, "dropped")
             return web.Response()
         chat = self._world.chat(bot, call.chat_id) if call.chat_id is not None else None
@@ -80,7 +80,7 @@ class BotApi(FaultyServer[Record, Fault]):
                 party.touch()
 
     async def download(self, request: web.Request) -> web.StreamResponse:
-        """A file download, streamed from a generator; counts what the socket took."""
+        """Serve a file download, streamed from a generator; counts the bytes that the socket took."""
         path = request.match_info["path"]
         bot, record = self._arrive(request, FILE_DOWNLOAD, f"/file/bot<TOKEN>/{path}")
         stored = self._world.files.at_path(bot.id, path) if bot is not None else None
@@ -151,7 +151,7 @@ class BotApi(FaultyServer[Record, Fault]):
     async def _poll(self, request: web.Request, bot: Bot, call: Call) -> Any:
         limit = min(MAX_BATCH, max(1, call.integer("limit", MAX_BATCH)))
         allowed = call.params.get("allowed_updates")
-        bot.changed.fire()  # those who wait for a held poll look once this one is held
+        bot.changed.fire()  # waiters for a held poll check once this one is held
         if bot.webhook:
             raise ApiError(409, WEBHOOK_CONFLICT)
         return await bot.queue.poll(
@@ -170,5 +170,5 @@ def _refusal(record: Record, refused: ApiError) -> web.Response:
 
 
 def _json(status: int, body: Any) -> web.Response:
-    # Escaped to ASCII as the real server does; so even a lone surrogate that a test injects survives the wire.
+    # Escaped to ASCII as by the real server, so that even a lone surrogate injected by a test survives.
     return web.Response(status=status, body=json.dumps(body).encode(), content_type="application/json")

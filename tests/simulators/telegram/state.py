@@ -26,7 +26,7 @@ VERSIONED_FIELDS = ("text", "entities", "caption", "caption_entities", "reply_ma
 class StoredMessage:
     """One message of a chat: its Bot API object as of now, and every version that people saw (monotonic times).
 
-    silent: it was sent without a notification. asks_reply: its ForceReply, which no client is shown as a part of the
+    silent: it was sent without a notification. asks_reply: its ForceReply, which clients do not show as a part of the
     message.
     """
 
@@ -48,14 +48,14 @@ class StoredMessage:
         return int(self.data["message_id"])
 
     def remember_version(self) -> None:
-        """Keep what is visible now as the newest version."""
+        """Record the visible state as the newest version."""
         visible = {name: self.data[name] for name in VERSIONED_FIELDS if name in self.data}
         self.versions.append({"at": time.monotonic(), **visible})
 
 
 @dataclass
 class MessageIds:
-    """Counts messages up: a supergroup and a channel on its own, a bot's private chats and basic groups together."""
+    """Counts message ids: separately for each supergroup and channel, jointly for a bot's private chats and groups."""
 
     next: int = FIRST_MESSAGE_ID
 
@@ -64,7 +64,7 @@ class MessageIds:
         return self.next - 1
 
     def taken(self, message_id: int) -> None:
-        """A test chose this id."""
+        """Note that a test chose this id."""
         self.next = max(self.next, message_id + 1)
 
 
@@ -133,7 +133,7 @@ class Bot(Party):
 
     @property
     def pending(self) -> int:
-        """How many updates it has not confirmed."""
+        """Number of updates that it has not confirmed."""
         return len(self.queue)
 
 
@@ -169,7 +169,7 @@ class World:
         return bot
 
     def bot(self, token: str) -> Bot:
-        """The bot of a token; raises ApiError 401 (well formed, unknown) or 404 (malformed) as the real server."""
+        """The bot of a token; raises ApiError 401 (well formed, unknown) or 404 (malformed) like the real server."""
         bot = self.bots.get(token)
         if bot is None:
             number, _, secret = token.partition(":")
@@ -177,7 +177,7 @@ class World:
         return bot
 
     def chat_key(self, bot_id: int, chat_id: int) -> ChatKey:
-        """Where a chat is kept: private chats per bot, others once."""
+        """The key of a chat: private chats are kept per bot, others once."""
         return (bot_id, chat_id) if chat_id > 0 else (0, chat_id)
 
     def chat(self, bot: Bot, chat_id: int) -> Chat | None:
@@ -185,7 +185,7 @@ class World:
         return self.chats.get(self.chat_key(bot.id, chat_id))
 
     def ensure_chat(self, bot: Bot, data: Json) -> Chat:
-        """The chat, made on first use; newer chat fields replace older ones."""
+        """The chat, created on first use; newer chat fields replace older ones."""
         key = self.chat_key(bot.id, int(data["id"]))
         chat = self.chats.get(key)
         if chat is None:
@@ -213,7 +213,7 @@ class World:
         return chat
 
     def queue_update(self, bot: Bot, update: Update, chat: Chat | None, *, filtered: bool = True) -> int | None:
-        """Hand an update to the bot; None when its allowed_updates keep it out."""
+        """Queue an update for the bot; None if its allowed_updates exclude it."""
         kind = next((name for name in update if name != "update_id"), "")
         if filtered and not bot.queue.accepts(kind):
             return None
@@ -223,7 +223,7 @@ class World:
         return bot.queue.add(update, chat.key if chat else None)
 
     def confirmed(self, bot: Bot, pending: Pending) -> None:
-        """Called by a bot's queue for each update that the bot confirmed."""
+        """Note that the bot confirmed an update."""
         bot.touch()
         chat = self.chats.get(pending.chat) if pending.chat else None
         if chat is not None:

@@ -24,7 +24,7 @@ class PollDroppedError(Exception):
 
 @dataclass
 class Pending:
-    """A queued update. A forced one (chosen id: duplicate, out of order) is delivered once whatever the offset is.
+    """A queued update. A forced one (chosen id: duplicate, out of order) is delivered once regardless of the offset.
 
     queued_at, delivered_at (first time handed to a poll): monotonic seconds of the machine.
     """
@@ -60,11 +60,11 @@ class UpdateQueue:
 
     @property
     def polled(self) -> bool:
-        """A poll is being held for a client that is still connected."""
+        """Whether a poll is held open for a client that is still connected."""
         return self._ticket is not None and self._alive is not None and self._alive()
 
     def accepts(self, kind: str) -> bool:
-        """Whether the bot's allowed_updates let this kind of update in."""
+        """Whether the bot's allowed_updates include this kind of update."""
         return kind in self.allowed if self.allowed else kind not in NOT_BY_DEFAULT
 
     def add(self, update: Update, chat: ChatKey | None) -> int:
@@ -82,11 +82,11 @@ class UpdateQueue:
         return pending.update_id
 
     def known(self, update_id: int) -> Pending | None:
-        """An update of the past, for a test that wants it delivered again."""
+        """An earlier update, for a test that delivers it again."""
         return self._known.get(update_id)
 
     def remembered(self) -> list[Pending]:
-        """The newest REMEMBERED_UPDATES updates, in the order in which they were queued."""
+        """The newest REMEMBERED_UPDATES updates, in the order of queueing."""
         return list(self._known.values())
 
     def reserve_ids(self, count: int) -> int:
@@ -96,13 +96,13 @@ class UpdateQueue:
         return first
 
     def play_dead(self) -> None:
-        """From now on accept polls and never answer them, the held one included."""
+        """Accept polls without answering them from now on, including the held one."""
         self._revived.clear()
         self.dead.set()
         self._tell("dead")
 
     def revive(self) -> None:
-        """Poll answers come again; the polls that were left hanging lose their connection."""
+        """Answer polls again; the polls that were left hanging lose their connection."""
         self.dead.clear()
         self._revived.set()
 
@@ -139,7 +139,7 @@ class UpdateQueue:
         if self._ticket is ticket:
             self._ticket = None
         if done and ticket.result() == "replaced":
-            if not alive():  # so that each 409 in the journal is of two pollers at once
+            if not alive():  # so that each 409 in the journal means two concurrent pollers
                 raise PollDroppedError("client went away")
             raise ApiError(409, CONFLICT)
 

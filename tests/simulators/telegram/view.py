@@ -1,4 +1,4 @@
-"""What a person sees in a chat now, as JSON; called by control.py."""
+"""A chat as a person sees it now, as JSON."""
 
 import time
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ def chat_view(chat: Chat, *, history: bool) -> Json:
 
 
 def count_showing(chats: Iterable[Chat], text: str) -> int:
-    """How many messages of bots show exactly this text now, white space around it not counted."""
+    """Number of messages of bots that show exactly this text now, ignoring surrounding white space."""
     return sum(
         message.author_bot is not None
         and message.deleted_at is None
@@ -54,6 +54,6 @@ def _message_view(message: StoredMessage, *, history: bool) -> Json:
 
 
 def _live_draft(chat: Chat) -> Json | None:
-    """A draft vanishes with the bot's next message, or after about 30 seconds."""
+    """The current draft, which vanishes with the bot's next message, or after about 30 seconds."""
     draft = chat.draft
     return draft if draft is not None and time.monotonic() - draft["at"] < DRAFT_SECONDS else None

@@ -1,4 +1,4 @@
-"""`python -m tests.simulators.web`: the website and a SearXNG, which finds one of its pages too, on one loopback port;
+"""`python -m tests.simulators.web`: the website and a SearXNG that also finds one of its pages, on one loopback port;
 prints the port."""
 
 from __future__ import annotations

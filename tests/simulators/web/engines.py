@@ -1,4 +1,4 @@
-"""Search engines and a reader service as their clients see them; answers for site.Site."""
+"""Search engines and a reader service as seen by their clients; answers for site.Site."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHALLENGE = "<html><body><div class='anomaly-modal'>Select all squares with a du
 
 @dataclass
 class Engine:
-    """hits: (title, address, extract). status: other than 200 to fail. queries: what was asked for."""
+    """A search engine. hits: (title, address, extract). status: not 200 to fail. queries: those received."""
 
     hits: list[tuple[str, str, str]] = field(default_factory=lambda: list(HITS))
     status: int = 200
@@ -37,7 +37,7 @@ class Engine:
 
 
 class SearxngEngine(Engine):
-    """GET /search with format=json, as in docs.searxng.org; formats that are not allowed get 403."""
+    """GET /search with format=json, as in docs.searxng.org; disallowed formats get 403."""
 
     formats: frozenset[str] = frozenset({"html", "json"})
 
@@ -112,8 +112,8 @@ def _answer(writer: asyncio.StreamWriter, engine: Engine, found: dict[str, Any])
 
 
 class BraveEngine(Engine):
-    """GET /res/v1/web/search with X-Subscription-Token, as in api-dashboard.search.brave.com; a token that is unknown
-    gets 422."""
+    """GET /res/v1/web/search with X-Subscription-Token, as in api-dashboard.search.brave.com; an unknown
+    token gets 422."""
 
     key: str = "BSA-simulated"
 
@@ -151,7 +151,7 @@ class BraveEngine(Engine):
 
 
 class SerperEngine(Engine):
-    """POST /search with X-API-KEY, as google.serper.dev answers; a key that is unknown gets 403."""
+    """POST /search with X-API-KEY, as google.serper.dev answers; an unknown key gets 403."""
 
     key: str = "serper-simulated"
 
@@ -207,7 +207,7 @@ class ExaEngine(Engine):
 
 
 class JinaEngine(Engine):
-    """POST / with a bearer key, as s.jina.ai answers to Accept: application/json; nothing found is 422."""
+    """POST / with a bearer key, as s.jina.ai answers to Accept: application/json; no results give 422."""
 
     key: str = "jina_simulated"
 
@@ -233,7 +233,7 @@ class JinaEngine(Engine):
 
 
 class ArxivEngine(Engine):
-    """GET /api/query, an Atom feed, as in arXiv's API User's Manual; errors are an entry of a feed."""
+    """GET /api/query, an Atom feed, as in arXiv's API User's Manual; errors are entries of a feed."""
 
     wrong: bool = False
 
@@ -264,7 +264,7 @@ class ArxivEngine(Engine):
 
 
 class WikipediaEngine(Engine):
-    """GET /w/rest.php/v1/search/page, as in mediawiki.org's REST API reference; of an address only the key is told."""
+    """GET /w/rest.php/v1/search/page, as in mediawiki.org's REST API reference; of an address only the key is given."""
 
     def answers(self) -> dict[str, Answer]:
         return {"/w/rest.php/v1/search/page": self._search}
@@ -290,13 +290,13 @@ class WikipediaEngine(Engine):
 
 @dataclass
 class ReaderEngine(Engine):
-    """GET /https://..., a page's address behind it, as r.jina.ai answers to Accept: text/plain. pages: address ->
+    """GET /https://..., the path being a page's address, as r.jina.ai answers to Accept: text/plain. pages: address ->
     (title, text)."""
 
     pages: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     async def read(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
-        """For all paths: they are addresses."""
+        """Answer any path, since the paths are addresses."""
         url = asked.target.removeprefix("/")
         self.queries.append({"url": url, "key": asked.headers.get("authorization", "")})
         if self.status != 200 or url not in self.pages:

@@ -1,4 +1,4 @@
-"""What stands on the simulated website."""
+"""The pages of the simulated website."""
 
 from __future__ import annotations
 
@@ -55,4 +55,4 @@ HANDBOOK = article("The handbook", "<p>For who keeps a lighthouse.</p>" + "".joi
 """A long page with headings."""
 
 HARD_WORK = "<html><body>" + "<p>a b c d e f g</p>" * 200_000 + "</body></html>"
-"""Takes an extractor many seconds."""
+"""A page that takes an extractor many seconds."""

@@ -1,7 +1,7 @@
-"""A website that is not to be trusted: pages, redirects anywhere, and every way of answering badly.
+"""An untrustworthy website: pages, redirects anywhere, and every kind of bad answer.
 
-A raw server, so that it can break HTTP where a library would not let it. It speaks TLS when it is given a context, and
-takes a proxy's requests, whose targets are whole URLs.
+A raw server, so that it can break HTTP in ways that a library would prevent. It speaks TLS if it is given a context,
+and accepts a proxy's requests, whose targets are whole URLs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_HEAD = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request. target: as it stood in the request line. headers: names in lower case. reader: what comes after."""
+    """One request. target: as in the request line. headers: names in lower case. reader: the data that follows."""
 
     method: str
     target: str
@@ -49,8 +49,8 @@ Answer = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
 
 @dataclass
 class Site:
-    """own: paths that a test answers itself; rest: all others, in the place of ANSWERS. asked: all requests so far.
-    connections: how many there were."""
+    """The site. own: paths that a test answers itself; rest: all others, instead of ANSWERS. asked: all requests so
+    far. connections: their number so far."""
 
     own: dict[str, Answer] = field(default_factory=dict)
     rest: Answer | None = None
@@ -82,7 +82,7 @@ class Site:
             await answer(asked, writer)
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # the client has gone, which is what most of these answers are for
+            pass  # the client disconnected, which most of these answers aim for
         finally:
             writer.close()
 
@@ -103,7 +103,7 @@ def write(
     status: int = 200,
     **more: str,
 ) -> None:
-    """A whole answer. more: headers, with _ for -."""
+    """Write a whole answer. more: headers, with _ for -."""
     data = body.encode() if isinstance(body, str) else body
     head = {"Content-Type": kind, "Content-Length": str(len(data)), "Connection": "close"}
     head |= {name.replace("_", "-"): value for name, value in more.items()}
@@ -112,7 +112,7 @@ def write(
 
 
 def page(text: str, kind: str = "text/html; charset=utf-8", encoding: str = "") -> Answer:
-    """Always this."""
+    """An answer that is always this text."""
 
     async def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
         write(writer, text, kind, Content_Encoding=encoding)
@@ -145,7 +145,7 @@ async def _loop(asked: Asked, writer: asyncio.StreamWriter) -> None:
 
 
 async def _bomb(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """A gigabyte of zeros in a megabyte."""
+    """Send a gigabyte of zeros compressed to a megabyte."""
     packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     write(writer, "", "text/plain", Content_Encoding="gzip", Content_Length="", Transfer_Encoding="chunked")
     for _ in range(1024):
@@ -155,7 +155,7 @@ async def _bomb(asked: Asked, writer: asyncio.StreamWriter) -> None:
 
 
 async def _huge(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    """Ten gigabytes, as fast as they are taken."""
+    """Send ten gigabytes, as fast as they are read."""
     write(writer, "", "text/plain", Content_Length=str(10 << 30))
     while not writer.is_closing():
         writer.write(b"x" * 65536)
@@ -178,7 +178,7 @@ async def _informational(asked: Asked, writer: asyncio.StreamWriter) -> None:
 
 
 async def _silent(asked: Asked, writer: asyncio.StreamWriter) -> None:
-    await asked.reader.read()  # until the client has gone
+    await asked.reader.read()  # until the client disconnects
 
 
 async def _headers(asked: Asked, writer: asyncio.StreamWriter) -> None:

@@ -26,7 +26,7 @@ class ActingClient(StagedClient[SeenFrame]):
 
     @property
     def url(self) -> str:
-        """Where bots connect."""
+        """The address to which bots connect."""
         return self.root.replace("http://", "ws://", 1)
 
     async def ask(self, action: str, **spec: Any) -> Json:
@@ -43,7 +43,7 @@ class ActingClient(StagedClient[SeenFrame]):
         mention: bool = True,
         **more: Any,
     ) -> Said:
-        """Somebody writes; in a group behind the bot's name, without which nothing would be delivered.
+        """A person writes; in a group after the bot's name, without which nothing would be delivered.
 
         more: msgid, corpid, extra (fields that are merged into the body).
         """
@@ -51,17 +51,17 @@ class ActingClient(StagedClient[SeenFrame]):
         return await self._say("text", written, user, room, quote=quote, **more)
 
     async def sends(self, kind: str, file: FileSpec, user: Person = ALICE) -> Said:
-        """Somebody sends an image, a file or a video."""
+        """A person sends an image, a file or a video."""
         return await self._say(kind, file.to_json(), user, None)
 
     async def speaks(self, transcript: str, user: Person = ALICE) -> Said:
-        """A voice message, of which bots only get the transcript."""
+        """A person sends a voice message, of which bots only get the transcript."""
         return await self._say("voice", transcript, user, None)
 
     async def mixes(
         self, parts: Sequence[Part], user: Person = ALICE, room: Room | None = None, *, quote: Part | None = None
     ) -> Said:
-        """Somebody writes text with pictures in it."""
+        """A person writes text with pictures in it."""
         return await self._say("mixed", [_part(part) for part in parts], user, room, quote=quote)
 
     async def _say(
@@ -73,27 +73,27 @@ class ActingClient(StagedClient[SeenFrame]):
         return Said(**await self.ask("say", **spec))
 
     async def enters(self, user: Person = ALICE) -> Said:
-        """Somebody opens the conversation for the first time today."""
+        """A person opens the conversation for the first time today."""
         return Said(**await self.ask("enter", user=user.id))
 
     async def presses(self, label: str, user: Person = ALICE, room: Room | None = None) -> Said:
-        """Somebody presses the newest button that says this."""
+        """A person presses the newest button with this label."""
         return Said(**await self.ask("press", label=label, user=user.id, room=_room(room)))
 
     async def judges(self, verdict: int, user: Person = ALICE, room: Room | None = None) -> Said:
-        """Feedback: 1 good, 2 bad, 3 taken back."""
+        """A person gives feedback: 1 good, 2 bad, 3 withdrawn."""
         return Said(**await self.ask("judge", type=verdict, user=user.id, room=_room(room)))
 
     async def redeliver(self, msgid: str, *, fresh: bool = False) -> None:
-        """A message's callback comes once more, under its old req_id or a fresh one."""
+        """Send a message's callback again, under its old req_id or a fresh one."""
         await self.ask("redeliver", msgid=msgid, fresh=fresh)
 
     async def send_frame(self, text: str) -> None:
-        """A raw text frame to the bot."""
+        """Send a raw text frame to the bot."""
         await self.ask("frame", text=text)
 
     async def fail(self, command: str, fault: Fault, times: int = 1, *, skip: int = 0) -> None:
-        """After `skip` frames of a command ("*": any), the next `times` ones meet this fault."""
+        """Apply this fault to the next `times` frames of a command ("*": any), after `skip` of them."""
         await self.ask("faults", method=command, fault=fault.to_json(), times=times, skip=skip)
 
     async def configure(self, **settings: Any) -> None:
@@ -105,37 +105,37 @@ class ActingClient(StagedClient[SeenFrame]):
         await self.ask("close", code=code)
 
     async def kick(self) -> None:
-        """As if another program had connected with this bot."""
+        """Act as if another program had connected with this bot."""
         await self.ask("kick")
 
     async def throw_out(self, place: Place) -> None:
-        """The bot may not write there any more."""
+        """Remove the bot: it may no longer write there."""
         await self.ask("remove", chat=place.id)
 
     async def status(self) -> Status:
-        """How the bot's connection stands."""
+        """The status of the bot's connection."""
         return _status(await self.ask("status"))
 
     async def wait_connected(self, *, times: int = 1, timeout: float = 40.0) -> Status:
-        """Until the bot has a connection and has subscribed at least so many times."""
+        """Wait until the bot has a connection and has subscribed at least `times` times."""
         status = _status(await self.ask("connected", connected=True, times=times, wait=timeout))
         if not status.connected or status.subscriptions < times:
             raise WaitTimeoutError(f"not connected after {timeout} s: {status}")
         return status
 
     async def wait_disconnected(self, timeout: float = 40.0) -> Status:
-        """Until the bot has no connection."""
+        """Wait until the bot has no connection."""
         status = _status(await self.ask("connected", connected=False, times=0, wait=timeout))
         if status.connected:
             raise WaitTimeoutError(f"still connected after {timeout} s")
         return status
 
     async def open_connections(self) -> int:
-        """How many websockets of the bot are open."""
+        """Number of open websockets of the bot."""
         return (await self.status()).sockets
 
     async def downloads(self, name: str) -> int:
-        """How often the files with this name were fetched."""
+        """Number of downloads of the files with this name."""
         return int((await self.ask("media", name=name))["hits"])
 
 

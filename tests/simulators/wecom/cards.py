@@ -1,4 +1,4 @@
-"""Template cards: what makes one acceptable, and what a person reads on it."""
+"""Template cards: their validity, and the text that a person reads."""
 
 import re
 
@@ -14,7 +14,7 @@ KEY_BYTES = 1024
 
 
 def check(card: Json) -> None:
-    """Raises WecomError for a card that the platform would refuse."""
+    """Raise WecomError for a card that the platform would refuse."""
     kind = card.get("card_type")
     if kind not in TYPES:
         raise WecomError(BAD_PARAM, f"card_type {kind}")

@@ -1,4 +1,4 @@
-"""The test client of the WeCom simulator: bots to test with, and waiting for what they do."""
+"""The test client of the WeCom simulator: bots to test with, and waiting for their actions."""
 
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -25,7 +25,7 @@ async def running_wecom() -> AsyncIterator["WecomSimulator"]:
 
 @asynccontextmanager
 async def connect(process: SimulatorProcess) -> AsyncIterator["WecomSimulator"]:
-    """A fresh bot of a simulator that already runs; `verify` runs at the end for all bots."""
+    """A fresh bot of a running simulator; `verify` runs at the end for all bots."""
     async with control_connection() as http:
         client = await _fresh(f"http://127.0.0.1:{process.port}", http, DEFAULT_NAME)
         yield client
@@ -44,7 +44,7 @@ class WecomSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
     patience = 20.0
 
     async def fresh_bot(self, name: str = DEFAULT_NAME) -> "WecomSimulator":
-        """Another bot, for which nothing has happened yet."""
+        """Another bot without any history."""
         fresh = await _fresh(self.root, self._http, name)
         await fresh._skip_records()
         return fresh
@@ -78,11 +78,11 @@ class WecomSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
         return message.text
 
     async def texts(self, place: Place) -> list[str]:
-        """What the bot's messages in a conversation show now."""
+        """The current texts of the bot's messages in a conversation."""
         return [message.text for message in await self.bot_messages(place)]
 
     async def wait_finished(self, place: Place, text: str, timeout: float = 40.0) -> SeenMessage:
-        """The first message with a text that will not change any more: a finished stream, or no stream at all."""
+        """Wait for the first message with a text that is final: a finished stream, or no stream at all."""
         return await self.wait_for_message(
             place, lambda message: text in message.text and message.state in ("", "finished"), timeout
         )
@@ -90,7 +90,7 @@ class WecomSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
     async def wait_idle(
         self, place: Place | None = None, *, quiet: float = 0.3, timeout: float = 40.0, streams: bool = False
     ) -> None:
-        """Until nothing happened in a conversation (or any) for `quiet` seconds and no stream is open (`streams`:
+        """Wait until nothing happened in a conversation (or any) for `quiet` seconds and no stream is open (`streams`:
         open ones do not count)."""
         chat = None if place is None else place.id
         if not (await self.ask("idle", chat=chat, quiet=quiet, wait=timeout, streams=streams))["idle"]:

@@ -1,4 +1,4 @@
-"""What a bot may send and what becomes of it: replies, streams, pushes, welcomes, updated cards."""
+"""The commands of a bot and their effects: replies, streams, pushes, welcomes, updated cards."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def respond(call: Call) -> None:
 
 
 def push(call: Call) -> None:
-    """aibot_send_msg: to a conversation in which somebody has spoken to the bot."""
+    """aibot_send_msg: to a conversation in which a person has written to the bot."""
     chat = _pushed_to(call)
     call.record.chat = chat.id
     if call.body.get("msgtype") not in ("markdown", "template_card", *MEDIA_TYPES):
@@ -77,7 +77,7 @@ def welcome(call: Call) -> None:
 
 
 def update_card(call: Call) -> None:
-    """aibot_respond_update_msg: another card in place of the one that was pressed, within five seconds."""
+    """aibot_respond_update_msg: replaces the card that was pressed, within five seconds."""
     request = _request(call, ("card",), QUICK_SECONDS)
     call.record.chat = request.chat.id
     card = call.body.get("template_card")
@@ -162,7 +162,7 @@ def _count(call: Call, chat: Chat) -> None:
 
 
 def _show(call: Call, chat: Chat, answers: str = "") -> None:
-    """Put a message that is no stream into the conversation."""
+    """Put a message other than a stream into the conversation."""
     kind = str(call.body["msgtype"])
     content = call.body.get(kind)
     if kind == "markdown":
@@ -218,4 +218,4 @@ COMMANDS: dict[str, Callable[[Call], Json | None]] = {
     "aibot_upload_media_finish": _upload(uploads.finish),
 }
 ANSWERS = frozenset({"aibot_respond_msg", "aibot_respond_welcome_msg", "aibot_respond_update_msg"})
-"""Commands under the req_id of a callback; all others bring a new one of their own."""
+"""Commands under the req_id of a callback; all others have a new one."""

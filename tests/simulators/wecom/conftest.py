@@ -26,7 +26,7 @@ async def wecom(wecom_process: SimulatorProcess) -> AsyncIterator[WecomSimulator
 
 
 class Robot:
-    """A robot's side of the wire, by hand."""
+    """A robot's side of the connection, with raw frames."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
@@ -44,7 +44,7 @@ class Robot:
         return json.loads(await self.socket.recv())
 
     async def ask(self, cmd: str, body: dict[str, Any] | None = None, req_id: str | None = None) -> Any:
-        """Send a frame, return its ack; what comes before it is skipped."""
+        """Send a frame, return its ack; frames before the ack are skipped."""
         req_id = await self.send(cmd, body, req_id)
         while True:
             frame = await self.receive()

@@ -1,4 +1,4 @@
-"""The control side, /control/...: tests act for people, handle the connection, read. See simulators/control.py."""
+"""The control side, /control/...: acting for people, the connection, reading. See simulators/control.py."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ def add_routes(app: web.Application, world: World) -> None:
 
 
 class Acting:
-    """Everything that changes something."""
+    """Routes that change something."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -59,7 +59,7 @@ class Acting:
         return await people.say(self._world, self._bot(spec), spec)
 
     async def _redeliver(self, spec: Json) -> Json:
-        """The callback of a message once more, under its old req_id or (fresh) a new one."""
+        """Send the callback of a message again, under its old req_id or (fresh) a new one."""
         bot = self._bot(spec)
         found = [request for request in bot.requests.values() if request.msgid == spec["msgid"]]
         if not found:
@@ -74,7 +74,7 @@ class Acting:
         return {"delivered": delivered}
 
     async def _frame(self, spec: Json) -> Json:
-        """Raw text to the bot's connection."""
+        """Send raw text to the bot's connection."""
         socket = self._bot(spec).socket
         if socket is None:
             raise ControlError("not connected")
@@ -101,7 +101,7 @@ class Acting:
         return {}
 
     async def _kick(self, spec: Json) -> Json:
-        """As if another program had subscribed with this bot."""
+        """Act as if another program had subscribed with this bot."""
         socket = self._bot(spec).socket
         if socket is None:
             raise ControlError("not connected")
@@ -109,14 +109,14 @@ class Acting:
         return {}
 
     async def _remove(self, spec: Json) -> Json:
-        """The bot is thrown out of a group, or no longer visible to a person."""
+        """Remove the bot from a group, or make it invisible to a person."""
         bot = self._bot(spec)
         bot.chats[spec["chat"]].member = False
         return {}
 
 
 class Reading:
-    """Everything that only looks, or waits."""
+    """Routes that only read or wait."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -132,7 +132,7 @@ class Reading:
         }
 
     async def _chat(self, spec: Json) -> Json:
-        """A conversation, once its revision is another than the known one or the time is over."""
+        """A conversation, once its revision differs from the known one or the time is over."""
         bot = self._world.bot(str(spec["bot"]))
         chat = bot.chat(spec["chat"], spec["kind"])
         if chat.revision == spec.get("revision") and spec.get("wait"):
@@ -140,7 +140,7 @@ class Reading:
         return chat_view(chat)
 
     async def _connected(self, spec: Json) -> Json:
-        """Wait until the bot has subscribed at least `times` times and its connection is (or is not) there."""
+        """Wait until the bot has subscribed at least `times` times and is (or is not) connected."""
         bot, wanted, times = self._world.bot(str(spec["bot"])), bool(spec["connected"]), int(spec["times"])
 
         def reached() -> bool:
@@ -161,7 +161,7 @@ class Reading:
         }
 
     async def _media(self, spec: Json) -> Json:
-        """How often the served files with that name were fetched."""
+        """Count the downloads of the served files with that name."""
         return {"hits": sum(file.hits for file in self._world.served.values() if file.name == spec["name"])}
 
     async def _idle(self, spec: Json) -> Json:
@@ -180,7 +180,7 @@ class Reading:
             await asyncio.sleep(max(rest, 0.02))
 
     async def _count(self, spec: Json) -> Json:
-        """How many of the bot's messages show exactly this text; cheap."""
+        """Count the bot's messages that show exactly this text; cheap."""
         bot = self._world.bot(str(spec["bot"]))
         bubbles = (bubble for chat in bot.chats.values() for bubble in chat.bubbles)
         return {"count": sum(not bubble.author and bubble.text == spec["text"] for bubble in bubbles)}

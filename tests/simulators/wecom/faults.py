@@ -1,4 +1,4 @@
-"""Faults for the next frames: what tests ask for."""
+"""Faults that tests request for the next frames."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from tests.simulators.wecom.errors import CONFLICT, EXPIRED, FREQUENCY, INVALID_
 
 Ack = Literal["normal", "error", "none", "close"]
 ABORT = 0
-"""As a close code: the TCP connection is reset, so that the client sees 1006."""
+"""A close code that resets the TCP connection, so that the client sees 1006."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to one frame: whether it is applied, and how it is acked (`hold`: not before the test releases it).
+    """The fate of one frame: whether it is applied, and how it is acked (`hold`: only when the test releases it).
 
     delay: seconds until the ack. code: the errcode of an "error", or the close code of a "close".
     """
@@ -26,7 +26,7 @@ class Fault:
     code: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The wire form for the control surface."""
+        """The wire form for the control side."""
         return dataclasses.asdict(self)
 
 
@@ -36,7 +36,7 @@ def error(code: int) -> Fault:
 
 
 def conflict() -> Fault:
-    """6000, as after frames that overtook each other."""
+    """6000, as after frames that arrived out of order."""
     return error(CONFLICT)
 
 
@@ -61,7 +61,7 @@ def not_subscribed() -> Fault:
 
 
 def missing_ack(*, apply: bool = True) -> Fault:
-    """Nothing is answered; the frame was applied, or lost on its way."""
+    """No answer; the frame was applied, or lost in transit."""
     return Fault("missing ack", "none", apply=apply)
 
 
@@ -76,5 +76,5 @@ def hold() -> Fault:
 
 
 def close(code: int = ABORT, *, apply: bool = True) -> Fault:
-    """Instead of an ack the connection is closed with that code."""
+    """The connection is closed with that code instead of an ack."""
     return Fault(f"close {code or 'abort'}", "close", apply=apply, code=code)

@@ -9,10 +9,10 @@ from tests.simulators import journal
 
 @dataclass(kw_only=True)
 class Record(journal.Record):
-    """One frame. `acked`: monotonic seconds of the machine; the body shows no secret.
+    """One frame. `acked`: monotonic seconds of the machine; the body has no secrets.
 
     outcome: also conflict, and ignored (a silent or closed socket). errcode: of the ack, None without one.
-    chat: the conversation that it went to.
+    chat: its target conversation.
     """
 
     bot_id: str | None
@@ -30,7 +30,7 @@ class Journal(journal.Journal[Record]):
     """The journal of frames."""
 
     def finish(self, record: Record, outcome: str, errcode: int | None) -> None:
-        """Close the record; errcode None when nothing was answered."""
+        """Close the record; errcode None if there was no answer."""
         record.acked = None if errcode is None else time.monotonic()
         record.errcode = errcode
         self.close(record, record.cmd, outcome)

@@ -1,4 +1,4 @@
-"""What the platform bears: lengths, windows of time, and messages per conversation."""
+"""The platform's limits: lengths, time windows, and messages per conversation."""
 
 from collections import deque
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ LARGEST_FILE = {"image": 10 * MEGABYTE, "voice": 2 * MEGABYTE, "video": 10 * MEG
 
 @dataclass(frozen=True)
 class Limits:
-    """Messages of one conversation. refreshes: whether later frames of a stream count as well."""
+    """Limits for messages of one conversation. refreshes: whether later frames of a stream count as well."""
 
     per_minute: int = 30
     per_hour: int = 1000
@@ -33,13 +33,13 @@ class Limits:
 
 @dataclass
 class Meter:
-    """The messages of one conversation in the last hour. refused: how many were over the limits."""
+    """The messages of one conversation in the last hour. refused: number of those over the limits."""
 
     stamps: deque[float] = field(default_factory=deque)
     refused: int = 0
 
     def take(self, now: float, limits: Limits) -> bool:
-        """Count one more message; False when it is one too many, and it does not count then."""
+        """Count a message; False if it exceeds the limits, and then it is not counted."""
         while self.stamps and self.stamps[0] <= now - 3600:
             self.stamps.popleft()
         minute = sum(stamp > now - 60 for stamp in self.stamps)

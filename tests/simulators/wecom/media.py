@@ -12,7 +12,7 @@ BLOCK = 32
 
 
 def encrypt(content: bytes, key: bytes, broken: str = "") -> bytes:
-    """The file as it is served; broken: with a last byte that is no padding, or cut in mid block."""
+    """The file as it is served; broken: with an invalid padding byte, or cut in the middle of a block."""
     rest = BLOCK - len(content) % BLOCK
     padding = bytes([rest]) * rest if broken != "padding" else bytes([BLOCK + 1]) * rest
     encryptor = Cipher(algorithms.AES(key), modes.CBC(key[:16])).encryptor()

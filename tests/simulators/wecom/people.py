@@ -1,4 +1,4 @@
-"""What people do: write, quote, send pictures and files, speak, open the chat, press buttons, judge answers."""
+"""Actions of people: write, quote, send pictures and files, speak, open the chat, press buttons, rate answers."""
 
 import base64
 from typing import Any
@@ -49,7 +49,7 @@ async def enter(world: World, bot: Bot, spec: Json) -> Json:
 
 
 async def press(world: World, bot: Bot, spec: Json) -> Json:
-    """A person presses a card's button, named by what it says."""
+    """A person presses a card's button, identified by its label."""
     user = str(spec["user"])
     chat = chat_of(bot, spec, user)
     bubble = next((b for b in reversed(chat.bubbles) if b.kind == "card" and _key(b.card, spec["label"])), None)
@@ -62,7 +62,7 @@ async def press(world: World, bot: Bot, spec: Json) -> Json:
 
 
 async def judge(world: World, bot: Bot, spec: Json) -> Json:
-    """A person's opinion of an answer: type 1 good, 2 bad, 3 taken back."""
+    """A person's feedback on an answer: type 1 good, 2 bad, 3 withdrawn."""
     user = str(spec["user"])
     chat = chat_of(bot, spec, user)
     given = {"id": spec.get("id", ""), "type": spec.get("type", 1), "content": spec.get("content", "")}

@@ -1,4 +1,4 @@
-"""What tests see of the platform: people and groups to act with, messages and frames to assert on."""
+"""The tests' view of the platform: people and groups to act with, messages and frames to assert on."""
 
 import base64
 from dataclasses import dataclass
@@ -42,20 +42,20 @@ TEAM = Room("wrTEAM0001", "Team")
 
 @dataclass(frozen=True)
 class FileSpec:
-    """A file that a person sends. broken: its encryption, "padding" or "truncated"."""
+    """A file that a person sends. broken: how its encryption is broken, "padding" or "truncated"."""
 
     content: bytes
     name: str = ""
     broken: str = ""
 
     def to_json(self) -> Json:
-        """The control surface's file."""
+        """The control side's file."""
         return {"base64": base64.b64encode(self.content).decode(), "name": self.name, "broken": self.broken}
 
 
 @dataclass(frozen=True)
 class Said:
-    """An injected callback; delivered: a connection took it."""
+    """An injected callback; delivered: whether a connection received it."""
 
     msgid: str
     req_id: str
@@ -65,7 +65,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Version:
-    """What a message showed from `at` (monotonic seconds) on."""
+    """The look of a message from `at` (monotonic seconds) on."""
 
     at: float
     text: str
@@ -74,7 +74,7 @@ class Version:
 
 @dataclass(frozen=True)
 class SeenMessage:
-    """A message as a person sees it now (state.Bubble in server terms). buttons: (text, key)."""
+    """A message as a person sees it now (see state.Bubble). buttons: (text, key)."""
 
     number: int
     author: str
@@ -92,13 +92,13 @@ class SeenMessage:
 
     @property
     def labels(self) -> list[str]:
-        """What its buttons say."""
+        """The labels of its buttons."""
         return [text for text, _ in self.buttons]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenFrame(SeenRecord):
-    """A frame that the bot sent (journal.Record in server terms)."""
+    """A frame that the bot sent (see journal.Record)."""
 
     bot_id: str | None
     socket: int
@@ -131,7 +131,7 @@ class Status:
 
 
 def seen_message(view: Json) -> SeenMessage:
-    """A message from the control surface's view."""
+    """A message from the control side's view."""
     fields = {name: value for name, value in view.items() if name not in ("versions", "buttons")}
     history = tuple(Version(**version) for version in view["versions"])
     return SeenMessage(**fields, buttons=tuple((text, key) for text, key in view["buttons"]), history=history)

@@ -1,4 +1,4 @@
-"""The long connections: subscribe first, one per bot, answers to pings, acks in order, and what faults make of them."""
+"""The long connections: subscribe first, one per bot, answers to pings, acks in order, and faults."""
 
 import asyncio
 import json
@@ -25,12 +25,12 @@ from tests.simulators.wecom.world import World, new_id
 
 MAX_FRAME = 8 * 1024 * 1024
 ACK_SECONDS = 0.002
-"""How long an ack takes, so that a frame which did not wait for it is seen."""
+"""Delay of an ack, so that a frame that did not wait for it is detected."""
 SUBSCRIBE, PING = "aibot_subscribe", "ping"
 
 
 class Socket:
-    """One connection. bot: None until it subscribed. unacked: the req_ids of frames whose ack is still to come."""
+    """One connection. bot: None until it subscribed. unacked: the req_ids of frames that are not acked yet."""
 
     def __init__(
         self, world: World, number: int, ws: web.WebSocketResponse, transport: asyncio.Transport | None
@@ -50,11 +50,11 @@ class Socket:
 
     @property
     def current(self) -> bool:
-        """The bot's live connection."""
+        """Whether this is the bot's live connection."""
         return self.bot is not None and self.bot.socket is self
 
     async def take(self, text: str) -> None:
-        """A frame of the client."""
+        """Handle a frame of the client."""
         try:
             frame = json.loads(text)
             cmd, req_id, body = frame["cmd"], frame["headers"]["req_id"], frame.get("body") or {}
@@ -74,7 +74,7 @@ class Socket:
             return
         self.unacked.add(req_id)
         fault = self._world.faults.take(self._bot_id, cmd) if self._bot_id is not None else None
-        if cmd == SUBSCRIBE and fault is None:  # that of the bot which it wants to become
+        if cmd == SUBSCRIBE and fault is None:  # the fault of the bot that it subscribes as
             fault = self._world.faults.take(str(body.get("bot_id")), SUBSCRIBE)
         await self._apply(record, body, frame, fault)
 
@@ -86,7 +86,7 @@ class Socket:
                 record.applied = True
             except WecomError as refusal:
                 errcode, outcome, record.why = refusal.code, "refused", refusal.why
-        if fault is None and record.cmd == SUBSCRIBE:  # what comes next on this connection comes behind its ack
+        if fault is None and record.cmd == SUBSCRIBE:  # the next frame on this connection is read after its ack
             self.unacked.discard(record.req_id)
             await self._answer(record, errcode, answer, outcome)
         elif fault is None:
@@ -126,7 +126,7 @@ class Socket:
         }
         if answer is not None:
             frame["body"] = answer
-        # The record first: whoever got the answer may look it up at once.
+        # The record first: the receiver of the answer may look it up at once.
         self._world.journal.finish(record, outcome, errcode)
         await self.send(frame)
 
@@ -164,7 +164,7 @@ class Socket:
         bot.changed.fire()
 
     async def kick(self) -> None:
-        """Another connection took over: say so and close."""
+        """Report that another connection took over, and close."""
         assert self.bot is not None
         self.kicked = True
         self.bot.kicks += 1
@@ -178,7 +178,7 @@ class Socket:
         await self.close(1000)
 
     async def send(self, frame: Json) -> bool:
-        """Send a frame; False when the connection is gone or silent."""
+        """Send a frame; False if the connection is gone or silent."""
         if self.ws.closed or (self.bot is not None and self.bot.silent):
             return False
         try:
@@ -201,7 +201,7 @@ class Socket:
         await self.ws.close(code=code)
 
     def gone(self) -> None:
-        """The connection ended."""
+        """Note that the connection ended."""
         for task in self._tasks:
             task.cancel()
         if self.bot is not None:

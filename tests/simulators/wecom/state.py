@@ -1,4 +1,4 @@
-"""What the simulated platform is made of: bots, conversations, what stands in them, and what bots may answer."""
+"""The simulated platform's state: bots, conversations with their messages, and the callbacks that bots may answer."""
 
 import hashlib
 import time
@@ -18,12 +18,12 @@ RequestKind = Literal["message", "enter_chat", "card"]
 
 @dataclass
 class Bubble:
-    """One message in a conversation. author: a user id, "" for the bot. text: what it shows now.
+    """One message in a conversation. author: a user id, "" for the bot. text: as shown now.
 
     kind: text, stream, markdown, card, image, file, voice or video. stream_id, task_id: the bot's own ids of it.
     state, of a stream: streaming, finished or expired. answers: the msgid of the message that it answers.
     req_id: of the frame that made it.
-    versions: everything that it ever showed. file: name, size, sha256. card: as it stands now.
+    versions: all texts that it has shown. file: name, size, sha256. card: its current state.
     """
 
     number: int
@@ -42,7 +42,7 @@ class Bubble:
     versions: list[Json] = field(default_factory=list)
 
     def show(self, text: str, card: Json | None = None) -> None:
-        """Change what is seen."""
+        """Change the visible content."""
         self.text = text
         self.card = card
         labels = [str(button["text"]) for button in (card or {}).get("button_list") or ()]
@@ -62,7 +62,7 @@ class Chat(Party):
     meter: Meter = field(default_factory=Meter)
 
     def add(self, author: str, kind: str, **fields: Any) -> Bubble:
-        """A new message at the end."""
+        """Append a new message."""
         bubble = Bubble(len(self.bubbles), author, kind, **fields)
         bubble.show(bubble.text, bubble.card)
         self.bubbles.append(bubble)
@@ -98,13 +98,13 @@ class Media:
     at: float
 
     def to_json(self) -> Json:
-        """What tests see of it."""
+        """The view of it for tests."""
         return {"name": self.name, "size": len(self.content), "sha256": hashlib.sha256(self.content).hexdigest()}
 
 
 @dataclass
 class Upload:
-    """An upload under way."""
+    """An upload in progress."""
 
     upload_id: str
     type: str
@@ -118,9 +118,9 @@ class Upload:
 
 @dataclass
 class Served:
-    """An encrypted file of a person, at a URL that ends in `key`. broken: "padding" or "truncated", "" for a good one.
+    """An encrypted file of a person, at a URL that ends in `key`. broken: "padding" or "truncated", "" for a valid one.
 
-    at: since when the URL is valid. hits: how often it was fetched.
+    at: the time from which the URL is valid. hits: number of downloads.
     """
 
     key: str
@@ -136,7 +136,7 @@ class Served:
 class Bot:
     """One robot. silent: its connection is half open, nothing is read, answered or sent. mute_pings: only pings.
 
-    forget_req_ids: after a reconnect the req_ids of older connections are not known any more (846605)."""
+    forget_req_ids: after a reconnect the req_ids of older connections are no longer known (846605)."""
 
     bot_id: str
     secret: str
@@ -159,5 +159,5 @@ class Bot:
     changed: Signal = field(default_factory=Signal)
 
     def chat(self, chat_id: str, kind: Kind, name: str = "") -> Chat:
-        """A conversation, made on first use."""
+        """A conversation, created on first use."""
         return self.chats.setdefault(chat_id, Chat(chat_id, kind, name))

@@ -1,4 +1,4 @@
-"""The long connection as the platform keeps it: subscribe first, one per robot, acks in order, and its faults."""
+"""The long connection by the platform's rules: subscribe first, one per robot, acks in order, and its faults."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a robot may say and what becomes of it: streams, pushes, windows of time, cards, uploads, limits."""
+"""The messages of a robot and their effects: streams, pushes, time windows, cards, uploads, limits."""
 
 import base64
 import hashlib
@@ -141,7 +141,7 @@ async def test_a_card_is_pressed_and_replaced(robot: Robot, wecom: WecomSimulato
 
 
 async def upload(robot: Robot, content: bytes, *, chunk: int = 512 * 1024, **changed: Any) -> tuple[int, str]:
-    """(errcode of the step that failed or 0, media_id)."""
+    """Upload a file; returns (errcode of the step that failed or 0, media_id)."""
     pieces = [content[at : at + chunk] for at in range(0, len(content), chunk)]
     begin: dict[str, Any] = {
         "type": "file",

@@ -1,4 +1,4 @@
-"""What people's doings look like on the wire, and their files."""
+"""Actions of people on the wire, and their files."""
 
 import base64
 

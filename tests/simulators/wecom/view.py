@@ -1,11 +1,11 @@
-"""How the control side shows a conversation."""
+"""A conversation as the control side shows it."""
 
 from tests.simulators.wecom import cards
 from tests.simulators.wecom.state import Bubble, Chat, Json
 
 
 def chat_view(chat: Chat) -> Json:
-    """A conversation with everything that ever stood in it."""
+    """A conversation with its whole history."""
     return {"revision": chat.revision, "id": chat.id, "bubbles": [_bubble(bubble) for bubble in chat.bubbles]}
 
 

@@ -1,4 +1,4 @@
-"""Everything that one simulator process knows: its bots, clock, journal and the files that it serves."""
+"""The state of one simulator process: its bots, clock, journal and the files that it serves."""
 
 import base64
 import itertools
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class World:
-    """origin: the root of the HTTP side, http://host:port."""
+    """All state. origin: the root of the HTTP side, http://host:port."""
 
     origin: str = ""
     clock: Clock = field(default_factory=Clock)
@@ -42,7 +42,7 @@ class World:
         return self.bots[bot_id]
 
     def serve(self, served: "Served") -> "Json":
-        """Put a file behind a URL; what a callback says of it."""
+        """Serve a file at a URL; returns its description for a callback."""
         self.served[served.key] = served
         key = base64.b64encode(served.aes_key).decode().rstrip("=")
         return {"url": f"{self.origin}/media/{served.key}", "aeskey": key}
@@ -54,5 +54,5 @@ def new_key() -> bytes:
 
 
 def new_id(prefix: str) -> str:
-    """An id that nobody can guess."""
+    """An unguessable id."""
     return f"{prefix}{uuid.uuid4().hex}"
