@@ -39,7 +39,7 @@ class Drive:
         self._most_entries = most_entries
         self._writes = 0
         self.shows: frozenset[str] = frozenset()
-        """Folders of this machine whose files are shown as of the last `show`; they do not count toward the size."""
+        """Folders of this machine whose files are shown as of the last `show`; they do not count toward the limits."""
 
     def place(self, path: str) -> Place:
         return locate(path, self.roots)

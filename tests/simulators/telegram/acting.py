@@ -23,8 +23,8 @@ class ActingClient(SimulatorClient[RecordedCall]):
         return record.bot_id in (None, self.bot_id)
 
     async def add_bot(self, token: str, **profile: Any) -> Self:
-        """Register another bot and return a client for it (profile: username, first_name, ...). It sees records
-        from now on, not the requests of earlier tests with tokens of no bot."""
+        """Register another bot and return a client for it (profile: username, first_name, ...). It only sees
+        requests from now on, not those of earlier tests with unknown tokens."""
         await self._ask("bots", token=token, profile=profile)
         bot = type(self)(self.root, token, self._http)
         await bot._skip_records()
