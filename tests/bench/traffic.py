@@ -23,8 +23,9 @@ _QUESTIONS = (
     (60, "!tokens 20 10\n!say {mark}"),
     (20, "!tokens 60 25\n!say {mark}"),
     (10, "!long 2500\n!say {mark}"),
-    (10, "What about {mark}?"),
+    (10, "!say What about {mark}?"),
 )
+"""Each answers for itself when two of them join (`conversations.join_seconds`): scripts are carried out together."""
 _STUMBLES = ("!status 500 times=1 {mark}", "!status 429 retry-after=1 times=1 {mark}", "!reset after=0 times=1 {mark}")
 """Failures of the model that a second try survives."""
 STUMBLING = 0.05
@@ -43,7 +44,7 @@ def marks(texts: Iterable[str]) -> Counter[str]:
 
 
 class Talk:
-    """A repeatable mixture of short, long, formatted and echoed answers."""
+    """A repeatable mixture of short, long and formatted answers."""
 
     def __init__(self, *, stumbling: bool, seed: int = 1) -> None:
         self._random = random.Random(seed)
