@@ -26,8 +26,8 @@ SubjectKind = Literal["person", "group"]
 
 class AccessState(StrEnum):
     """PENDING: requests access, a person with a pairing code. REFUSED: was refused, and may ask again after
-    `expires_at`. PAIRED: admitted by a code. ALLOWED and ADMIN: appointed by somebody. BLOCKED: no access, even if a
-    list admits everybody."""
+    `expires_at`. PAIRED: admitted by a code. ALLOWED and ADMIN: granted explicitly. BLOCKED: no access, even if a list
+    admits everybody."""
 
     PENDING = "pending"
     REFUSED = "refused"

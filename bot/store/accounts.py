@@ -55,7 +55,7 @@ CHOSEN = ("model", "agent", "skills_off", "timezone", "progress", "research_styl
 
 
 class AccountConflict(StoreError):
-    """An account's name and bot contradict the records. kind "other_bot": `name` is another bot, platform:id `known`.
+    """An account and its bot contradict the records. kind "other_bot": `name` belongs to the bot `known` (platform:id).
 
     kind "renamed": this bot has always been the account `known`; use `antler account rename`.
     """

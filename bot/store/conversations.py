@@ -32,7 +32,7 @@ ONE = (
 
 
 class OwnerMismatch(StoreError):
-    """A conversation belongs to a different owner than expected; its thread is given to nobody."""
+    """A conversation belongs to a different owner than expected; its thread is withheld."""
 
 
 def load(tx: Connection, key: str) -> ConversationRow | None:

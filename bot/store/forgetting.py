@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 BY_AGE = "age"
-"""Stands for the requester when a thread is deleted because of its age."""
+"""Takes the place of the requester when a thread is deleted because of its age."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def without_others(run_input: RunInput, whose: Whose, *, met: bool) -> RunInput:
 
 
 def _without_files(run_input: RunInput) -> RunInput:
-    """Remove the thread's files that a research job was given, whoever sent them."""
+    """Remove the list of the thread's files that a research was given, whoever sent them."""
     if run_input.research is None:
         return run_input
     return replace(run_input, research=replace(run_input.research, files=()))

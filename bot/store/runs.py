@@ -386,7 +386,7 @@ def old(tx: Connection, before: datetime, limit: int) -> list[str]:
 
 
 def remove(tx: Connection, ids: Sequence[str]) -> None:
-    """Delete runs and all their data. A thread left without runs may be condensed again: nothing to go back to."""
+    """Delete runs and all their data. A thread left without runs may be condensed again: nothing can be undone."""
     left = select(runs.c.run_id).where(runs.c.thread_id == threads.c.thread_id)
     for part in chunks(ids):
         of = list(tx.scalars(select(runs.c.thread_id).where(runs.c.run_id.in_(part)).distinct()))

@@ -109,7 +109,7 @@ NEAR = 1000
 
 
 class Read(NamedTuple):
-    """newest: the newest call's id. ids: of the calls read; for a whole day, only those near `newest`."""
+    """A query's result. newest: the newest call's id. ids: of the calls; for a whole day, only those near `newest`."""
 
     newest: int
     ids: frozenset[int]
