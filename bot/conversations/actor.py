@@ -101,7 +101,7 @@ def _anyone(address: Address, person: str) -> bool:
 
 
 class Conversation:
-    """line: the queued runs; active: the current run. Commands read both, and change them through the methods below."""
+    """The actor. line: the queued runs; active: the current run. Commands read both, and change them by its methods."""
 
     def __init__(self, key: str, ports: ConversationPorts, on_idle: Callable[[Conversation], None]) -> None:
         self.key = key

@@ -38,8 +38,8 @@ RESULTS, FILES = "results", "files"
 
 
 class Branching:
-    """in_order: runs a function in the order of the conversation with that key. sandboxes: copy the files of threads.
-    spool: the folder of answers' files; those of a branch are in a subfolder named after its thread."""
+    """Creates branches. in_order: runs a function in the order of the conversation with that key. sandboxes: copy
+    threads' files. spool: the folder of answers' files; those of a branch are in a subfolder named after its thread."""
 
     def __init__(
         self,

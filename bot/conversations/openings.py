@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Openings:
-    """record: returns the stored conversation."""
+    """Opens the runs of one conversation's turns. record: returns the stored conversation."""
 
     def __init__(
         self, ports: ConversationPorts, line: WaitingLine, record: Callable[[Message], Awaitable[ConversationRow]]
@@ -167,7 +167,7 @@ class Openings:
         return joined
 
     async def _run_of(self, turn: Turn, before: int) -> RunRow:
-        """before: number of runs ahead of it."""
+        """The run of a turn. before: number of runs ahead of it."""
         ports, record = self._ports, await self._record(turn.first)
         agent, first = ports.agents.agent_of(record), turn.first
         people: tuple[str, ...] = ()

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConversationPorts:
-    """limits: the current ones. with_text: given a thread's id, a received file and the person who sent it, the file
-    with its text, if it has any. timezone: the default of conversations. research: why research is unavailable, a key
-    of Texts.research; "" if it is available. report_style: the default of researches.
+    """The shared services. limits: the current ones. with_text: given a thread's id, a received file and the person who
+    sent it, the file with its text, if it has any. timezone: the default of conversations. research: why research is
+    unavailable, a key of Texts.research; "" if it is available. report_style: the default of researches.
     """
 
     store: RetryingStore

@@ -36,7 +36,7 @@ SIGNS_EVERY = 7.5
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """concurrent: number of runs that may work concurrently; seconds: the longest that one may take."""
+    """Limits on runs. concurrent: how many may work concurrently; seconds: the longest that one may take."""
 
     concurrent: int
     seconds: float
@@ -64,11 +64,11 @@ class ActiveRun:
 
     asking_changed: called when `asking` has changed. take_in: adds newly sent messages to `row`. reply: None until it
     is opened. worked: seconds of its time that are used up; waiting for a person is not counted. asking: the requests
-    that it waits for a person to decide; decided: set when one of them was decided. rests: idle until then. held: set
-    when the run is to begin again. slot_wait, first_words: seconds that it waited for a slot, and from its beginning
-    until the first text of its answer; None before. tokens: input and output tokens in this process. stream: for
-    followers; None where it cannot be followed. intent: of its first message, committed with its start. starting: the
-    start is being written, and is committed even if the run is stopped.
+    that it waits for a person to decide; decided: set when one of them was decided. rests: idle until then. held: if
+    any, set when the run may begin again. slot_wait, first_words: seconds that it waited for a slot, and from its
+    beginning until the first text of its answer; None before. tokens: input and output tokens in this process. stream:
+    for followers; None where it cannot be followed. intent: of its first message, committed with its start. starting:
+    the start is being written, and is committed even if the run is stopped.
     """
 
     row: RunRow
