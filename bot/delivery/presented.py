@@ -41,14 +41,14 @@ PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """files: those to send with the answer. sentences: notices about those that the platform would not accept."""
+    """A run's files. files: those to send with the answer. sentences: notices about those that the platform refuses."""
 
     files: tuple[OutboundFile, ...] = ()
     sentences: tuple[str, ...] = ()
 
 
 class Presented:
-    """folder: the spool; a run's copies are in a subfolder named by the run's id. capabilities: those of an account."""
+    """The spool of presented files. folder: with a subfolder per run, named by its id. capabilities: of an account."""
 
     def __init__(self, folder: Path, tasks: Tasks, capabilities: Callable[[str], Capabilities | None]) -> None:
         self._folder = folder

@@ -43,7 +43,7 @@ _FORMATTING = "\\&*_~|`[<"
 
 
 class Redactor(Protocol):
-    """sign: the number of characters that `without_beginning` leaves of a secret that has only just begun."""
+    """A redaction. sign: how many characters `without_beginning` leaves of a secret that has only just begun."""
 
     @property
     def sign(self) -> int: ...

@@ -73,10 +73,8 @@ class ChatLine:
 
 
 class Scheduler:
-    """perform: makes a reply's call of that priority, returns its kind. failed: called with a reply whose call raised.
-
-    allowed: whether anything may be sent at all (the lease).
-    """
+    """Grants calls. perform: makes a reply's call of that priority, returns its kind. failed: called with a reply whose
+    call raised. allowed: whether anything may be sent at all (the lease)."""
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ async def _nothing_to_learn(events: Sequence[InboundEvent]) -> None:
 
 
 class MessageBus:
-    """decide: called with each event; None if it must not be stored (addressed to others, too many strangers).
+    """The way in. decide: called with each event; None if it must not be stored (for others, too many strangers).
 
     learn: called first, reads from the store what `decide` needs to know; may raise StoreError.
     """

@@ -94,8 +94,8 @@ def _place(message: Message) -> tuple[str, str, str]:
 
 
 class Gate:
-    """book: read for each event, so that changes apply from the next message on. channel: that of an account, None if
-    it could not be built. is_skill: whether a command is the name of a skill."""
+    """Decides about events. book: read for each event, so that changes apply from the next message on. channel: that of
+    an account, None if it could not be built. is_skill: whether a command is the name of a skill."""
 
     def __init__(
         self,

@@ -218,8 +218,8 @@ class ChannelManager:
             self._ports.responder.settle_soon(event_id, decision.reason)
 
     def _spoken(self, spoken: Spoken, *, sure: bool) -> None:
-        """sure: otherwise it is only for the agent if its conversation has begun, which the cache of threads does not
-        know; the conversation itself finds out, so that no other one has to wait."""
+        """Post a message to its conversation. sure: otherwise it is for the agent only if its conversation has begun,
+        which the cache does not know; the conversation itself finds out, so that no other one has to wait."""
         literal = spoken.message.turn is not None and spoken.message.turn.literal
         stops = asks_to_stop(spoken.message.text) and not (spoken.message.attachments or literal)
 
