@@ -1,1 +1,1 @@
-"""Platforms. Speaks events and messages (message.py) through one port (base.py); knows no agent."""
+"""Platform adapters. They exchange events and messages (message.py) through one port (base.py); no agent code."""

@@ -1,4 +1,4 @@
-"""What the adapters share: account and health, committing what was received, events that cannot be read, files."""
+"""Code shared by the adapters: account and health, committing received events, unreadable events, files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Keyboard: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
 P = TypeVar("P", bound=Part)
 T = TypeVar("T")
 AGAIN_SECONDS = 3600.0
-"""After which it is seen whether a right that was missing has been granted."""
+"""Time until the next check whether a missing permission has been granted."""
 TOO_DEEP = "nested too deeply to be kept"
 LONGEST_KEY = 80
 _LONGEST_REASON = 500
@@ -51,9 +51,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Adapter:
-    """The same for all of `channels.base.Channel`; what the platform decides is the subclass's. `run` sets identity.
-
-    What only some platforms can do is refused here, or does nothing.
+    """Common base of the `channels.base.Channel` implementations; subclasses add what the platform decides. `run` sets
+    identity. What only some platforms support is refused here, or does nothing.
     """
 
     def __init__(self, account: str, ports: ChannelPorts) -> None:
@@ -76,7 +75,7 @@ class Adapter:
         return self._identity
 
     async def let_go(self) -> None:
-        """Most platforms send by calls of their own: nothing is received once `run` has ended."""
+        """Do nothing: on most platforms sending uses separate calls, and nothing is received once `run` has ended."""
 
     async def preview(self, address: Address, part: Part, idem_key: str) -> None:
         raise Rejected("this platform has no previews")
@@ -85,15 +84,15 @@ class Adapter:
         return None
 
     def recall(self, known: Iterable[tuple[str, str]]) -> None:
-        """Most platforms need no such bounds for `find`."""
+        """Do nothing: on most platforms `find` needs no such bounds."""
 
     async def publish_commands(
         self, commands: Sequence[Command], locale: str | None, address: Address | None = None
     ) -> None:
-        """Most platforms have no menu that a program can fill."""
+        """Do nothing: most platforms have no menu that a program can fill."""
 
     async def describe(self, about: Mapping[str | None, About]) -> None:
-        """Most platforms leave this to their own pages."""
+        """Do nothing: on most platforms this is set on their own web pages."""
 
     def chat_link(self, text: str) -> ChatLink | None:
         return None
@@ -102,16 +101,16 @@ class Adapter:
         raise Rejected("this platform has no append-only streams")
 
     def command(self, name: str, address: Address) -> str:
-        """Most platforms leave all names to their bots."""
+        """The name after a slash: most platforms leave all command names to the bots."""
         return f"/{name}"
 
     def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
-        """Most platforms have no streams, or messages that can be edited afterwards."""
+        """None: most platforms have no streams, or messages that can be edited afterwards."""
         return None
 
 
 class Missing:
-    """What an account cannot do for want of a right: left alone for AGAIN_SECONDS. What would mend it is told once."""
+    """What an account lacks permission for: not retried for AGAIN_SECONDS. Each remedy is logged once."""
 
     def __init__(self, account: str, ports: ChannelPorts) -> None:
         self._account, self._ports = account, ports
@@ -122,7 +121,7 @@ class Missing:
         return self._ports.clock.monotonic() < self._until.get(what, 0.0)
 
     def note(self, what: str, error: NotAllowed) -> None:
-        """what: what is missing, as the log tells it."""
+        """Record a refusal. what: what is missing, as shown in the log."""
         if error.hint not in self._told:
             self._told.add(error.hint)
             self._ports.log.warning("%s: %s: %s; %s", self._account, what, error, error.hint)
@@ -130,7 +129,7 @@ class Missing:
 
 
 def told_place(name: str, latitude: str, longitude: str) -> str:
-    """A place that somebody sent, as a line for the agent, with a map that people can open. Only what is known."""
+    """A shared location as a line for the agent, with a map link that people can open. Only what is known."""
     point, link = ", ".join(part for part in (latitude, longitude) if part), ""
     if _COORDINATE.fullmatch(latitude) and _COORDINATE.fullmatch(longitude):
         link = f"https://www.openstreetmap.org/?mlat={latitude}&mlon={longitude}"
@@ -138,17 +137,17 @@ def told_place(name: str, latitude: str, longitude: str) -> str:
 
 
 def told_poll(question: str, options: Iterable[str]) -> str:
-    """A poll that somebody sent, as a line for the agent."""
+    """A shared poll as a line for the agent."""
     return f"[poll: {one_line(question)} Options: {' / '.join(map(one_line, options))}]"
 
 
 def keyboard(buttons: tuple[tuple[Button, ...], ...]) -> Keyboard:
-    """A message's buttons as they are shown."""
+    """A message's buttons as displayed."""
     return tuple(tuple((one_line(button.label), button.data) for button in row) for row in buttons)
 
 
 def own(part: Part, kind: type[P]) -> P:
-    """`part`, which this adapter's `layout` made. Raises Rejected for one of another platform."""
+    """`part`, if this adapter's `layout` created it. Raises Rejected for a part of another platform."""
     if not isinstance(part, kind):
         raise Rejected(f"a part of another platform: {type(part).__name__}")
     return part
@@ -157,26 +156,26 @@ def own(part: Part, kind: type[P]) -> P:
 async def commit(events: Sequence[InboundEvent], ports: ChannelPorts, health: Health) -> None:
     """Hand events to the gateway; once this returns they may be acknowledged.
 
-    Raises NotCommitted for anything that went wrong: then none may be, and they have to be handed over again.
+    Raises NotCommitted for any failure: then none may be acknowledged, and all have to be handed over again.
     """
     try:
         await ports.publish(events)
     except Exception as error:
-        # What lies behind the port is not known here (a full disk, a lost database, a mistake in it), and need not
-        # be: none of it may end the receiving, and after none of it an event counts as taken.
+        # The cause behind the port is unknown here (a full disk, a lost database, a bug) and does not matter: no
+        # failure may end receiving, and after any failure the events do not count as accepted.
         raise NotCommitted(f"events could not be stored ({type(error).__name__})") from error
     health.last_inbound = ports.clock.monotonic()
 
 
 def without_surrogates(value: object) -> object:
-    """U+FFFD for each lone surrogate (JSON can carry them): it is one UTF-16 unit as well, so offsets stay right."""
+    """Replace each lone surrogate (JSON can carry them) by U+FFFD: also one UTF-16 unit, so offsets stay correct."""
     if isinstance(value, str) and not value.isascii():
         return _SURROGATE.sub("\ufffd", value)
     return value
 
 
 Text = Annotated[StrictStr, BeforeValidator(without_surrogates)]
-"""Text as a platform's JSON holds it."""
+"""Text in a platform's JSON."""
 
 
 def or_else(otherwise: object) -> WrapValidator:
@@ -189,19 +188,19 @@ def or_else(otherwise: object) -> WrapValidator:
     return WrapValidator(read)
 
 
-# What a message can do without: it alone is left out where it cannot be read. Never who or where something is.
+# Optional parts of a message: an unreadable one is left out alone. Never used for identities or places.
 Name = Annotated[Text, or_else("")]
 Spare = Annotated[T | None, or_else(None)]
 Several = Annotated[tuple[OnErrorOmit[T], ...], or_else(())]
 
 
 def storable(text: str) -> str:
-    """Text that every store takes: no NUL, newlines as \\n."""
+    """Text that every store accepts: no NUL, newlines as \\n."""
     return text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
 
 
 class Raw(BaseModel):
-    """Base of what adapters read of a platform's JSON. null is absent: platforms send it where there is nothing."""
+    """Base of the models that adapters read a platform's JSON with. null counts as absent: platforms send it so."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
 
@@ -214,7 +213,7 @@ class Raw(BaseModel):
 
 
 def unparsed(account: str, payload: object, error: Exception, now: datetime, *, key: object = None) -> Unparsed:
-    """payload: the event as JSON text, or as what was read of it. key: what the platform knows the event by."""
+    """The event for an unreadable payload. payload: JSON text or its parsed value. key: the platform's event id."""
     if isinstance(payload, bytes):
         text, digest = payload.decode("utf-8", "replace").replace("\0", ""), hashlib.sha256(payload)
     else:
@@ -239,17 +238,17 @@ def _key(key: object) -> str:
 
 
 def why(error: Exception) -> str:
-    """What could not be read and where, without the value."""
+    """A description of what could not be read and where, without the value."""
     if isinstance(error, ValidationError):
         places = [f"{'.'.join(str(step) for step in line['loc'])}: {line['msg']}" for line in error.errors()]
         return "; ".join(places)[:_LONGEST_REASON]
     if not isinstance(error, ValueError):
-        return type(error).__name__  # of others it is not known whether they repeat what they were given
+        return type(error).__name__  # the text of other errors may quote the input
     return f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()[:_LONGEST_REASON]
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open what the agent made without following a link or waiting on a pipe that it may have put there instead.
+    """Open a file created by the agent, without following a link or blocking on a pipe that may be there instead.
 
     Raises Rejected.
     """
@@ -264,7 +263,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def capped(sink: Sink, most: int, declared: int | None = None) -> Sink:
-    """`sink`, which takes at most so many bytes: what is declared is only a claim, and may be nothing at all.
+    """`sink` limited to `most` bytes: the declared size is only a claim, and may be missing.
 
     Raises AttachmentFailed("too_large"), at once where more is declared.
     """

@@ -1,7 +1,7 @@
-"""The channel port: what the gateway asks of a platform, written for four platforms from the start.
+"""The channel port: what the gateway requires of a platform, designed for four platforms from the start.
 
-bot/ talks to every platform through `Channel` and nothing else. A new platform is one folder that implements it, one
-line in `registry.py` and one parameter in the contract test.
+bot/ talks to every platform only through `Channel`. A new platform is one folder that implements it, one line in
+`registry.py` and one parameter in the contract test.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from channels.message import Address, Attachment, ButtonPressed, ChatKind, OutboundMessage
 
 Publish = Callable[[Sequence[InboundEvent]], Awaitable[None]]
-"""Hands events to the gateway. When it returns they are committed and may be acked; when it raises they are not."""
+"""Hands events to the gateway. If it returns, they are committed and may be acked; if it raises, they are not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """One platform message of a reply. Adapters subclass it with their rendering; to the gateway it is opaque.
 
-    Two equal parts look the same on the platform, so that an edit between them is skipped.
+    Two equal parts look the same on the platform, so an edit from one to the other is skipped.
     """
 
     index: int
@@ -39,7 +39,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotIdentity:
-    """Who the credential is. bot_id is the platform's immutable id; username is what people type to mention it."""
+    """The bot that a credential belongs to. bot_id: the platform's immutable id; username: what people mention."""
 
     platform: str
     bot_id: str
@@ -48,11 +48,11 @@ class BotIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """Where one of the bot's messages, sent with unknown outcome, may be.
+    """Where to look for one of the bot's messages whose send had an unknown outcome.
 
-    after: a message id known to be older (what `newest` gave before, or the answered message), None if unknown.
-    age: an earlier process sent it at most so many seconds ago, and nothing else of the bot's answers the same message;
-    None where either is not known.
+    after: a message id known to be older (an earlier result of `newest`, or the answered message), None if unknown.
+    age: an earlier process sent it at most this many seconds ago, and no other message of the bot answers the same one;
+    None where either is unknown.
     """
 
     idem_key: str
@@ -70,7 +70,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatLink:
-    """A link that opens a private chat with the bot. says: following it also sends the text that it was made for."""
+    """A link that opens a private chat with the bot. says: following it also sends the text it was created for."""
 
     url: str
     says: bool
@@ -78,9 +78,9 @@ class ChatLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a bot says of itself. description: in the empty chat, up to 500 characters; summary: on its profile and in
+    """A bot's self-description. description: in the empty chat, up to 500 characters; summary: on its profile and in
     links to it, up to 120. greeting, offer: the same as the title (26) and the text (112) of a card; buttons: below it,
-    each with what it says and the command that it stands for. outside: what a command does where the {bot} is not."""
+    each with its label and the command it stands for. outside: what a command does where the {bot} is not present."""
 
     description: str
     summary: str
@@ -99,10 +99,10 @@ class ConnectionState(StrEnum):
 
 @dataclass(slots=True)
 class Health:
-    """A connection's truth, written by its adapter and read by /status.
+    """The actual state of a connection, written by its adapter and read by /status.
 
     last_sign: monotonic time of the last sign of life on the wire (an answered poll, a pong, a frame); None before the
-    first. detail: why it is not connected, one line without secrets. reconnects: since the start.
+    first. detail: why it is not connected, one line without secrets. reconnects: count since the start.
     """
 
     state: ConnectionState = ConnectionState.CONNECTING
@@ -115,7 +115,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """How to reach the network: proxy URL (None: direct) and a file of extra trusted CAs (None: the system's)."""
+    """How to reach the network: proxy URL (None: direct) and a file of additional trusted CAs (None: the system's)."""
 
     proxy: str | None = None
     ca_file: Path | None = None
@@ -123,7 +123,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A fault of an account as its platform tells it. what: one line without secrets. remedy: what to change.
+    """A fault of an account as reported by its platform. what: one line without secrets. remedy: what to change.
 
     fatal: nothing works until it is changed.
     """
@@ -134,7 +134,7 @@ class Problem:
 
     @classmethod
     def of(cls, error: ChannelError, url: str) -> Problem:
-        """What a failed call means for an operator. url: of the server that was asked; only its host is told."""
+        """What a failed call means for an operator. url: of the server that was called; only its host is shown."""
         if isinstance(error, Fatal | NotAllowed):
             return cls(what=str(error), remedy=error.hint, fatal=isinstance(error, Fatal))
         host = urlsplit(url).hostname or url
@@ -144,11 +144,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountReport:
-    """What a platform says about the settings of an account, asked without receiving or sending anything.
+    """What a platform reports about the settings of an account, queried without receiving or sending messages.
 
-    identity: None when the platform did not say who the bot is. place: the workspace that it is in, "" where there is
-    no such thing. seconds: until the first call was answered. missing_scopes: rights that it lacks, by the platform's
-    names; `problems` tells what does not work without them. notes: what is no fault and good to know.
+    identity: None when the platform did not say who the bot is. place: the workspace that it is in, "" where none
+    exist. seconds: until the first call was answered. missing_scopes: permissions that it lacks, by the platform's
+    names; `problems` describes what does not work without them. notes: useful facts that are not faults.
     """
 
     identity: BotIdentity | None = None
@@ -160,7 +160,7 @@ class AccountReport:
 
 
 class Clock(Protocol):
-    """Time that tests can turn. now is aware UTC; monotonic and sleep are in seconds."""
+    """A clock that tests can control. now is timezone-aware UTC; monotonic and sleep are in seconds."""
 
     def now(self) -> datetime: ...
     def monotonic(self) -> float: ...
@@ -168,16 +168,16 @@ class Clock(Protocol):
 
 
 class Sink(Protocol):
-    """Takes a file's bytes. `write` raises AttachmentFailed("too_large") once the cap is passed."""
+    """A receiver of a file's bytes. `write` raises AttachmentFailed("too_large") once the cap is exceeded."""
 
     async def write(self, chunk: bytes) -> None: ...
 
 
 @runtime_checkable
 class NamedSink(Sink, Protocol):
-    """A sink that also wants to know what the file is called, where only its download tells.
+    """A sink that also receives the file's name, where only the download reveals it.
 
-    `called` comes before the bytes, at each try of a download; the name is as untrusted as `Attachment.name`.
+    `called` is called before the bytes, at each attempt of a download; the name is as untrusted as `Attachment.name`.
     """
 
     def called(self, name: str) -> None: ...
@@ -188,7 +188,7 @@ class LiveReply(Protocol):
 
     The text given to `show` only ever extends what was shown before, and on such a platform the first part only ever
     grows with the text. After `finish` the message shows what a `send` of that part would show; where it cannot be
-    edited afterwards, one that is finished before its reply is final keeps its status, which says that more follows.
+    edited afterwards, a stream finished before its reply is final keeps its status, which says that more follows.
     """
 
     @property
@@ -214,9 +214,9 @@ async def _nothing_stored() -> Sequence[Newest]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelPorts:
-    """What an adapter is handed. route: resolves the network settings for a URL of this account.
+    """What an adapter receives from the gateway. route: resolves the network settings for a URL of this account.
 
-    newest: what was stored last of each chat (and thread) that is let in, for fetching what was said meanwhile.
+    newest: the last stored message of each allowed chat (and thread), for fetching what was missed since.
     """
 
     publish: Publish
@@ -227,7 +227,7 @@ class ChannelPorts:
 
 
 Hello = Callable[[BotIdentity], Awaitable[None]]
-"""Called once the credential was accepted and before anything is received; raises to refuse the account."""
+"""Called once the credential is accepted and before anything is received; raises to refuse the account."""
 
 
 class Channel(Protocol):
@@ -248,11 +248,11 @@ class Channel(Protocol):
         """Connect, say hello, receive until cancelled; reconnects by itself.
 
         Returns when the source of messages has ended for good (a terminal's end of input). Raises Fatal when only a
-        person can help. Cancelling it stops the receiving only: `send` and the rest work until `close`.
+        person can help. Cancelling it stops only receiving: `send` and the rest work until `close`.
         """
 
     async def let_go(self) -> None:
-        """End what `run` leaves connected when it is cancelled: another process may be connecting as this account.
+        """Close what a cancelled `run` leaves connected: another process may be connecting as this account.
 
         The next `run` connects again; until then `send` and the rest may raise Temporary. Idempotent.
         """
@@ -261,7 +261,7 @@ class Channel(Protocol):
         """Release connections. Nothing works afterwards. Idempotent."""
 
     def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
-        """Render. Pure; prefix-stable: while the text grows, all parts but the last two stay as they are.
+        """Render a reply. Pure; prefix-stable: while the text grows, all parts but the last two stay unchanged.
 
         At least one part for a message with any text, status, button or file; () for an empty one.
         """
@@ -269,47 +269,47 @@ class Channel(Protocol):
     async def send(
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
     ) -> str:
-        """Send one part, return its platform message id. Raises OutcomeUnknown when it may have been sent.
+        """Send one part and return its platform message id. Raises OutcomeUnknown when it may have been sent.
 
-        silent: nobody need be called for it; without effect where the platform knows no such thing.
+        silent: do not notify anyone; has no effect where the platform does not support it.
         """
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
-        """Make a sent message look like `part`; "it does already" is success. Raises MessageGone when it is no more."""
+        """Make a sent message look like `part`; "unchanged" is success. Raises MessageGone when it no longer exists."""
 
     async def preview(self, address: Address, part: Part, idem_key: str) -> None:
         """Show `part` as an ephemeral draft, replacing the last one with this idem_key.
 
-        It has no message id and goes away with the next `send`, or after `capabilities.preview_ttl`. Only called where
-        `capabilities.preview_dm` and in a DM. Raises Rejected when this chat shows none: send and edit there instead.
+        It has no message id and disappears with the next `send`, or after `capabilities.preview_ttl`. Only called in a
+        DM where `capabilities.preview_dm` is set. Raises Rejected when this chat shows none: send and edit instead.
         """
 
     async def delete(self, address: Address, message_id: str) -> None:
-        """Remove one of the bot's messages, where the platform can; missing is success."""
+        """Delete one of the bot's messages, where the platform can; a missing message is success."""
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """The id of the message that a send with unknown outcome made, now showing `part`; None if there is none.
+        """The id of the message created by a send with unknown outcome, now showing `part`; None if none exists.
 
-        Raises OutcomeUnknown when that cannot be told.
+        Raises OutcomeUnknown when that cannot be determined.
         """
 
     def newest(self, address: Address) -> str | None:
-        """The newest message id known where the chat's ids come from: what is sent from now on gets a higher one.
+        """The newest message id known in the chat's id sequence: messages sent from now on get a higher one.
 
-        None where nothing is known, or where `find` needs no such thing.
+        None where nothing is known, or where `find` does not need it.
         """
 
     def recall(self, known: Iterable[tuple[str, str]]) -> None:
-        """What earlier processes knew, (chat, message id): messages that `find` need not look at. Newest last."""
+        """Restore what earlier processes knew, (chat, message id): messages that `find` can skip. Newest last."""
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         """Stream an attachment's bytes into `sink`. Raises AttachmentFailed, NotAllowed, Temporary."""
 
     async def typing(self, address: Address) -> None:
-        """Show that an answer is being made. Never raises; costs nothing where unsupported."""
+        """Show that an answer is being prepared. Never raises; costs nothing where unsupported."""
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
-        """End the wait that a pressed button shows, with a short text. Never raises."""
+        """End the waiting state of a pressed button, with a short text. Never raises."""
 
     def command(self, name: str, address: Address) -> str:
         """How people type one of our commands in that chat, without its arguments: "/new"."""
@@ -317,27 +317,27 @@ class Channel(Protocol):
     async def publish_commands(
         self, commands: Sequence[Command], locale: str | None, address: Address | None = None
     ) -> None:
-        """Register the command menu (locale None: the default one). address: in that chat only, instead of the
-        general one."""
+        """Register the command menu (locale None: the default one). address: only for that chat, instead of the
+        general menu."""
 
     async def describe(self, about: Mapping[str | None, About]) -> None:
-        """Set what people read of the bot before they write to it, by locale (None: all others), unless there is a
-        text already: then the operator wrote it, or it is this one."""
+        """Set what people read about the bot before they write to it, by locale (None: all others), unless a text
+        exists already: then the operator wrote it, or it is this one."""
 
     def chat_link(self, text: str) -> ChatLink | None:
-        """A link into a private chat with the bot, made for a text of up to 64 letters, digits, - and _; None where
-        the platform has no such links, or before the first hello."""
+        """A link to a private chat with the bot, carrying a text of up to 64 letters, digits, - and _; None where the
+        platform has no such links, or before the first hello."""
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
-        """Start an append-only stream. Only called where `capabilities.append_only_stream`.
+        """Start an append-only stream. Only called where `capabilities.append_only_stream` is set.
 
-        Raises Rejected where none begins now: then the reply is sent, and edited where that is possible.
+        Raises Rejected when no stream can start now: the reply is then sent, and edited where that is possible.
         """
 
     def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
         """The stream that an earlier process began with this key, at most `age` seconds ago; None where a stream ends
         with its process. Makes no call.
 
-        Its `show` takes any text. That process may have ended it with the reply's final, and with nothing else: to
-        `finish` it with a final is success then. Both raise Permanent when that cannot be told, or it cannot go on.
+        Its `show` accepts any text. That process may have ended it with the reply's final, but with nothing else, so a
+        `finish` with a final then succeeds. Both raise Permanent when that is unknown, or the stream cannot continue.
         """

@@ -1,4 +1,4 @@
-"""What a platform can do, and how often: what delivery decides by, in place of a platform's name."""
+"""What a platform can do, and how often: the basis of delivery decisions, in place of a platform's name."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ class Capabilities:
     """What a platform can do. Shown in docs/channels.md; delivery decides by these and never by a platform's name.
 
     edits: a sent message can be changed. append_only_stream: `open_stream` works and can only grow.
-    stream_ttl: seconds that a stream may stay open, None for no end. stream_sign: seconds after which a stream shows
-    once more what it shows, since only an addition tells that a person has stopped it; None where that is told.
-    buttons, files, typing: supported natively. typing_lasts: it stands until words of the answer come, and does not
-    fade after seconds. typing_in_threads: it is seen there only.
+    stream_ttl: seconds that a stream may stay open, None for no limit. stream_sign: seconds after which a stream sends
+    its current state again, because only an addition reveals that a person has stopped it; None where that is reported.
+    buttons, files, typing: supported natively. typing_lasts: it is shown until text of the answer arrives, and does not
+    fade after seconds. typing_in_threads: it is only visible in threads.
     max_unit: the longest text of one message, in `text_unit`. idempotent_send: a repeated `send` with the same key is
     the same message. findable_after_crash: `find` also looks for drafts that an earlier process may have sent.
-    edit_interval: seconds between two edits of one message (or additions to a stream) that the platform tolerates for
-    long, by chat kind; each platform says its own.
-    preview_dm: in a DM, `preview` can show the growing reply without a message, until `send` puts the real one there.
+    edit_interval: seconds between two edits of one message (or additions to a stream) that the platform tolerates in
+    the long run, by chat kind; specific to each platform.
+    preview_dm: in a DM, `preview` can show the growing reply without a message, until `send` posts the real one.
     preview_ttl: seconds after which a preview fades unless it is shown again.
-    operator: only who controls this machine can write here (its terminal), so access lists do not apply.
-    replies_to_message: an answer can only be given to a certain message, so `send` and `open_stream` are told it in a
-    DM as well, where nothing is quoted otherwise.
-    group_threads: in a group every conversation is a thread; a message without one, such as a command that is handed
-    over without its place, belongs to none.
-    notifies: a new message calls people, and a change or a deletion of one does not, so what they wait for comes as a
-    new message. notify_after: seconds for which they are taken to watch an answer grow after they were called; None for
-    as long as it grows.
-    voice_notes: a file of kind "voice", Ogg with Opus, is shown as what people record themselves.
-    smallest_file, largest_file: bytes of a file that it takes from a bot; None for no limit.
+    operator: only people who control this machine can write here (its terminal), so access lists do not apply.
+    replies_to_message: an answer can only be given to a specific message, so `send` and `open_stream` receive its id
+    even in a DM, where nothing is quoted otherwise.
+    group_threads: in a group every conversation is a thread; a message without one, such as a command that is delivered
+    without its thread, belongs to none.
+    notifies: a new message notifies people, but an edit or a deletion does not, so what they wait for is sent as a new
+    message. notify_after: seconds for which they are assumed to watch an answer grow after being notified; None for as
+    long as it grows.
+    voice_notes: a file of kind "voice", Ogg with Opus, is shown like a voice message recorded by a person.
+    smallest_file, largest_file: size limits in bytes of a file sent by a bot; None for no limit.
     """
 
     edits: bool
@@ -85,7 +85,7 @@ class Rate:
     """The budget of one account.
 
     per_second: calls over all chats. per_chat_*: calls in any one chat; per_group_per_minute: in one group.
-    edits_per_minute: edits over all chats, where a platform counts them apart.
+    edits_per_minute: edits over all chats, where a platform counts them separately.
     """
 
     per_second: float

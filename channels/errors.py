@@ -1,32 +1,32 @@
-"""The one error tree of the channel port, sorted by what the caller does next and by how far a failure reaches.
+"""The error hierarchy of the channel port, organized by what the caller does next and by how far a failure reaches.
 
-An adapter's `api.py` is the only place that turns an SDK's exceptions into these. The narrowest error that is true is
-the right one: what concerns one file, message or topic must not end what is said elsewhere.
+An adapter's `api.py` is the only place that turns an SDK's exceptions into these. Raise the narrowest error that
+applies: a failure that affects one file, message or topic must not stop deliveries elsewhere.
 
     ChannelError
       Temporary             try again later, nothing was applied
         RateLimited         ... after retry_after seconds, for this chat
         NotCommitted        ... with an event: the gateway has not stored it, so it must not be acknowledged
-      OutcomeUnknown        it may have been applied: look before repeating
+      OutcomeUnknown        it may have been applied: check before repeating
       Permanent             repeating does not help
-        Rejected            the content was refused: simplify it; of a file: leave it out
-          ButtonsRefused    ... only the buttons: the words above them are shown
-          NotAllowed        ... for want of a right that can be granted: do without, and tell the operator
-        MessageGone         the message to edit does not exist any more: send a new one
-          EditRefused       ... it stands and stays as it is: send a new one, and do not count on edits
-        TopicClosed         this topic takes nothing more: give up what is to be said in it, and only that
-        ChatGone            the chat is closed to us (not found, blocked, kicked): give up what waits for it
+        Rejected            the content was refused: simplify it; leave a file out
+          ButtonsRefused    ... only the buttons: the text above them is shown
+          NotAllowed        ... a permission that can be granted is missing: do without it, and notify the operator
+        MessageGone         the message to edit no longer exists: send a new one
+          EditRefused       ... it exists but cannot be changed: send a new one, and do not rely on edits
+        TopicClosed         this topic accepts nothing more: abandon what is pending for it, and only that
+        ChatGone            the chat is closed to us (not found, blocked, kicked): abandon what is pending for it
         ChatMoved           the chat has a new id: use it
         AttachmentFailed    a file cannot be fetched
-      Fatal                 nothing at all works until a person changes something: stop, and try again now and then
-        TakenOver           ... namely the other program that has the account now
+      Fatal                 nothing works until a person changes something: stop, and retry occasionally
+        TakenOver           ... namely the other program that now holds the account
 """
 
 from __future__ import annotations
 
 
 class ChannelError(Exception):
-    """Base of everything a channel raises. The text is for logs and operators and holds no secret."""
+    """Base class of everything a channel raises. The text is for logs and operators and contains no secrets."""
 
 
 class Temporary(ChannelError):
@@ -34,7 +34,7 @@ class Temporary(ChannelError):
 
 
 class RateLimited(Temporary):
-    """retry_after: seconds to wait before the next call for this chat."""
+    """The rate limit was hit. retry_after: seconds to wait before the next call for this chat."""
 
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message)
@@ -42,11 +42,11 @@ class RateLimited(Temporary):
 
 
 class NotCommitted(Temporary):
-    """Events were published and not committed; the cause says why."""
+    """Events were published but not committed; the cause says why."""
 
 
 class OutcomeUnknown(ChannelError):
-    """The answer did not arrive; the platform may or may not have applied the call."""
+    """No response arrived; the platform may or may not have applied the call."""
 
 
 class Permanent(ChannelError):
@@ -58,11 +58,11 @@ class Rejected(Permanent):
 
 
 class ButtonsRefused(Rejected):
-    """The words of the message were taken and are shown, its buttons were not."""
+    """The text of the message was accepted and is shown, its buttons were not."""
 
 
 class NotAllowed(Rejected):
-    """hint: what the operator should grant, in one sentence."""
+    """A permission is missing. hint: what the operator should grant, in one sentence."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -70,7 +70,7 @@ class NotAllowed(Rejected):
 
 
 class MessageGone(Permanent):
-    """The message was deleted, or was never there."""
+    """The message was deleted or never existed."""
 
 
 class EditRefused(MessageGone):
@@ -86,7 +86,7 @@ class ChatGone(Permanent):
 
 
 class ChatMoved(Permanent):
-    """new_chat: the id to use from now on."""
+    """The chat has a new id. new_chat: the id to use from now on."""
 
     def __init__(self, message: str, new_chat: str) -> None:
         super().__init__(message)
@@ -94,7 +94,7 @@ class ChatMoved(Permanent):
 
 
 class AttachmentFailed(Permanent):
-    """reason: "too_large" (over the platform's or our cap) or "gone" (expired, deleted)."""
+    """A file cannot be fetched. reason: "too_large" (over the platform's or our cap) or "gone" (expired, deleted)."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -102,7 +102,7 @@ class AttachmentFailed(Permanent):
 
 
 class Fatal(ChannelError):
-    """hint: what the operator should change, in one sentence."""
+    """Nothing works until a person steps in. hint: what the operator should change, in one sentence."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -110,4 +110,4 @@ class Fatal(ChannelError):
 
 
 class TakenOver(Fatal):
-    """Another program has taken the account over; to come back would throw that one out."""
+    """Another program has taken over the account; reconnecting would disconnect it."""

@@ -1,7 +1,7 @@
-"""What crosses the border between a platform and the gateway: events in, messages out.
+"""The values exchanged between a platform and the gateway: events in, messages out.
 
-Every value here is frozen and free of any SDK's types. Adapters build the events (`inbound.py`) and render the
-messages (`outbound.py`); the gateway in bot/ does the rest and never learns which platform it speaks to.
+Every value here is frozen and free of SDK types. Adapters build the events (`inbound.py`) and render the messages
+(`outbound.py`); the gateway in bot/ does the rest and does not know which platform it is talking to.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ UNREAD = frozenset(
         *("shared_group", "shared_contact", "task", "poll", "red_packet", "folder", "event", "video_call"),
     }
 )
-"""What people send that is neither words nor files, and that a bot is not shown."""
+"""Kinds of content that is neither text nor files, and that a bot cannot read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a message is, and so where its answer goes.
+    """The place of a message, and so the place that its answer is sent to.
 
     account: the configured account's permanent id. chat and topic: the platform's own ids as strings; topic is None
     outside forums and threads. kind: "dm" is one person and the bot, "group" several people, "channel" a broadcast.
@@ -40,7 +40,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """Who wrote. Only `id` is an identity (native, immutable); display_name is text from a stranger, for show."""
+    """The author. Only `id` is an identity (native, immutable); display_name is untrusted text for display only."""
 
     id: str
     display_name: str
@@ -50,10 +50,10 @@ class Sender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A reference to a file that the platform keeps; `Channel.fetch` gets its bytes.
+    """A reference to a file stored by the platform; `Channel.fetch` gets its bytes.
 
-    ref: the adapter's own handle, no secret in it. name: as the sender declared it, untrusted. size: bytes as declared,
-    None when not said; the stream may be longer.
+    ref: the adapter's own handle, contains no secret. name: as declared by the sender, untrusted. size: declared bytes,
+    None when not declared; the stream may be longer.
     """
 
     ref: str
@@ -65,8 +65,8 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """The message that this one replies to. text is what was quoted (a part of it, or all), possibly empty.
-    attachments: its files, where the platform tells of them and they are not among the message's own."""
+    """The message that this one replies to. text: the quoted text (all or part of it), possibly empty.
+    attachments: its files, where the platform reports them and they are not among the message's own."""
 
     message_id: str
     text: str
@@ -77,10 +77,10 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What all events share.
+    """The fields common to all events.
 
     dedupe_keys: from the event's own fields, never from our clock; one known key makes the event a duplicate.
-    sent_at: the platform's time; received_at: ours. Both are aware, UTC.
+    sent_at: the platform's time; received_at: ours. Both are timezone-aware UTC.
     """
 
     account: str
@@ -91,10 +91,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnOptions:
-    """What a program says of a message that it sends. The message is a turn of its own: nothing joins it.
+    """Options that a program sets on a message it sends. The message is a separate turn: nothing is merged into it.
 
-    literal: the text is for the agent as it is, no command and no answer to buttons. busy: what it does while another
-    answer is being made, None: what the account says. note: the program's own data, JSON text, for itself.
+    literal: the text is passed to the agent verbatim, never as a command or an answer to buttons. busy: what happens
+    while another answer is in progress; None: the account's setting. note: the program's own data as JSON text.
     """
 
     literal: bool = True
@@ -106,16 +106,16 @@ class TurnOptions:
 class Message(Event):
     """A person's message.
 
-    mention: the bot is addressed (named, replied to, or a command is meant for it); in a DM always True.
+    mention: the bot is addressed (named, replied to, or by a command meant for it); in a DM always True.
     text: as typed, the mention of the bot removed, newlines as \\n.
-    continues: it is in a thread of its own (`address.topic`), in which a conversation goes on without naming the bot
-    once it has begun; False where the operator does not want that, and outside threads.
-    bundle_key: equal for events that the platform cut from one message (an album, a long paste), else None.
-    dictated: the text was spoken, and the platform wrote it down; it is never a command.
-    chat_title: of a group, untrusted text for show.
-    chat_handle: a group's public name in links of its messages, in lower case, where the platform has such names.
-    unread: the kind of what nobody here can read (a sticker, a story: see `UNREAD`), where it is that and nothing else.
-    turn: what the program asks for that sent it; None for what people write.
+    continues: it is in a separate thread (`address.topic`), where a conversation that has begun continues without
+    mentioning the bot; False where the operator does not want that, and outside threads.
+    bundle_key: equal for events that the platform split from one message (an album, a long paste), else None.
+    dictated: the text was spoken and transcribed by the platform; it is never a command.
+    chat_title: of a group, untrusted text for display.
+    chat_handle: a group's public name in links to its messages, in lower case, where the platform has such names.
+    unread: the kind of unreadable content (a sticker, a story: see `UNREAD`), where the message holds nothing else.
+    turn: the options set by the program that sent it; None for what people write.
     """
 
     address: Address
@@ -145,7 +145,7 @@ class MessageEdited(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ButtonPressed(Event):
-    """Somebody pressed a button. callback_id: for `Channel.acknowledge`; data: the Button.data that we sent."""
+    """A button was pressed. callback_id: for `Channel.acknowledge`; data: the Button.data that we sent."""
 
     address: Address
     platform_message_id: str
@@ -157,7 +157,7 @@ class ButtonPressed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMigrated(Event):
-    """The platform gave a chat a new id; everything known of old_chat now belongs to new_chat."""
+    """The platform gave a chat a new id; everything known about old_chat now belongs to new_chat."""
 
     old_chat: str
     new_chat: str
@@ -177,9 +177,9 @@ class MembershipChanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleDue(Event):
-    """What somebody put off is due: made by the gateway itself, never by an adapter, in the name of `sender`.
+    """A scheduled task is due: created by the gateway itself, never by an adapter, on behalf of `sender`.
 
-    sent_at: when it was due; received_at: when that was noticed. language: to answer in. timezone: to tell times in.
+    sent_at: when it was due; received_at: when that was noticed. language: to answer in. timezone: for showing times.
     reply_to: a message of its topic, where it is in one.
     """
 
@@ -195,10 +195,10 @@ class ScheduleDue(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookCalled(Event):
-    """A program called a webhook that has the agent do something: made by the gateway itself, never by an adapter, in
-    the name of `sender`.
+    """A program called a webhook that starts a task of the agent: created by the gateway itself, never by an adapter,
+    on behalf of `sender`.
 
-    hook: its name in the config. prompt: what its operator wants done. text: what the program sent, data of a stranger.
+    hook: its name in the config. prompt: the operator's instructions. text: what the program sent, untrusted data.
     """
 
     hook: str
@@ -211,7 +211,7 @@ class HookCalled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unparsed(Event):
-    """An event that the adapter could not read: kept raw (JSON text) as dead, so that nothing is lost silently."""
+    """An event that the adapter could not read: stored raw (JSON text) as dead, so that nothing is lost silently."""
 
     raw: str
     error: str
@@ -225,13 +225,13 @@ InboundEvent = Annotated[
 INBOUND_EVENT: TypeAdapter[
     Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | HookCalled | Unparsed
 ] = TypeAdapter(InboundEvent)
-"""Turns events to JSON and back, for the inbox."""
+"""Converts events to JSON and back, for the inbox."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Button:
-    """label: what a person sees (at most 64 characters). data: comes back in ButtonPressed (at most 64 bytes). stays:
-    a press decides nothing about the buttons beside it, which can be pressed after it."""
+    """A button. label: what a person sees (at most 64 characters). data: returned in ButtonPressed (at most 64 bytes).
+    stays: a press does not settle the other buttons of the message, which can still be pressed afterwards."""
 
     label: str
     data: str
@@ -242,7 +242,7 @@ class Button:
 class OutboundFile:
     """A file on this machine to deliver. name: shown to people; never the host path.
 
-    instead: Markdown to say where the platform does not take the file; "" to say nothing.
+    instead: Markdown to send where the platform does not accept the file; "" for nothing.
     """
 
     path: Path
@@ -257,15 +257,15 @@ class OutboundMessage:
     """The whole state of one reply, growing until `final`; a channel lays it out as one or more parts.
 
     text: Markdown (CommonMark, tables, strikethrough, ||spoiler||), possibly with an unclosed fence while it grows.
-    status: plain lines that tell what happens now, shown below the text; the last one stands for all of them where
-    there is room for one. "" when there is nothing to say.
-    done: plain lines about the work behind a final text, the first of them their heading; shown collapsed below it, and
-    left out where a platform cannot collapse.
+    status: plain lines that describe the current activity, shown below the text; only the last one is shown where there
+    is room for one. "" for none.
+    done: plain lines about the work behind a final text, the first one being their heading; shown collapsed below it,
+    and left out where a platform cannot collapse text.
     reply_to: the platform message that the first part answers, None for none.
     plain: the platform refused the reply as it was: everything in `text` is escaped, and a channel that has an even
-    simpler way to show it takes that one.
-    asks_reply: the person who is answered is to reply to this message; a platform that can opens the field for it. Such
-    a message is final from the start and never changes, for some platforms can edit it no more.
+    simpler way to show it uses that.
+    asks_reply: the recipient is expected to reply to this message; a platform that can opens the reply field. Such a
+    message is final from the start and never changes, because some platforms cannot edit it.
     """
 
     text: str = ""
@@ -280,4 +280,4 @@ class OutboundMessage:
 
 
 OUTBOUND_MESSAGE: TypeAdapter[OutboundMessage] = TypeAdapter(OutboundMessage)
-"""Turns a reply's state to JSON and back, for the outbox (Markdown, never a platform's payload)."""
+"""Converts a reply's state to JSON and back, for the outbox (Markdown, never a platform's payload)."""

@@ -1,6 +1,6 @@
-"""The way to a platform as it is configured: its proxy, and whom TLS trusts. Used by the adapters.
+"""The configured network route to a platform: its proxy and the CAs that TLS trusts. Used by the adapters.
 
-What is configured and cannot be used raises Fatal, with a hint that holds no password.
+An unusable setting raises Fatal, with a hint that contains no password.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 KEPT_SECONDS = 60.0
 """How long an idle connection is kept."""
 CONNECT_SECONDS = 20.0
-"""Until a connection is there, waiting for a free one included."""
+"""Timeout for obtaining a connection, including the wait for a free one."""
 DOWNLOAD_SECONDS = 180.0
 _PIECE = 256 * 1024
-"""Bytes of a download that are handed on at once."""
+"""Bytes of a download that are passed on at once."""
 NOT_SENT = (
     aiohttp.ClientConnectorError,
     aiohttp.ClientHttpProxyError,
     aiohttp.ConnectionTimeoutError,
     aiohttp.InvalidURL,
 )
-"""Failures of a call that come before its request was written: it has certainly changed nothing."""
+"""Failures that occur before a call's request is written: it has certainly changed nothing."""
 
 
 def usable_proxy(route: Route, account: str) -> str | None:
-    """The proxy's URL, None for a direct way."""
+    """The proxy's URL, None for a direct connection. Raises Fatal."""
     if route.proxy is None:
         return None
     try:
@@ -57,8 +57,8 @@ def usable_proxy(route: Route, account: str) -> str | None:
 
 
 def tls_context(route: Route, account: str) -> ssl.SSLContext:
-    """httpx's CAs, the system's and the configured one: one context for all accounts that trust the same, which is not
-    to be changed. A file that was replaced is read again."""
+    """A context with httpx's CAs, the system's and the configured one, shared by all accounts that trust the same; do
+    not modify it. A file that was replaced is read again. Raises Fatal."""
     files = (ssl.get_default_verify_paths().cafile, route.ca_file)
     try:
         stamps = [os.stat(file).st_mtime_ns for file in files if file is not None]
@@ -86,10 +86,10 @@ def http_session(
     proxy: str | None = None,
     timeout: aiohttp.ClientTimeout | None = None,
 ) -> aiohttp.ClientSession:
-    """A session of at most so many connections, which takes nothing of the environment and keeps no cookies.
+    """A session with at most `connections` connections, which ignores the environment and keeps no cookies.
 
-    context: None where no TLS is expected; should it be spoken after all, the system's CAs decide. timeout: of calls
-    that bring none of their own; None is aiohttp's. Needs a running loop.
+    context: None where no TLS is expected; if TLS is used after all, the system's CAs apply. timeout: for calls
+    without their own; None is aiohttp's default. Needs a running loop.
     """
     tls = context if context is not None else True
     return aiohttp.ClientSession(
@@ -105,10 +105,10 @@ def http_session(
 async def download(
     session: aiohttp.ClientSession, url: str | URL, *, headers: dict[str, str] | None = None, **more: Any
 ) -> AsyncIterator[aiohttp.ClientResponse]:
-    """A file server's answer, which has to be read within DOWNLOAD_SECONDS.
+    """A file server's response, which has to be read within DOWNLOAD_SECONDS.
 
-    more: further arguments of `session.get`. Raises Temporary when it breaks off; its text holds no URL, which may be
-    all that the server asks for.
+    more: further arguments of `session.get`. Raises Temporary when it breaks off; its text contains no URL, which may
+    be the only credential.
     """
     timeout = aiohttp.ClientTimeout(total=DOWNLOAD_SECONDS, connect=CONNECT_SECONDS)
     headers = {"Accept-Encoding": "identity", **(headers or {})}
@@ -123,6 +123,6 @@ async def download(
 
 
 async def pour(response: aiohttp.ClientResponse, sink: Sink) -> None:
-    """Hand the answer's bytes on as they come."""
+    """Pass the response's bytes on as they arrive."""
     async for piece in response.content.iter_chunked(_PIECE):
         await sink.write(piece)

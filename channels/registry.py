@@ -1,6 +1,6 @@
-"""The platforms that Antler knows: name -> where its settings and its adapter live.
+"""The platforms that Antler supports: name -> location of its settings and its adapter.
 
-The adapter is imported only when an account of it is enabled, so that an SDK nobody uses costs nothing.
+An adapter is imported only when one of its accounts is enabled, so that an unused SDK costs nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class Platform:
     """config: "module:Class" of its pydantic settings; channel: "module:Class" called as (account, config, ports).
 
-    manifest: "module:function" that makes the text (app name -> text) with which an app is created on the platform, ""
-    where there is no such thing. probe: "module:function", called as `probe` below without the platform; "" where there
-    is nobody to ask. name: what people call it.
+    manifest: "module:function" that generates the text (app name -> text) with which an app is created on the platform,
+    "" where none is needed. probe: "module:function", called as `probe` below without the platform; "" where there is
+    no server to query. name: what people call it.
     """
 
     config: str
@@ -70,14 +70,14 @@ PLATFORMS = {
 }
 
 OWN = frozenset({"web", "api"})
-"""The platforms that are the gateway's own HTTP service. Each has one account, of the same name, which is there while
-the service is; its people are those of other accounts."""
+"""The platforms provided by the gateway's own HTTP service. Each has one account, of the same name, which exists while
+the service runs; its people are those of other accounts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedMessage:
-    """A message as a link names it. chat: "" where the link does not have its id. handle: the chat's public name, in
-    lower case, where it has that instead."""
+    """A message identified by a link. chat: "" where the link does not contain its id. handle: the chat's public name,
+    in lower case, where the link contains that instead."""
 
     platform: str
     message_id: str
@@ -86,10 +86,10 @@ class LinkedMessage:
 
 
 def message_of_link(link: str) -> LinkedMessage | None:
-    """The message of a link that an app copies, or of an id that a platform shows; None where it tells of none.
+    """The message that a link copied from an app, or an id shown by a platform, refers to; None where there is none.
 
-    Telegram has links of messages in supergroups and channels only, WeCom has none, and what Feishu copies holds a
-    token that means nothing to a bot.
+    Telegram has message links only in supergroups and channels, WeCom has none, and the links that Feishu copies
+    contain a token that is meaningless to a bot.
     """
     copied = link.strip().strip("<>")
     try:
@@ -99,7 +99,7 @@ def message_of_link(link: str) -> LinkedMessage | None:
         return None
     asked = {key.lower().replace("_", ""): value for key, value in parse_qsl(url.query)}
     match place:
-        # Message ids count within a chat, so that the topic before one tells nothing (core.telegram.org/api/links).
+        # Message ids are unique within a chat, so the topic before one adds nothing (core.telegram.org/api/links).
         case ["http" | "https", "t.me" | "telegram.me", "c", chat, *topic, post] if len(topic) < 2:
             return _of_telegram(post, chat=chat)
         case ["http" | "https", "t.me" | "telegram.me", handle, *topic, post] if len(topic) < 2:
@@ -128,7 +128,7 @@ def _of_telegram(post: str, chat: str = "", handle: str = "") -> LinkedMessage |
 
 
 def _of_slack(post: str, chat: str) -> LinkedMessage | None:
-    """post: "p" and the message's timestamp in microseconds."""
+    """Parse a Slack link. post: "p" and the message's timestamp in microseconds."""
     time = post[1:]
     if not (post.lower().startswith("p") and time.isdecimal() and len(time) == 16 and chat.isalnum()):
         return None
@@ -141,7 +141,7 @@ def _of_feishu(message_id: str) -> LinkedMessage | None:
 
 
 class UnknownPlatform(LookupError):
-    """name is not in PLATFORMS; the text lists those that are."""
+    """The name is not in PLATFORMS; the text lists those that are."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"unknown platform {name!r}; known are {', '.join(sorted(PLATFORMS.keys() - OWN))}")
@@ -149,7 +149,7 @@ class UnknownPlatform(LookupError):
 
 
 class NoManifest(LookupError):
-    """The platform needs no text to create an app with."""
+    """The platform needs no manifest to create an app."""
 
     def __init__(self, name: str) -> None:
         with_one = ", ".join(sorted(name for name, platform in PLATFORMS.items() if platform.manifest))
@@ -164,7 +164,7 @@ def config_class(platform: str) -> type[BaseModel]:
 
 
 def names_group(platform: str, native_id: str) -> bool | None:
-    """Whether an id is a group's and not a person's; None where the platform's ids do not tell."""
+    """Whether an id is a group's and not a person's; None where the platform's ids do not show it."""
     tells: Callable[[str], bool] | None = getattr(config_class(platform), "names_group", None)
     return None if tells is None else tells(native_id)
 
@@ -178,13 +178,13 @@ def channel_class(platform: str) -> Callable[[str, Any, ChannelPorts], Channel]:
 async def probe(
     platform: str, account: str, config: Any, route: Callable[[str], Route], clock: Clock, *, alone: bool
 ) -> AccountReport:
-    """Ask a platform about an account's settings: who the bot is, which rights it lacks, what else is wrong.
+    """Query a platform about an account's settings: who the bot is, which permissions it lacks, what else is wrong.
 
     config: an instance of `config_class`. route: the network settings for a URL, as in ChannelPorts. alone: no gateway
-    of this installation serves the account now, so that what one program at a time may hold is tried as well; where a
-    platform allows only one (WeCom), that throws out another program, and so does a start of the gateway.
+    of this installation serves the account now, so a connection that only one program may hold is tried as well; where
+    a platform allows only one (WeCom), that disconnects another program, as starting the gateway does.
 
-    Takes no messages away and sends none; takes seconds. Never raises ChannelError. An empty report for the terminal.
+    Consumes and sends no messages; takes seconds. Never raises ChannelError. An empty report for the terminal.
     Raises UnknownPlatform.
     """
     path = _platform(platform).probe

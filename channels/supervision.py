@@ -1,7 +1,7 @@
-"""Keeps a connection going: repeats what fails, waits sensibly in between, and says truthfully how things stand.
+"""Keeps a connection alive: retries what fails, with a backoff, and reports the actual state.
 
-Used by the adapters around everything that their receiving side asks of a platform. `until_first` is everybody's who
-waits for one of several things.
+Used by the adapters around every call of their receiving side. `until_first` is for any caller that waits for the first
+of several coroutines.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TOLD_AGAIN, TOLD_AT_LEAST = 300.0, 3600.0
-"""Seconds after which the log says again that a connection is still lost; the time doubles up to the second."""
+"""First and longest interval, in seconds, for logging again that a connection is still lost; it doubles each time."""
 
 Judge = Callable[[ChannelError], tuple[str, float] | None]
-"""What a platform knows better of a failure: (what to tell of it, seconds to wait); None to treat it like any other."""
+"""A platform's own handling of a failure: (what to report, seconds to wait); None to treat it like any other."""
 
 
 @dataclass(slots=True)
@@ -55,8 +55,8 @@ def _like_any_other(error: ChannelError) -> None:
 class Supervisor:
     """Supervisor of one account's receiving, and the writer of its `Health.state`, `detail` and `reconnects`.
 
-    When a connection counts as good again is the adapter's to say: `connected` is for people, `steady` for the waiting.
-    url: of the server that is asked, whose host is told with each failure.
+    The adapter decides when a connection counts as good again: `connected` is for people, `steady` for the backoff.
+    url: of the server that is called, whose host is reported with each failure.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class Supervisor:
         self._pause = TOLD_AGAIN
 
     async def keep(self, step: Callable[[], Awaitable[T]]) -> T:
-        """The result of `step`, repeated until it has one, without a limit.
+        """The result of `step`, which is retried without limit until it succeeds.
 
-        Raises Fatal, and lets through what is no ChannelError.
+        Raises Fatal, and lets anything that is not a ChannelError through.
         """
         while True:
             try:
@@ -100,7 +100,7 @@ class Supervisor:
                     await self._wait(*judged)
 
     def connected(self) -> None:
-        """The connection stands, and the platform has answered on it."""
+        """Record that the connection is up and the platform has answered on it."""
         if self._health.state is ConnectionState.RETRYING:
             self._health.reconnects += 1
             self._log.info("%s: connected again", self._account)
@@ -108,8 +108,8 @@ class Supervisor:
         self._health.detail = ""
 
     def lost(self, detail: str) -> None:
-        """The connection is gone, or did not come about; told at once, and while the reason stays the same ever more
-        rarely."""
+        """Record that the connection was lost or could not be established; logged at once, then less and less often
+        while the reason stays the same."""
         now, told = self._clock.monotonic(), f"{detail}{self._at}"
         if self._health.state is not ConnectionState.RETRYING:
             self._lost_at = now
@@ -125,11 +125,11 @@ class Supervisor:
         self._health.detail = told
 
     async def pause(self, detail: str, at_least: float = 0.0) -> None:
-        """Wait before the next try: longer each time, until `steady`."""
+        """Wait before the next attempt: longer each time, until `steady`."""
         await self._wait(detail, max(at_least, self._backoff.next()))
 
     def steady(self) -> None:
-        """The connection is a good one: the next failure is a first one again."""
+        """Record that the connection is stable: the next failure starts the backoff from the beginning."""
         self._backoff.reset()
 
     async def _wait(self, detail: str, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The terminal as a platform: the channel port over any number of attached terminals, and what each chat shows."""
+"""The terminal as a platform: the channel port over any number of attached terminals, and the messages of each chat."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 Idle: TypeAlias = "Callable[[str], Awaitable[None]]"
-"""Waits until everything that was said in a conversation ("account:chat") is answered."""
+"""Waits until everything said in a conversation ("account:chat") has been answered."""
 OWNER_CHAT = "terminal"
 MAX_SCREENS = 100
 MAX_UNIT = 1_000_000
-"""Characters of one message: no limit of terminals, only a bound on what one edit may move."""
+"""Characters of one message: not a limit of terminals, only a bound on the size of one edit."""
 CAPABILITIES = Capabilities(
     edits=True,
     append_only_stream=False,
@@ -54,12 +54,12 @@ CAPABILITIES = Capabilities(
 )
 RATE = Rate(per_second=1000.0, per_chat_per_second=100.0, per_group_per_minute=6000.0)
 PERSON = Sender(id="local", display_name="you")
-"""The person at a terminal of this machine; the control socket lets nobody else in."""
+"""The person at a terminal of this machine; the control socket admits no one else."""
 MAX_MESSAGES = 200
 
 
 async def _at_once(conversation: str) -> None:
-    """Waits for nothing: the lines of most terminals are not answered in turn."""
+    """Return at once: the lines of most terminals are not answered in turn."""
 
 
 class Screen:
@@ -73,7 +73,7 @@ class Screen:
         return message_id in self._messages
 
     def put(self, shown: Shown, seen: bool) -> None:
-        """Add a message or give it a new state. seen: a terminal took it."""
+        """Add or update a message. seen: a terminal accepted it."""
         message_id = shown.message_id
         self._messages[message_id] = shown
         if seen:
@@ -85,12 +85,12 @@ class Screen:
             self._unseen.discard(oldest)
 
     def remove(self, message_id: str) -> bool:
-        """Forget a message; False when it was not there."""
+        """Forget a message; False if it was unknown."""
         self._unseen.discard(message_id)
         return self._messages.pop(message_id, None) is not None
 
     def take_unseen(self) -> list[Shown]:
-        """What no terminal has shown yet, oldest first; from now on it counts as seen."""
+        """The messages that no terminal has shown yet, oldest first; they count as seen from now on."""
         missed = [shown for message_id, shown in self._messages.items() if message_id in self._unseen]
         self._unseen.clear()
         return missed
@@ -98,7 +98,7 @@ class Screen:
 
 @dataclass(frozen=True, slots=True)
 class TextPart(Part):
-    """Markdown and a status line. final: nothing of it will change."""
+    """Markdown and a status line. final: it will not change."""
 
     text: str
     status: str
@@ -113,13 +113,13 @@ class FilePart(Part):
 
 
 def layout(message: OutboundMessage) -> tuple[Part, ...]:
-    """One text part (more only past MAX_UNIT characters), then one part for each file."""
+    """One text part (more only beyond MAX_UNIT characters), then one part for each file."""
     text = sanitize(message.text)
     status = one_line(message.status.rpartition("\n")[2])
     parts: list[Part] = []
     if text or status:
         slices = [text[start : start + MAX_UNIT] for start in range(0, len(text), MAX_UNIT)] or [""]
-        # A full slice with text behind it is complete, whether or not the reply is.
+        # A full slice followed by more text is complete, whether or not the reply is.
         parts = [TextPart(index, piece, "", True) for index, piece in enumerate(slices[:-1])]
         parts.append(TextPart(len(parts), slices[-1], status, message.final))
     return (*parts, *(FilePart(len(parts) + index, file) for index, file in enumerate(message.files)))
@@ -143,7 +143,7 @@ def parse(session: str, line: Line, address: Address, received_at: datetime) -> 
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """One attached terminal. ended: it will enter nothing more; its answers are awaited until `close`."""
+    """One attached terminal. ended: it will send no more input; its answers are awaited until `close`."""
 
     chat: str
     link: ConsoleLink
@@ -153,7 +153,7 @@ class Session:
     unpublished: Line | None = None
 
     def close(self) -> None:
-        """Let the terminal go once it has shown what it was given. Idempotent."""
+        """Release the terminal once it has shown what it received. Idempotent."""
         self.link.close()
 
 
@@ -180,16 +180,16 @@ class ConsoleChannel(Adapter):
     @property
     def health(self) -> Health:
         if self._health.state is ConnectionState.CONNECTED:
-            # There is no wire that could die: links within this machine tell their end at once.
+            # No wire exists that could fail: links within this machine report their end at once.
             self._health.last_sign = self._ports.clock.monotonic()
         return self._health
 
     def attach(self, link: ConsoleLink, owner: bool = False, idle: Idle = _at_once) -> Session:
-        """Add a terminal. owner: the one whose end ends `run`; it has the chat "terminal", others "terminal-1" and so
-        on, the lowest free number first, so that a person who comes back finds the conversation again. idle: awaited
+        """Add a terminal. owner: `run` ends with it; its chat is "terminal", the chats of others "terminal-1" and so
+        on, the lowest free number first, so that a person who returns finds the conversation again. idle: awaited
         before each line that is to be answered in turn.
 
-        Raises ValueError when there is an owner already.
+        Raises ValueError if an owner is already attached.
         """
         if owner and OWNER_CHAT in self._sessions:
             raise ValueError("another terminal owns this console")
@@ -203,11 +203,11 @@ class ConsoleChannel(Adapter):
         return session
 
     def conversation(self, session: Session) -> str:
-        """Where the session's lines are said."""
+        """The conversation that the session's lines belong to."""
         return f"{self._account}:{session.chat}"
 
     async def run(self, hello: Hello) -> None:
-        """Receive until the owner's end of input; without an owner until cancelled."""
+        """Receive until the owner's end of input; without an owner, until cancelled."""
         await hello(self._identity)
         self._health.state = ConnectionState.CONNECTED
         try:
@@ -233,7 +233,7 @@ class ConsoleChannel(Adapter):
         return owner is not None and owner.ended.is_set()
 
     async def _receive(self, session: Session) -> None:
-        """Publish the session's lines until its terminal is gone; the owner's end of input is enough."""
+        """Publish the session's lines until its terminal is gone; for the owner, until its end of input."""
         while True:
             if session.unpublished is None:
                 received = await session.link.receive()
@@ -282,7 +282,7 @@ class ConsoleChannel(Adapter):
     async def send(
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
     ) -> str:
-        """The id comes from the key, so that a repeated send is the same message, after a restart too."""
+        """Send a part. The id is derived from the key, so a repeated send is the same message, even after a restart."""
         message_id = hashlib.sha256(f"{address.chat}\0{idem_key}".encode()).hexdigest()[:16]
         if message_id not in self._screen(address.chat):
             await self._put(address, message_id, part)
@@ -298,7 +298,7 @@ class ConsoleChannel(Adapter):
             self._show(address, Removed(message_id=message_id))
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """Never needed: a send is idempotent and its outcome is known."""
+        """Find nothing: never needed, because a send is idempotent and its outcome is known."""
         return None
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
@@ -308,7 +308,7 @@ class ConsoleChannel(Adapter):
         self._show(address, Typing())
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
-        """Never needed: a terminal has no buttons."""
+        """Do nothing: a terminal has no buttons."""
 
     async def _put(self, address: Address, message_id: str, part: Part) -> None:
         match part:
@@ -337,7 +337,7 @@ class ConsoleChannel(Adapter):
 
 
 def _export(file: OutboundFile, folder: Path) -> Path:
-    """Copy the file for the person; the folder is the message's own, so a repeated export is the same copy."""
+    """Copy the file for the person; each message has its own folder, so a repeated export is the same copy."""
     name = one_line(file.name).replace("/", "_").lstrip(".") or "file"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

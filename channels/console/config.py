@@ -1,4 +1,4 @@
-"""What an operator may set for the terminal. Built by the settings, read by the adapter."""
+"""The operator's settings for the terminal. Built by the settings, read by the adapter."""
 
 from __future__ import annotations
 

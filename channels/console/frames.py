@@ -1,4 +1,4 @@
-"""What travels between a terminal and the gateway: inputs one way, frames the other; all of it JSON-able."""
+"""The messages between a terminal and the gateway: inputs one way, frames the other; all serializable to JSON."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pydantic import Field, TypeAdapter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """What a person entered. number: from 1, gapless within one terminal session; at: aware, UTC. locale: of the
-    terminal's environment, "" where that says nothing. in_turn: it is answered before the next one is taken, and said
-    again in front of its answer.
+    """A line that a person entered. number: from 1, without gaps within one terminal session; at: timezone-aware UTC.
+    locale: of the terminal's environment, "" if unset there. in_turn: it is answered before the next line is taken, and
+    repeated before its answer.
     """
 
     number: int
@@ -26,7 +26,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """Nothing more will be entered; what is still to be answered is awaited."""
+    """The end of the input; outstanding answers are awaited."""
 
     type: Literal["end"] = "end"
 
@@ -36,7 +36,7 @@ class Shown:
     """The whole state of one message, new or changed. All texts are safe to print.
 
     text: Markdown. status: one plain line below it.
-    file: the path of a copy for the person, None for a text. final: it will not grow any more.
+    file: the path of a copy for the person, None for a text. final: it will not grow any further.
     """
 
     message_id: str
@@ -49,7 +49,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """A message is no more."""
+    """A message was removed."""
 
     message_id: str
     type: Literal["removed"] = "removed"
@@ -57,7 +57,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entered:
-    """A line is taken, and what comes next answers it. Only of lines that are answered in turn."""
+    """A line was accepted, and the frames that follow answer it. Sent only for lines that are answered in turn."""
 
     number: int
     text: str
@@ -66,7 +66,7 @@ class Entered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Menu:
-    """The commands, (name, what it does) each, in a language; locale "": for all others."""
+    """The commands as (name, description) pairs in one language; locale "": for all others."""
 
     locale: str
     commands: tuple[tuple[str, str], ...]
@@ -75,7 +75,7 @@ class Menu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Typing:
-    """An answer is being made."""
+    """An answer is being prepared."""
 
     type: Literal["typing"] = "typing"
 

@@ -1,7 +1,7 @@
-"""The terminal with a person at it: a prompt that stays, an answer that grows above it.
+"""The interactive terminal: a persistent prompt, with the growing answer above it.
 
-What grows is drawn as part of the prompt, what is final is printed above it for good. So the input line can be edited
-while an answer comes, and the scroll-back holds each message once.
+Growing messages are drawn as part of the prompt, final ones are printed permanently above it. So the input line can be
+edited while an answer arrives, and the scrollback contains each message once.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ if TYPE_CHECKING:
 
 PROMPT = "› "
 SECOND_INTERRUPT_SECONDS = 2.0
-"""A second Ctrl-C within this time leaves."""
+"""A second Ctrl-C within this time exits."""
 _ROWS_BELOW = 4
 _MENU_ROWS = 8
-"""Kept free below a command that is being typed."""
+"""Rows kept free below a command that is being typed."""
 MOST_HISTORY = 256 * 1024
-"""Bytes of the history's file; of a longer one the newer half is kept."""
+"""Size limit of the history file in bytes; of a longer one the newer half is kept."""
 
 MAX_DRAFT = 20_000
-"""Characters of a growing text that are rendered again at each change; of a longer one only its end."""
+"""Characters of a growing text that are rendered again at each change; only the end of a longer text is rendered."""
 _PADDING = re.compile(r"(?<! ) ++$", re.MULTILINE)
-"""Rich fills lines up to the width; copied text should not end in blanks."""
+"""Padding at line ends: Rich fills lines up to the width, but copied text should not end in blanks."""
 
 
 def render(shown: Shown, width: int) -> str:
-    """The whole message, with a line end behind each line."""
+    """The whole message, with a line end after each line."""
     parts: list[RenderableType] = []
     if shown.file is not None:
         parts.append(Text(f"[file] {shown.file}", style="bold"))
@@ -72,7 +72,7 @@ def render(shown: Shown, width: int) -> str:
 
 def rendered(content: RenderableType, width: int) -> str:
     """Anything that rich can show, as text."""
-    # legacy_windows off and soft hyperlinks off: no sequence but colours may come out.
+    # legacy_windows and soft hyperlinks off: no escape sequences other than colors may be produced.
     console = Console(file=io.StringIO(), force_terminal=True, legacy_windows=False, width=width)
     with console.capture() as capture:
         console.print(content)
@@ -87,7 +87,7 @@ def _markdown(shown: Shown) -> Markdown:
 
 
 class _Commands(Completer):
-    """Completes the name of a command, with what it does beside it."""
+    """Completes the name of a command and shows its description next to it."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
@@ -102,7 +102,7 @@ class _Commands(Completer):
 
 
 class _History(FileHistory):
-    """What was entered before. As in shells, a line that begins with a blank is not kept."""
+    """The input history. As in shells, a line that begins with a blank is not kept."""
 
     def store_string(self, string: str) -> None:
         if not string.startswith(" "):
@@ -110,7 +110,7 @@ class _History(FileHistory):
 
 
 def _history(path: Path | None) -> History:
-    """The history in the file, which is its owner's alone and cut where it has grown long; None: of this session."""
+    """The history in a file, readable only by its owner and truncated if too long; None: only for this session."""
     if path is None:
         return InMemoryHistory()
     with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "r+b") as file:
@@ -135,9 +135,9 @@ class Left(Enum):
 
 
 class InteractiveTerminal:
-    """interrupt: ends what this terminal belongs to, None to end the link only. stays: said after a Ctrl-D that ends
-    neither. history: the file of what was entered, None for none. prompt_input and output: prompt_toolkit's, None for
-    this process's terminal."""
+    """interrupt: ends the run that this terminal belongs to, None to end only the link. stays: printed after a Ctrl-D
+    that ends neither. history: the file of the input history, None for none. prompt_input and output: prompt_toolkit's,
+    None for this process's terminal."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class InteractiveTerminal:
         self._output = self._session.app.output
 
     async def run(self) -> None:
-        """Until the gateway closed the link. The terminal is as it was from the moment at which the person leaves."""
+        """Run until the gateway closes the link. The terminal is restored as soon as the person leaves."""
         async with asyncio.TaskGroup() as group:
             prompting = group.create_task(self._prompt(), name="console prompt")
             try:
@@ -179,7 +179,7 @@ class InteractiveTerminal:
             prompting.cancel()
 
     async def _prompt(self) -> None:
-        # Raw between two prompts as well: in cooked mode a Ctrl-C would be a signal, and a Ctrl-D be lost.
+        # Raw mode between two prompts as well: in cooked mode Ctrl-C would be a signal, and Ctrl-D would be lost.
         with self._session.app.input.raw_mode():
             left = await self._prompts()
         if left is not Left.END:
@@ -192,7 +192,7 @@ class InteractiveTerminal:
     async def _prompts(self) -> Left:
         while True:
             try:
-                # The process's own handler of SIGINT stays: at the prompt Ctrl-C is a key, not a signal.
+                # The process's own SIGINT handler stays: at the prompt Ctrl-C is a key, not a signal.
                 text = await self._session.prompt_async(self._message, handle_sigint=False)
             except Interrupted:
                 if not await self._interrupt():
@@ -205,7 +205,7 @@ class InteractiveTerminal:
                 await self._enter(text)
 
     def _is_gone(self) -> bool:
-        """Whether nobody sits there any more; a closed window ends the input too."""
+        """Whether the terminal is gone; a closed window also ends the input."""
         try:
             termios.tcgetattr(self._session.app.input.fileno())
         except termios.error:
@@ -219,7 +219,7 @@ class InteractiveTerminal:
             await self._entry.send(text)
 
     async def _interrupt(self) -> bool:
-        """What Ctrl-C does: clear the line, else stop the run, else leave (False)."""
+        """Handle Ctrl-C: clear the line, else stop the run, else leave (False)."""
         if self._session.default_buffer.text:
             return True
         now = time.monotonic()
@@ -242,7 +242,7 @@ class InteractiveTerminal:
             self._print(render(shown, self._width()))
 
     def _print(self, text: str) -> None:
-        """Above the prompt, for good. Not by prompt_toolkit's in_terminal, which leaves raw mode meanwhile."""
+        """Print permanently above the prompt. Not by prompt_toolkit's in_terminal, which leaves raw mode for a time."""
         app = self._session.app
         app.renderer.erase()
         self._output.write_raw(text)
@@ -250,7 +250,7 @@ class InteractiveTerminal:
         app.invalidate()
 
     def _message(self) -> ANSI:
-        """What is drawn in front of the input: the end of what grows, as far as it fits, and the prompt."""
+        """The text drawn before the input: the end of the growing message, as far as it fits, and the prompt."""
         growing = list(self._transcript.growing.values())
         text = "".join(self._draw(shown) for shown in growing[-1:])
         if not text and self._transcript.busy:
@@ -263,7 +263,7 @@ class InteractiveTerminal:
         return self._session.default_buffer.text.startswith("/")
 
     def _draw(self, shown: Shown) -> str:
-        """The prompt asks at each key; the rendering is made once for each state and width."""
+        """The rendered message. The prompt calls this at each key, so the result is kept for each state and width."""
         width = self._width()
         if self._drawn is None or self._drawn[:2] != (shown, width):
             self._drawn = (shown, width, render(shown, width))

@@ -1,7 +1,7 @@
-"""The connection of one terminal and the gateway: in one process, or over a stream of JSON lines.
+"""The connection between one terminal and the gateway: within one process, or over a stream of JSON lines.
 
-The stream serves `antler console` and the control socket, which do their own greeting first and hand it over; from then
-on each line is one input (terminal to gateway) or one frame (gateway to terminal).
+The stream serves `antler console` and the control socket, which do their own handshake first and then hand it over;
+from then on each line is one input (terminal to gateway) or one frame (gateway to terminal).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 MAX_INPUTS = 100
-"""Inputs that wait for the gateway; a terminal that is faster waits."""
+"""Inputs queued for the gateway; a faster terminal has to wait."""
 MAX_FRAMES = 1000
-"""Different messages that wait for the terminal; one that does not read is let go."""
+"""Different messages queued for the terminal; a terminal that does not read is disconnected."""
 
 T = TypeVar("T")
 MAX_LINE = 4 * 1024 * 1024
 """Bytes of one JSON line; open the streams with this `limit`."""
 MAX_UNSENT = 16 * 1024 * 1024
-"""Bytes that may wait for a terminal that does not read, before it is let go."""
+"""Bytes that may be queued for a terminal that does not read, before it is disconnected."""
 
 
 class ConsoleLink(Protocol):
@@ -42,20 +42,20 @@ class ConsoleLink(Protocol):
         """The next input; None once the terminal is gone. Cancelling it loses nothing."""
 
     def show(self, frame: Frame) -> bool:
-        """Hand over a frame without waiting; False when the terminal is gone or stopped reading."""
+        """Queue a frame without waiting; False if the terminal is gone or has stopped reading."""
 
     def close(self) -> None:
-        """Frames that were handed over still arrive. Idempotent."""
+        """Close the link; queued frames still arrive. Idempotent."""
 
 
 class TerminalLink(Protocol):
     """The terminal's end."""
 
     async def receive(self) -> Frame | None:
-        """The next frame; None once the gateway closed the link and all frames were read."""
+        """The next frame; None once the gateway has closed the link and all frames have been read."""
 
     async def send(self, item: Input) -> None:
-        """Hand over an input, waiting while the gateway is behind; lost when the link is closed."""
+        """Queue an input, waiting while the gateway is behind; it is lost if the link is closed."""
 
     def close(self) -> None:
         """Leave. Idempotent."""
@@ -100,7 +100,7 @@ class _Inputs:
 
 
 class _Frames:
-    """Waiting frames, the newest state of each message in the place of its oldest one."""
+    """Queued frames, the newest state of each message in the position of its oldest one."""
 
     def __init__(self) -> None:
         self._items: OrderedDict[Hashable, Frame] = OrderedDict()
@@ -221,7 +221,7 @@ class SocketTerminalLink:
 
 
 async def _read(reader: asyncio.StreamReader, kind: TypeAdapter[T]) -> T | None:
-    """The next line; None at the end, and at a line that is not of this protocol."""
+    """The next line; None at the end, and at a line that does not follow the protocol."""
     try:
         line = await reader.readline()
         return kind.validate_json(line) if line else None

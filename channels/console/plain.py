@@ -1,4 +1,4 @@
-"""Markdown as the text that a pipe or a file gets: no marks, no escapes, code and tables as they are."""
+"""Markdown as plain text for a pipe or a file: no marks, no escapes, code and tables as they are."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RULE = "─" * 20
 
 
 def as_text(markdown: str) -> str:
-    """What a person reads of it; a link's address stands behind its words."""
+    """The text as a person reads it; a link's address follows its label."""
     return "\n".join(_lines(parse(markdown)))
 
 
@@ -72,7 +72,7 @@ def _list(block: ListBlock) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """The rows in columns where those have room, else cell by cell."""
+    """The rows in columns if they fit, else cell by cell."""
     grid = fit(table, _TABLE_COLUMNS)
     rows = [grid.row(row) for row in (table.header, *table.rows)] if grid else []
     for place, cells in enumerate((table.header, *table.rows)):

@@ -1,4 +1,4 @@
-"""The terminal's user interface: with a person at it (`interactive`), or plain lines in and out for pipes and files."""
+"""The terminal's user interface: interactive (`interactive`), or plain lines in and out for pipes and files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 NAME = "antler"
 MAX_LINE = 1_000_000
-"""Characters; a longer line is cut into several."""
+"""Characters of one line; a longer line is split into several."""
 _CHUNK = 64 * 1024
 
 
 async def read_lines(fd: int) -> AsyncIterator[str]:
-    """The lines without their ends, the last one also when nothing ends it. Bytes that are not UTF-8 become U+FFFD."""
+    """The lines without line ends, including an unterminated last one. Bytes that are not UTF-8 become U+FFFD."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     rest = ""
     while chunk := await _read(fd):
@@ -52,8 +52,8 @@ def _pieces(line: str) -> list[str]:
 async def _read(fd: int) -> bytes:
     """The next bytes; b"" at the end.
 
-    The descriptor stays in blocking mode, because a terminal shares that mode with everything else that it is open as;
-    reading one that is ready does not block.
+    The descriptor stays in blocking mode, because all descriptors of a terminal share that mode; reading one that is
+    ready does not block.
     """
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
@@ -69,8 +69,8 @@ async def _read(fd: int) -> bytes:
 
 
 class PlainTerminal:
-    """Prints each line in front of its answer, and each message once, when it is final; what is unfinished at the end
-    is printed as that."""
+    """Prints each line before its answer, and each message once, when it is final; a message that is unfinished at the
+    end is marked as unfinished."""
 
     def __init__(self, link: TerminalLink, stdin: int, out: TextIO) -> None:
         self._link = link
@@ -81,7 +81,7 @@ class PlainTerminal:
             out.reconfigure(errors="backslashreplace")
 
     async def run(self) -> None:
-        """Until the gateway closed the link, or nobody reads the output any more."""
+        """Run until the gateway closes the link, or the output is no longer read."""
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(self._read(), name="console input")
             try:
@@ -110,7 +110,7 @@ class PlainTerminal:
             self._print(f"{NAME} (unfinished)", body(shown))
 
     def _print(self, who: str, text: str) -> None:
-        """A text of several lines starts on its own, so that its columns stay below each other."""
+        """Print a text; several lines start on a new line, so that their columns stay aligned."""
         if text:
             self._out.write(f"{who}:{chr(10) if chr(10) in text else ' '}{text}\n")
             self._out.flush()
@@ -146,11 +146,11 @@ class Terminal:
     async def run(self) -> None:
         """Exchange inputs and frames until the gateway closes the link.
 
-        With a terminal on both sides: prompt and growing answers. Else plain: prints what is final, without control
-        sequences, and tells the gateway of the end of input.
+        With a terminal on both sides: prompt and growing answers. Otherwise plain: prints final messages, without
+        control sequences, and reports the end of input to the gateway.
         """
         if self._stdin.isatty() and self._stdout.isatty():
-            # Imported here because it costs a tenth of a second and is of no use in a pipe or a service.
+            # Imported here because it takes a tenth of a second and is not needed in a pipe or a service.
             from channels.console.interactive import InteractiveTerminal
 
             await InteractiveTerminal(self._link, self._interrupt, self._stays, self._history).run()

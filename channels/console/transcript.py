@@ -1,4 +1,4 @@
-"""What a terminal has been told: folds frames, and says what is to be printed for good and what still grows."""
+"""The state of a terminal: applies frames and decides what to print permanently and what is still growing."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MAX_PRINTED = 1000
 
 
 class Transcript:
-    """growing: the messages that are not final yet, in the order of their first state. commands: (name, what it does)
-    of each, in the terminal's language."""
+    """growing: the messages that are not final yet, in the order of their first state. commands: (name, description)
+    pairs in the terminal's language."""
 
     def __init__(self) -> None:
         self.growing: dict[str, Shown] = {}
@@ -32,15 +32,15 @@ class Transcript:
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is being made or awaited."""
+        """Whether an answer is in progress or awaited."""
         return self._awaiting or bool(self.growing)
 
     def entered(self) -> None:
-        """The person entered something, which will be answered."""
+        """Record that the person entered something that will be answered."""
         self._awaiting = True
 
     def apply(self, frame: Frame) -> Shown | None:
-        """Take a frame in; returns what is to be printed now."""
+        """Apply a frame; returns the message to print now."""
         match frame:
             case Typing() | Entered():
                 self._awaiting = True
@@ -56,11 +56,11 @@ class Transcript:
         return None
 
     def was_printed(self, message_id: str) -> bool:
-        """Whether this message is printed already, so that what comes now is its correction."""
+        """Whether this message was already printed, so that a new state is a correction."""
         return message_id in self._printed
 
     def remember(self, shown: Shown) -> None:
-        """The message was printed."""
+        """Record that the message was printed."""
         self._printed[shown.message_id] = (shown.text, shown.status)
 
     def _final(self, shown: Shown) -> Shown | None:
@@ -68,7 +68,7 @@ class Transcript:
         self._awaiting = False
         text, status = self._printed.get(shown.message_id, (None, ""))
         if text is not None and text.startswith(shown.text) and status == shown.status:
-            return None  # nothing changed, or what was below it has been settled: its options
+            return None  # nothing changed, or only the options below it were settled
         return shown
 
 
@@ -89,7 +89,7 @@ class Entry:
 
 
 def locale_of(environment: Mapping[str, str]) -> str | None:
-    """The locale of a terminal, such as "zh_CN.UTF-8". None for English as for none: that is what machines are set to
-    whoever sits there, so the language of the words decides."""
+    """The locale of a terminal, such as "zh_CN.UTF-8". None for English or no locale: machines are often set to English
+    whatever their user speaks, so the language of the text decides."""
     found = next((value for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (value := environment.get(name))), "")
     return None if found.startswith(("C.", "en")) or found in ("", "C", "POSIX") else found

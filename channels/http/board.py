@@ -1,4 +1,4 @@
-"""What one conversation of the page or the API shows now, and the numbered changes that its readers follow."""
+"""The current state of one conversation of the page or the API, and the numbered changes that its readers follow."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from channels.message import OutboundFile
 
 KEPT_MESSAGES = 200
-"""Of one conversation, in memory; older ones are read where they are kept for good."""
+"""Messages of one conversation kept in memory; older ones are read from permanent storage."""
 KEPT_CHANGES = 500
-"""Of one conversation, for readers that come back."""
+"""Changes of one conversation kept for readers that reconnect."""
 
 ChangeType = Literal["snapshot", "posted", "message", "append", "removed", "typing", "acknowledged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """One message of the bot as it is shown. status, done and buttons as in OutboundMessage; file: it is that file."""
+    """One message of the bot as shown. status, done and buttons: as in OutboundMessage; file: the file that it is."""
 
     message_id: str
     text: str = ""
@@ -38,7 +38,7 @@ class Shown:
     at: datetime
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON that readers get; it never holds the path of a file."""
+        """The JSON sent to readers; it never contains the path of a file."""
         file = self.file
         return {
             "message_id": self.message_id,
@@ -57,7 +57,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """number: grows with each change of the account, over all conversations. data: JSON types."""
+    """One change. number: increases with each change of the account, across all conversations. data: JSON types."""
 
     number: int
     type: ChangeType
@@ -65,12 +65,12 @@ class Change:
 
 
 class Board:
-    """The newest KEPT_MESSAGES messages of the bot in one conversation. number: gives the next change its number."""
+    """The newest KEPT_MESSAGES messages of the bot in one conversation. number: returns the next change's number."""
 
     def __init__(self, number: Callable[[], int], floor: int) -> None:
         self._number = number
         self._floor = floor
-        """The newest change that is not known any more; who has seen it needs nothing older."""
+        """The newest change that is no longer kept; a reader that has seen it needs nothing older."""
         self._messages: OrderedDict[str, Shown] = OrderedDict()
         self._removed: OrderedDict[str, None] = OrderedDict()
         self._changes: deque[Change] = deque()
@@ -80,7 +80,7 @@ class Board:
 
     @property
     def is_quiet(self) -> bool:
-        """Nobody reads it, and nothing on it is being written."""
+        """Whether it has no readers and none of its messages is still being written."""
         return not self.readers and all(shown.final for shown in self._messages.values())
 
     @property
@@ -94,7 +94,7 @@ class Board:
         return message_id in self._removed
 
     def put(self, shown: Shown) -> None:
-        """Add a message, or give it a new state: only what is new of its text is told where the rest stays."""
+        """Add a message or update it: only the new text is published if the rest is unchanged."""
         known = self._messages.get(shown.message_id)
         self._messages[shown.message_id] = shown
         if len(self._messages) > KEPT_MESSAGES:
@@ -118,7 +118,7 @@ class Board:
     def tell(self, kind: ChangeType, data: dict[str, Any]) -> None:
         """Record a change and wake the readers."""
         if kind == "typing" and self._changes and self._changes[-1].type == "typing":
-            self._floor = self._changes.pop().number  # one is enough to be found
+            self._floor = self._changes.pop().number  # one such change is enough
         self._changes.append(Change(self._number(), kind, data))
         while len(self._changes) > KEPT_CHANGES:
             self._floor = self._changes.popleft().number
@@ -135,21 +135,21 @@ class Board:
             self._changed.notify_all()
 
     def clear(self) -> None:
-        """Forget all that will not change any more, and the changes that led to it."""
+        """Forget all final messages and all recorded changes."""
         self._messages = OrderedDict((key, shown) for key, shown in self._messages.items() if not shown.final)
         self._changes.clear()
         self._floor = self._number()
         self._rouse()
 
     def snapshot(self, *, gap: bool) -> Change:
-        """All that it shows, under the number of the newest change. gap: the reader has missed changes."""
+        """All of its messages, with the number of the newest change. gap: the reader has missed changes."""
         newest = self._changes[-1].number if self._changes else self._floor
         return Change(newest, "snapshot", {"gap": gap, "messages": [shown.as_json() for shown in self.messages]})
 
     async def follow(self, seen: int | None, *, gap: bool = False) -> AsyncIterator[Change]:
-        """The changes behind number `seen`, without end; a snapshot first where there is none, or it is too old.
+        """The changes after number `seen`, without end; first a snapshot if `seen` is None or too old.
 
-        gap: said with a first snapshot.
+        gap: reported with an initial snapshot.
         """
         self.readers += 1
         try:
@@ -160,7 +160,7 @@ class Board:
                     yield first
                 for change in self._behind(seen):
                     if change.number <= seen or seen < self._floor:
-                        break  # it was overtaken while it read
+                        break  # overtaken while reading
                     seen = change.number
                     yield change
                 async with self._changed:
@@ -170,7 +170,7 @@ class Board:
             self.readers -= 1
 
     def _behind(self, seen: int) -> list[Change]:
-        """The changes after that one, oldest first; found from the newest, as nearly every reader lacks only that."""
+        """The changes after number `seen`, oldest first; searched from the newest, the only one most readers lack."""
         newest_first = takewhile(lambda change: change.number > seen, reversed(self._changes))
         return list(newest_first)[::-1]
 
@@ -179,5 +179,5 @@ class Board:
 
 
 def _only_grew(known: Shown, shown: Shown) -> bool:
-    """Whether text and status are all that differs, and there is more text."""
+    """Whether only text and status differ, and the text is longer."""
     return len(shown.text) > len(known.text) and known == replace(shown, text=known.text, status=known.status)

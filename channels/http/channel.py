@@ -1,6 +1,6 @@
-"""The page and the API as a platform: the channel port without any network of its own.
+"""The page and the API as a platform: the channel port without a network connection.
 
-What it shows is in memory, and derived for good from the gateway's inbox and outbox: a message's id follows from the
+Its state is kept in memory and permanently derived from the gateway's inbox and outbox: a message's id follows from the
 key that it is sent with, so that after a crash the same reply is the same message, whether or not this process has seen
 it before.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from channels.message import Attachment, OutboundFile, OutboundMessage, Quote, Sender, TurnOptions
 
 MAX_UNIT = 1_000_000
-"""Characters of one message: no limit of browsers, only a bound on what one change may move."""
+"""Characters of one message: not a limit of browsers, only a bound on the size of one change."""
 MAX_BOARDS = 1000
 CHUNK = 256 * 1024
 LONGEST_CLIENT_ID = 100
@@ -54,7 +54,7 @@ RATE = Rate(per_second=5000.0, per_chat_per_second=100.0, per_group_per_minute=6
 
 @dataclass(frozen=True, slots=True)
 class TextPart(Part):
-    """Markdown, what is known of the work, and buttons. final: nothing of it will change."""
+    """Markdown, the status of the work, and buttons. final: it will not change."""
 
     text: str
     status: str = ""
@@ -73,7 +73,7 @@ class FilePart(Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posting:
-    """What somebody writes. client_id: the writer's own id of it; the same one again is the same message."""
+    """A message that a person posts. client_id: the client's own id for it; the same id means the same message."""
 
     chat: str
     sender: Sender
@@ -85,13 +85,13 @@ class Posting:
 
 
 def layout(message: OutboundMessage) -> tuple[Part, ...]:
-    """One text part (more only past MAX_UNIT characters), then one part for each file."""
+    """One text part (more only beyond MAX_UNIT characters), then one part for each file."""
     text, status = sanitize(message.text), "\n".join(one_line(line) for line in message.status.splitlines())
     buttons, done = keyboard(message.buttons), tuple(one_line(line) for line in message.done)
     parts: list[Part] = []
     if text or status or buttons:
         slices = [text[start : start + MAX_UNIT] for start in range(0, len(text), MAX_UNIT)] or [""]
-        # A full slice with text behind it is complete, whether or not the reply is.
+        # A full slice followed by more text is complete, whether or not the reply is.
         parts = [TextPart(index, piece, final=True) for index, piece in enumerate(slices[:-1])]
         last = TextPart(len(parts), slices[-1], status, done, buttons, message.final, message.asks_reply)
         parts.append(last)
@@ -99,7 +99,7 @@ def layout(message: OutboundMessage) -> tuple[Part, ...]:
 
 
 def shown_part(part: Part, message_id: str, reply_to: str | None, at: object) -> Shown:
-    """A part as readers see it. at: when it was sent, aware. Raises Rejected for a part of another channel."""
+    """A part as readers see it. at: when it was sent, timezone-aware. Raises Rejected for a part of another channel."""
     match part:
         case TextPart():
             return Shown(
@@ -119,18 +119,18 @@ def shown_part(part: Part, message_id: str, reply_to: str | None, at: object) ->
 
 
 def posted_id(chat: str, client_id: str) -> str:
-    """The id of a person's message: it follows from the client's own, so that it is the same after a restart."""
+    """The id of a person's message: derived from the client's own id, so that it is the same after a restart."""
     return "p" + hashlib.sha256(f"{chat}\0{client_id}".encode()).hexdigest()[:20]
 
 
 def sent_id(chat: str, idem_key: str) -> str:
-    """The id of one of the bot's messages, which follows from the key of its send."""
+    """The id of one of the bot's messages, derived from the key of its send."""
     return "b" + hashlib.sha256(f"{chat}\0{idem_key}".encode()).hexdigest()[:20]
 
 
 class HttpChannel(Adapter):
-    """`Channel` for all conversations of one account, `web` or `api`, and what the HTTP side calls: `post`, `press`,
-    `follow`. There is no wire: it is connected while it runs."""
+    """`Channel` for all conversations of one account, `web` or `api`, with the methods for the HTTP side: `post`,
+    `press`, `follow`. There is no wire: it is connected while it runs."""
 
     def __init__(self, account: str, config: HttpConfig, ports: ChannelPorts) -> None:
         super().__init__(account, ports)
@@ -139,7 +139,7 @@ class HttpChannel(Adapter):
         self._boards: OrderedDict[str, Board] = OrderedDict()
         self._count = 0
         self._process = os.urandom(4).hex()
-        """Names this process in the ids of changes."""
+        """Identifies this process in the ids of changes."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -152,13 +152,13 @@ class HttpChannel(Adapter):
     @property
     def health(self) -> Health:
         if self._health.state is ConnectionState.CONNECTED:
-            self._health.last_sign = self._ports.clock.monotonic()  # there is no wire that could die
+            self._health.last_sign = self._ports.clock.monotonic()  # no wire exists that could fail
         return self._health
 
-    # What the HTTP side calls.
+    # Methods for the HTTP side.
 
     async def post(self, posting: Posting) -> str:
-        """Somebody wrote; returns the message's id once it is committed. Raises NotCommitted."""
+        """Publish a person's message; returns its id once it is committed. Raises NotCommitted."""
         chat, now = posting.chat, self._ports.clock.now()
         message = Message(
             account=self._account,
@@ -179,7 +179,7 @@ class HttpChannel(Adapter):
         return message.platform_message_id
 
     async def press(self, chat: str, message_id: str, data: str, sender: Sender, client_id: str) -> None:
-        """Somebody pressed a button of a message. client_id: as of a posting. Raises NotCommitted."""
+        """Publish the press of a message's button. client_id: as in a posting. Raises NotCommitted."""
         now = self._ports.clock.now()
         press = ButtonPressed(
             account=self._account,
@@ -196,18 +196,18 @@ class HttpChannel(Adapter):
 
     @property
     def cursor(self) -> str:
-        """The id of the newest change: what is read after this is followed from here without a gap."""
+        """The id of the newest change: following from here leaves no gap to anything read after this call."""
         return f"{self._process}-{self._count}"
 
     async def follow(self, chat: str, last_event_id: str | None = None) -> AsyncIterator[tuple[str, Change]]:
-        """What changes in a conversation, without end, each with its id: see Board.follow.
+        """The changes of a conversation, without end, each with its id: see Board.follow.
 
-        last_event_id: of the last change that the reader saw; one of another process, or that is none, counts as a gap.
+        last_event_id: of the last change that the reader saw; an id of another process or an invalid one is a gap.
         """
         process, _, number = (last_event_id or "").partition("-")
         continues = process == self._process and number.isdecimal() and int(number) <= self._count
         board = self.board(chat)
-        board.readers += 1  # from now on, not from the first step of the generator: it must not be dropped meanwhile
+        board.readers += 1  # now, not at the first step of the generator: the board must not be dropped until then
         try:
             changes = board.follow(int(number) if continues else None, gap=bool(last_event_id) and not continues)
             async for change in changes:
@@ -216,7 +216,7 @@ class HttpChannel(Adapter):
             board.readers -= 1
 
     def board(self, chat: str) -> Board:
-        """What a conversation shows. MAX_BOARDS are kept of those that nobody reads and that are not written to."""
+        """The board of a conversation. Quiet boards are dropped while more than MAX_BOARDS exist."""
         board = self._boards.get(chat)
         if board is None:
             board = self._boards[chat] = Board(self._next, self._count)
@@ -228,8 +228,8 @@ class HttpChannel(Adapter):
         return board
 
     def clear(self, chat: str | None = None) -> None:
-        """Forget all that is not being written, in one conversation or in all: words were deleted where they are kept.
-        Its readers get a snapshot."""
+        """Forget the finished messages of one conversation, or of all, because texts were deleted from the store.
+        Readers get a snapshot."""
         for name, board in self._boards.items():
             if chat in (None, name):
                 board.clear()
@@ -263,7 +263,7 @@ class HttpChannel(Adapter):
         return message_id
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
-        """A message that is not known may be an earlier process's: it is shown from now on."""
+        """Update a message; an unknown one may be an earlier process's and is shown from now on."""
         board = self.board(address.chat)
         if board.is_removed(message_id):
             raise MessageGone(f"{address.chat} shows no message {message_id}")
@@ -274,7 +274,7 @@ class HttpChannel(Adapter):
         self.board(address.chat).remove(message_id)
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """Never needed: a send is idempotent and its outcome is known."""
+        """Find nothing: never needed, because a send is idempotent and its outcome is known."""
         return None
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
@@ -302,7 +302,7 @@ class HttpChannel(Adapter):
 
 
 def posted_json(message: Message) -> dict[str, object]:
-    """A person's message for readers."""
+    """The JSON of a person's message for readers."""
     quote = message.reply_to
     return {
         "message_id": message.platform_message_id,

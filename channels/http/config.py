@@ -1,4 +1,4 @@
-"""What the accounts `web` and `api` are made by. Built by the gateway's settings, never written in a config."""
+"""Settings of the accounts `web` and `api`. Built from the gateway's settings, never written in a config."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class HttpConfig(BaseModel):
-    """uploads: below which the files lie that people attach, each at the path that its attachment's `ref` names."""
+    """uploads: root folder of the files that people attach, each at the path given by its attachment's `ref`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -16,5 +16,5 @@ class HttpConfig(BaseModel):
 
     @staticmethod
     def names_group(native_id: str) -> bool:
-        """Nothing here is a group."""
+        """False: these accounts have no groups."""
         return False
