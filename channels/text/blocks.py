@@ -1,4 +1,4 @@
-"""The tree that Markdown is read into: what a reply says, free of Markdown's syntax and of any platform's.
+"""The tree that Markdown is parsed into: the content of a reply, independent of Markdown's and any platform's syntax.
 
 `parse` builds it, each adapter's `outbound` renders it. Everything is frozen, so that parsed pieces can be cached.
 """
@@ -16,7 +16,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class LineBreak:
-    """A new line within a paragraph: chats keep the line ends that were written."""
+    """A line break within a paragraph: chats keep line breaks as written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Spoiler:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """url has an allowed scheme (http, https, mailto, tel); links with any other became text. Images are links too."""
+    """url has an allowed scheme (http, https, mailto, tel); links with any other scheme are text. Images are links."""
 
     url: str
     children: tuple[Inline, ...]
@@ -59,7 +59,7 @@ Align: TypeAlias = Literal["left", "center", "right"]
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """level: 1 to 6. blank_before, here and below: a blank line parts the block from what precedes it."""
+    """level: 1 to 6. blank_before, here and below: a blank line separates the block from what precedes it."""
 
     level: int
     inlines: Inlines
@@ -83,7 +83,7 @@ class CodeBlock:
 
 @dataclass(frozen=True, slots=True)
 class ListItem:
-    """checked: None for an ordinary item, else the state of a task."""
+    """An item of a list. checked: None for an ordinary item, else the state of a task."""
 
     blocks: tuple[Block, ...]
     checked: bool | None = None
@@ -92,7 +92,7 @@ class ListItem:
 
 @dataclass(frozen=True, slots=True)
 class ListBlock:
-    """start: the first number of an ordered list, None for bullets."""
+    """A list. start: the first number of an ordered list, None for bullets."""
 
     items: tuple[ListItem, ...]
     start: int | None = None
@@ -139,7 +139,7 @@ def plain(inlines: Inlines) -> str:
 
 
 def has_link(inlines: Inlines) -> bool:
-    """Whether a link is anywhere in it."""
+    """Whether the nodes contain a link at any level."""
     for node in inlines:
         match node:
             case Link():

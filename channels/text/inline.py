@@ -1,9 +1,9 @@
-"""Reads the text of one paragraph, heading or cell: marks, code, links. The parser's rules are here as well.
+"""Parses the text of one paragraph, heading or cell: marks, code, links. Also defines the parser's rules.
 
-It is CommonMark with tables, ~~strikethrough~~, ||spoilers|| and <br>, without what would let a later line change how
-earlier text looks, because a reply grows while people read it: link reference definitions and underlined headings. Raw
-HTML is shown as it is written. Long text is read window by window, each on its own, so that a mark that closes late
-cannot change what was shown long before, and so that no input takes more than linear time.
+The syntax is CommonMark with tables, ~~strikethrough~~, ||spoilers|| and <br>, without the features that let a later
+line change how earlier text looks, because a reply grows while people read it: link reference definitions and
+underlined headings. Raw HTML is shown verbatim. Long text is parsed in independent windows, so that a mark that closes
+late cannot change what was shown long before, and so that no input takes more than linear time.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 
 WINDOW_UNITS = 1500
-"""The longest text that is read as one, in UTF-16 units."""
+"""The longest text that is parsed as one window, in UTF-16 units."""
 WINDOW_MARKS = 60
-"""The most marks in it; two make at most one formatted span."""
+"""The maximum number of marks in a window; two marks make at most one formatted span."""
 _WINDOW_LINES = 40
 _MAX_DEPTH = 12
 _COUNTED = re.compile(r"\*+|_+|~~|\|\||`+|[\[\]<>\n]|[\U00010000-\U0010ffff]")
@@ -58,9 +58,9 @@ _WRAPPERS: dict[str, Callable[[Inlines], Inline]] = {
     "spoiler": Spoiler,
 }
 
-# Quotes and lists deeper than this are text; the parser's own limit would drop what is inside.
+# Quotes and lists nested deeper than this are text; the parser's own limit would drop their content.
 _MAX_LEVEL = 10
-# A longer line is no table header, so that a line's look cannot change long after it was shown.
+# A longer line is not a table header, so that the look of a line cannot change long after it was shown.
 _MAX_TABLE_HEADER = 500
 _MAX_TABLE_PIPES = 40
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
@@ -73,7 +73,7 @@ def parse_inlines(source: str) -> Inlines:
 
 
 def windows(source: str) -> Iterator[str]:
-    """Pieces that together are the text; where a piece ends depends only on what precedes its end."""
+    """Pieces that together are the text; where a piece ends depends only on the text before its end."""
     start = 0
     while start < len(source):
         limit = _window_limit(source, start)
@@ -136,7 +136,7 @@ def _parse_window(source: str) -> Inlines:
 
 
 def _separator(space: str) -> Inlines:
-    """What stands for the white space at a window's edge."""
+    """The nodes that replace the whitespace at a window's edge."""
     if not space:
         return ()
     return (LineBreak(),) if "\n" in space else (Text(" "),)
@@ -148,7 +148,7 @@ class _Tree:
     def __init__(self, tokens: Sequence[Token], *, in_link: bool = False) -> None:
         self._tokens = tokens
         self._in_link = in_link
-        # One list of finished nodes per open mark, with what the mark will become; None for one that leaves no trace.
+        # One list of finished nodes per open mark, with what the mark will become; None if it produces no node.
         self._open: list[tuple[list[Inline], Callable[[Inlines], Inlines] | None]] = [([], None)]
 
     def nodes(self) -> Inlines:
@@ -192,7 +192,7 @@ class _Tree:
         self._in_link = self._in_link and len(self._open) > 1
 
     def _image(self, token: Token) -> None:
-        """Never fetched: its description, as a link to it."""
+        """Add an image, which is never fetched: its description as a link to it."""
         alt = plain(_Tree(token.children or [], in_link=True).nodes()).strip()
         if self._in_link:
             self._text(alt)
@@ -220,7 +220,7 @@ class _Tree:
 
 
 def linked(url: str, children: Inlines) -> Inlines:
-    """A link where the scheme is allowed; else the label and, when it says something new, the address as text."""
+    """A link if the scheme is allowed; else the label and, if it adds information, the address as text."""
     url = sanitize(url).replace("\n", "").strip()
     label = plain(children).strip()
     if is_safe_link(url):
@@ -266,7 +266,7 @@ def _modest_table(state: StateBlock, start: int, end: int, silent: bool) -> bool
 
 
 def _line_break(state: StateInline, silent: bool) -> bool:
-    """<br>, which models write into table cells."""
+    """Parse <br>, which models write into table cells."""
     match = _BREAK.match(state.src, state.pos)
     if match is None:
         return False
@@ -283,8 +283,8 @@ def _is_east_asian(char: str) -> bool:
 def _flanking(state: StateInline, start: int) -> tuple[bool, bool, int]:
     """Whether a run of marks may open and close, and its length.
 
-    CommonMark wants a space outside a mark that has punctuation inside. Chinese and Japanese put none, so there
-    `**你好，**世界` would not become bold; next to an East Asian character no space is asked for.
+    CommonMark requires a space outside a mark that has punctuation inside. Chinese and Japanese use no spaces, so
+    `**你好，**世界` would not become bold; next to an East Asian character no space is required.
     """
     scanned = state.scanDelims(start, True)
     end = start + scanned.length
@@ -310,7 +310,7 @@ def _emphasis(state: StateInline, silent: bool) -> bool:
 
 
 def _paired(state: StateInline, silent: bool) -> bool:
-    """Marks that come in twos: ~~ and ||. An odd one is text."""
+    """Parse the marks made of two characters: ~~ and ||. An odd one is text."""
     marker = state.src[state.pos]
     if silent or marker not in _PAIRED:
         return False
@@ -333,7 +333,7 @@ def _delimiter(state: StateInline, mark: str, opens: bool, closes: bool, length:
 
 
 def _pair(state: StateInline) -> None:
-    """Turns the marks that found each other into tokens, on every level."""
+    """Turn matched pairs of marks into tokens, on every level."""
     nested = [meta["delimiters"] for meta in state.tokens_meta if meta and "delimiters" in meta]
     for delimiters in [state.delimiters, *nested]:
         for opener in delimiters:

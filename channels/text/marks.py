@@ -26,23 +26,23 @@ _ORDER: tuple[Mark, ...] = ("strike", "bold", "italic")
 _SIGNS: dict[Mark, str] = {"strike": "~~", "bold": "**", "italic": "*"}
 _KINDS: dict[type[Inline], Mark] = {Bold: "bold", Italic: "italic", Strike: "strike"}
 _TICKS = re.compile("`+")
-# What would end an address, or a table's cell, too early.
+# Characters that would end an address, or a table cell, too early.
 _UNSAFE_IN_ADDRESS = re.compile(r"""[\s()<>\[\]|`"'\\*~]""")
-# What makes another block of a line: a heading, a list, a task, a quote, a fence, an underline or a rule, a table.
+# Line beginnings that start another block: a heading, a list, a task, a quote, a fence, an underline or rule, a table.
 _BLOCK_START = re.compile(
     r"(?P<before>\d{1,9}(?=[.)](?:\s|$)))?"
     r"(?P<sign>(?<=\d)[.)]|\#(?=\#{0,5}(?:\s|$))|[-+*](?=\s|$)|\[(?=[ xX]\])|>|`(?=``)|~(?=~~)|=(?==*\s*$)"
     r"|[-:|](?=[-:|\s]*$)|[*_](?=[*_\s]*$))"
 )
 
-# A backslash where one would escape something, code, emphasis, strikethrough, links. Signs inside words and signs
-# with space around are no marks.
+# A backslash that would escape something, code, emphasis, strikethrough, links. An underscore inside a word and an
+# asterisk with spaces around it are not marks.
 _MARKS = re.compile(r"\\(?=[!-/:-@\[-`{-~\s]|$)|[`\[\]~]|\*(?!(?<=\s\*)\s)|_(?!(?<=\w_)\w)")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Text of one look. url: of the link that it is in."""
+    """Text of one style. url: of the link that it is in."""
 
     text: str
     marks: frozenset[Mark] = frozenset()
@@ -50,7 +50,7 @@ class Run:
     url: str = ""
 
     def of(self, text: str) -> Run:
-        """Another text of the same look."""
+        """Another text in the same style."""
         return Run(text, self.marks, self.code, self.url)
 
 
@@ -69,7 +69,7 @@ def runs_of(inlines: Inlines, dialect: Dialect, room: int, style: Run = _PLAIN) 
                 yield replace(style, text=text, code=True)
             case Link(url, children):
                 yield from _link(url, children, dialect, room, style)
-            case Spoiler(children):  # of Telegram alone
+            case Spoiler(children):  # only Telegram has them
                 yield from runs_of(children, dialect, room, style)
             case Bold(children) | Italic(children) | Strike(children):
                 marks = style.marks | {_KINDS[type(node)]}
@@ -86,17 +86,17 @@ def _link(url: str, children: Inlines, dialect: Dialect, room: int, style: Run) 
 
 
 def write_link(label: str, url: str) -> str:
-    """label: Markdown already."""
+    """A Markdown link. label: already Markdown."""
     return f"[{label}]({_UNSAFE_IN_ADDRESS.sub(lambda match: quote(match.group(), safe=''), url)})"
 
 
 def longest_ticks(text: str) -> int:
-    """Length of the longest row of backticks."""
+    """The length of the longest run of backticks."""
     return max(map(len, _TICKS.findall(text)), default=0) if "`" in text else 0
 
 
 def write_line(runs: Sequence[Run], dialect: Dialect) -> str:
-    """A line of text that begins no other block, without space at its ends."""
+    """A line of text that does not start another block, without spaces at its ends."""
     text = write_runs(runs, dialect).strip()
     first = next((run for run in runs if run.text.strip()), None)
     if first is None or first.marks or first.code or first.url:
@@ -129,12 +129,12 @@ def _merged(runs: Sequence[Run]) -> Iterator[Run]:
 
 
 def _is_sign(char: str) -> bool:
-    """What CommonMark calls punctuation."""
+    """Whether CommonMark considers the character punctuation."""
     return unicodedata.category(char)[0] in "PS"
 
 
 def _may_touch(inside: str, outside: str) -> bool:
-    """Whether a mark between the two is seen as one."""
+    """Whether a mark between the two characters is recognized as a mark."""
     if not inside or inside.isspace():
         return False
     return not _is_sign(inside) or not outside or outside.isspace() or _is_sign(outside)
@@ -145,7 +145,7 @@ class _Writer:
         self._dialect = dialect
 
     def marked(self, runs: Sequence[Run], done: frozenset[Mark], before: str, after: str) -> str:
-        """done: marks that are around it already. before, after: the characters outside."""
+        """The runs with their marks. done: marks already around them. before, after: the characters outside."""
         text = ""
         index = 0
         while index < len(runs):
@@ -155,7 +155,7 @@ class _Writer:
             else:
                 following = _first(runs[end]) if end < len(runs) else after
                 if kind in ("bold", "italic") and text.endswith("*") and not text.endswith("\\*"):
-                    # Two rows of stars would be read as one.
+                    # Two adjacent runs of asterisks would be read as one.
                     text += self.marked(runs[index:end], done | {"bold", "italic"}, text[-1:], following)
                 else:
                     text += self._wrapped(kind, runs[index:end], done | {kind}, text[-1:] or before, following)
@@ -185,7 +185,7 @@ class _Writer:
                 return lead + inner + tail
 
     def _without(self, runs: Sequence[Run], edge: Literal[0, -1]) -> tuple[str, list[Run]]:
-        """What moves out of a mark at one edge, code or a sign, as Markdown ("" if it is neither), and what is left."""
+        """Markdown of the code or punctuation moved out of a mark at one edge ("" if neither), and the rest."""
         run, left = runs[edge], list(runs)
         if run.code:
             left.pop(edge)
@@ -208,7 +208,7 @@ class _Writer:
 
 
 def _outermost(runs: Sequence[Run], index: int, done: frozenset[Mark]) -> tuple[Mark | None, int]:
-    """The mark that reaches furthest from runs[index], and where it ends."""
+    """The mark that extends furthest from runs[index], and where it ends."""
     best: Mark | None = None
     furthest = index + 1
     for kind in _ORDER:
@@ -227,7 +227,7 @@ def _first(run: Run) -> str:
 
 
 def _trimmed(runs: Sequence[Run]) -> tuple[str, list[Run], str]:
-    """The space before, the runs without space at their ends, the space behind."""
+    """The leading space, the runs without space at their ends, the trailing space."""
     left = list(runs)
     before = behind = ""
     while left and not left[0].code:
@@ -248,31 +248,31 @@ def _trimmed(runs: Sequence[Run]) -> tuple[str, list[Run], str]:
 
 
 def backslashed(char: str) -> str:
-    """The sign with a backslash before it, as CommonMark shows it literally."""
+    """The character with a backslash before it, which CommonMark shows literally."""
     return "\\" + char
 
 
 def escape_marks(text: str) -> str:
     """The text with backslashes before what CommonMark would read as marks inside a line. For `Dialect.escape`.
 
-    HTML's signs (& < >) and what else a platform reads are left to the adapter.
+    HTML's special characters (& < >) and any other syntax of a platform are left to the adapter.
     """
     return _MARKS.sub(lambda match: backslashed(match.group()), text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One platform's Markdown. Made once and kept: what was written for it is remembered by it.
+    """One platform's Markdown. Create it once and keep it: it is a key of the cache of rendered text.
 
     measure: size of a page's text in the platform's own unit; measure(a + b) <= measure(a) + measure(b).
-    escape: plain text -> text that shows literally and can mention nobody; it gets pieces of a line.
-    escape_code: the same for what stands in code spans and blocks.
+    escape: plain text -> text that is shown literally and cannot mention anyone; called with pieces of a line.
+    escape_code: the same for the content of code spans and blocks.
     tables: how many one page may hold; further ones become code blocks with aligned columns. None: any number.
-    table_columns: a wider table becomes such a code block as well. table_rows, table_units: how many rows of a table
-    (its header among them), and how much of their text, one page may hold; the table goes on on the next page.
+    table_columns: a wider table also becomes such a code block. table_rows, table_units: how many rows of a table
+    (including its header), and how much of their text, one page may hold; the table continues on the next page.
     blocks: how many blocks (paragraphs, headings, lists, ...) one page may hold.
-    task_lists: without, a task's state is a character.
-    literal: one sign -> the same sign where it would begin a heading, a list or the like.
+    task_lists: if False, a task's state is shown as a character.
+    literal: one character -> the same character, literal where it would begin a heading, a list or the like.
     """
 
     measure: Callable[[str], int]

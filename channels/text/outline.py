@@ -1,4 +1,4 @@
-"""A reply as pages of a platform's own Markdown: the tree as lines of a dialect; `page` fills pages with them. Pure."""
+"""Renders a reply as pages of a platform's own Markdown: the tree as lines, which `page` fills pages with. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BULLET = "• "
 _LARGEST_NUMBER = 999_999_999
 _DONE, _OPEN = "☑ ", "☐ "
 _NEST = 4
-"""Spaces of a list's level."""
+"""Spaces of indentation per list level."""
 
 _EMPTY = Packed()
 LEAST_LIMIT = 60
@@ -46,21 +46,21 @@ LEAST_LIMIT = 60
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a block stands. mark: what each line of text begins with, in a quote that has no room for its frame."""
+    """The position of a block. mark: prefix of each line of text in a quote that has no room for its frame."""
 
     frames: tuple[Frame, ...] = ()
     mark: str = ""
 
 
 def outline(blocks: Sequence[Block], dialect: Dialect, limit: int) -> list[Line | TableChoice]:
-    """The lines of blocks that stand below an empty line."""
+    """The lines of blocks that follow an empty line."""
     writer = _Outline(dialect, Budget.of(limit))
     writer.blocks(blocks, _Place())
     return writer.lines
 
 
 def verbatim(text: str, dialect: Dialect, limit: int) -> list[Line | TableChoice]:
-    """The lines of a text without any of its Markdown read."""
+    """The lines of a text whose Markdown is not interpreted."""
     writer = _Outline(dialect, Budget.of(limit))
     for line in filter(str.strip, text.split("\n")):
         writer.text([Run(line)], _Place())
@@ -73,10 +73,10 @@ class _Outline:
         self._dialect = dialect
         self._budget = budget
         self._newlines, self._border = 2, BEFORE_BLOCK
-        # How many frames begin with the next line; what it begins with where there was no room for a frame.
+        # How many frames begin with the next line; the prefix of that line if there was no room for a frame.
         self._fresh = 0
         self._bullet = ""
-        # Whether the list that comes next has other signs than usual, as another list is right above it.
+        # Whether the next list uses other markers than usual, because another list is right above it.
         self._swapped = False
 
     def blocks(self, blocks: Sequence[Block], place: _Place) -> None:
@@ -88,11 +88,11 @@ class _Outline:
             self._swapped = swapped = not swapped and _would_join(above, block)
             before = len(self.lines)
             self._block(block, place)
-            # What left no trace parts nothing.
+            # A block that produced no lines separates nothing.
             above = block if len(self.lines) > before else above
 
     def _part(self, above: Block, below: Block) -> None:
-        """What parts two blocks: an empty line, unless it was written without and is read the same without."""
+        """Separate two blocks by an empty line, unless they were written without one and are read the same without."""
         close = _may_touch(above, below) and not below.blank_before
         if isinstance(below, Heading):
             self._want(1 if close else 2, BEFORE_HEADING)
@@ -172,14 +172,14 @@ class _Outline:
             above = item
 
     def _item(self, item: ListItem, sign: str, bullet: str, place: _Place) -> None:
-        """sign: what makes it an item. bullet: what it begins with where there is no room for one more frame."""
+        """Add a list item. sign: its marker. bullet: its prefix where there is no room for another frame."""
         task = ""
         if item.checked is not None and not self._dialect.task_lists:
             task = _DONE if item.checked else _OPEN
         elif item.checked is not None:
             task = "[x] " if item.checked else "[ ] "
         rest = " " * max(_NEST, len(sign) + 1)
-        # A code block and the like are placed where the rest is, or their indentation would not be theirs.
+        # A code block or the like starts at the column of the following lines, or its indentation would be misread.
         begin = f"{sign} {task}" if _begins_with_text(item) else sign.ljust(len(rest))
         inner = self._within(Frame(begin, rest, f"{sign} "), place)
         if inner is None:
@@ -190,7 +190,7 @@ class _Outline:
         self._flush(inner or place)
 
     def _within(self, frame: Frame, place: _Place) -> _Place | None:
-        """The place within one more frame; None when the frames would take too much of a page."""
+        """The place within one more frame; None if the frames would take up too much of a page."""
         again = "".join(f"{frame.again or frame.rest}…\n\n{frame.rest}" for frame in (*place.frames, frame))
         rest = "".join(frame.rest for frame in place.frames)
         depth = len(place.frames) + 1
@@ -199,7 +199,7 @@ class _Outline:
         return replace(place, frames=(*place.frames, frame))
 
     def _flush(self, place: _Place) -> None:
-        """Give a bullet its own line, when nothing followed that can stand behind it."""
+        """Give a bullet its own line if nothing followed that can share its line."""
         if self._bullet:
             self.text([Run("")], place)
         elif self._fresh and place.frames:
@@ -241,7 +241,7 @@ class _Outline:
 
 
 def _may_touch(above: Block, below: Block) -> bool:
-    """Whether they stay two blocks with no empty line between, for all readers of Markdown."""
+    """Whether all Markdown parsers see two blocks even without an empty line between them."""
     if isinstance(above, Heading | CodeBlock):
         return isinstance(below, Heading | CodeBlock | Paragraph | ListBlock | Quote)
     if isinstance(above, Paragraph):
@@ -252,14 +252,14 @@ def _may_touch(above: Block, below: Block) -> bool:
 
 
 def _would_join(above: Block | None, below: Block) -> bool:
-    """Whether two lists would be read as one if their items began with the same sign."""
+    """Whether two lists would be read as one if their items began with the same marker."""
     if not isinstance(above, ListBlock) or not isinstance(below, ListBlock):
         return False
     return (above.start is None) == (below.start is None)
 
 
 def _ends_openly(item: ListItem) -> bool:
-    """Whether the next item may follow at once."""
+    """Whether the next item may follow without an empty line."""
     if not item.blocks:
         return True
     last = item.blocks[-1]
@@ -275,8 +275,8 @@ def _begins_with_text(item: ListItem) -> bool:
 def pages(text: str, dialect: Dialect, limit: int, *, growing: bool = False) -> tuple[str, ...]:
     """The Markdown `text` as pages of at most `limit` units each; () for a blank text.
 
-    growing: more text will follow, so marks that are open at its end are taken as closed there. While a text grows,
-    all pages but the last two stay as they are, if a page holds what can still change (about 2500 characters).
+    growing: more text will follow, so marks that are open at its end count as closed there. While a text grows, all
+    pages but the last two stay unchanged, provided that a page holds what can still change (about 2500 characters).
     Raises ValueError for a limit below LEAST_LIMIT.
     """
     if limit < LEAST_LIMIT:
@@ -288,7 +288,7 @@ def pages(text: str, dialect: Dialect, limit: int, *, growing: bool = False) -> 
     for segment in settled:
         packed = _pack_settled(packed, segment, dialect, limit)
     packed = pack(packed, outline(last.blocks, dialect, limit), dialect, limit)
-    # Only marks, such as a fence that has just been opened: better as they are than nothing.
+    # If there are only marks, such as a fence that was just opened, show them verbatim rather than nothing.
     return finished(packed, dialect, limit) or finished(
         pack(_EMPTY, verbatim(sanitize(text), dialect, limit), dialect, limit), dialect, limit
     )
@@ -296,5 +296,5 @@ def pages(text: str, dialect: Dialect, limit: int, *, growing: bool = False) -> 
 
 @lru_cache(maxsize=256)
 def _pack_settled(above: Packed, segment: Segment, dialect: Dialect, limit: int) -> Packed:
-    """Packed up to a segment that cannot change any more: remembered, so that only the end of a reply is written."""
+    """The pages up to a segment that can no longer change; cached, so that only the end of a reply is rendered."""
     return pack(above, outline(segment.blocks, dialect, limit), dialect, limit)

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 _GOES_ON = "…"
 _SEAM = 16
-"""Units that two pieces of one line may take more together than each alone: a sign there needs an escape then."""
+"""Units that two pieces of one line may need on top of their separate lengths: characters may have to be escaped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableChoice:
-    """A table in both of its forms; which one is taken depends on how many tables the page has."""
+    """A table in both of its forms; which one is used depends on how many tables the page has."""
 
     native: tuple[Line, ...]
     code: tuple[Line, ...]
@@ -29,7 +29,7 @@ class TableChoice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
-    """pages: finished ones. lines: of the page being filled, each with its share. used: about how many units it has."""
+    """pages: the finished ones. lines: of the page being filled, each with its share. used: its approximate units."""
 
     pages: tuple[str, ...] = ()
     lines: tuple[tuple[Line, int], ...] = ()
@@ -37,7 +37,7 @@ class Packed:
 
 
 def pack(above: Packed, lines: Iterable[Line | TableChoice], dialect: Dialect, limit: int) -> Packed:
-    """The lines added to what is packed already."""
+    """The lines added to what is already packed."""
     packer = _Packer(above, dialect, limit)
     for line in lines:
         packer.take(line)
@@ -45,12 +45,12 @@ def pack(above: Packed, lines: Iterable[Line | TableChoice], dialect: Dialect, l
 
 
 def finished(packed: Packed, dialect: Dialect, limit: int) -> tuple[str, ...]:
-    """All pages, with the last as it stands."""
+    """All pages, including the unfinished last one."""
     return (*packed.pages, *_page(packed.lines, dialect, limit))
 
 
 def _page(lines: Sequence[tuple[Line, int]], dialect: Dialect, limit: int) -> Iterator[str]:
-    """The page, unless there is nothing to see on it; two of them where the marks of its pieces took too much."""
+    """The page, unless nothing on it is visible; several pages if the marks of its pieces took too much space."""
     if all(is_blank(line.text) for line, _ in lines):
         return
     text = write([line for line, _ in lines], dialect)
@@ -102,7 +102,7 @@ class _Packer:
         self._tally = _Tally(self._dialect)
 
     def _add(self, line: Line) -> bool:
-        """Put it on the page, if it fits."""
+        """Put the line on the page; False if it does not fit."""
         share, used = self._cost(line)
         if self.lines and (used > self._limit or self._tally.is_full_for(line)):
             return False
@@ -115,9 +115,9 @@ class _Packer:
         return not self.lines or self._cost(line)[1] <= self._limit
 
     def _cost(self, line: Line) -> tuple[int, int]:
-        """The line's share, and about what the page takes with it, never too little when that is more than the limit.
+        """The line's share, and the approximate size of the page with it; a size above the limit is never an estimate.
 
-        The page is only written to measure it when it is nearly full. An empty page takes any line.
+        The page is rendered for measuring only when it is nearly full. An empty page accepts any line.
         """
         share = self._share(line) if self.lines else 0
         added = share + (0 if line.newlines or not self.lines else _seam(self.lines[-1][0], line, self._dialect))
@@ -140,7 +140,7 @@ class _Packer:
         return share
 
     def _best_cut(self, following: Line) -> int:
-        """Where the page ends best: which of its last lines move on with the one that follows."""
+        """The best place to end the page: the index of the first line that moves to the next page."""
         best, border = len(self.lines), following.border
         carried = 0
         for index in range(len(self.lines) - 1, 0, -1):
@@ -154,13 +154,13 @@ class _Packer:
 
 
 def _seam(above: Line, piece: Line, dialect: Dialect) -> int:
-    """What two pieces of one line take more together than each alone, where the space at its ends is left out."""
+    """The units that two pieces of one line may need on top of their separate sizes, where outer spaces are dropped."""
     sources = ["".join(run.text for run in line.runs) for line in (above, piece)]
     return _SEAM + sum(dialect.measure(source) - dialect.measure(source.strip()) for source in sources)
 
 
 class _Tally:
-    """Counts what a dialect limits on one page in addition to its length."""
+    """Counts what a dialect limits per page in addition to its length."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -188,12 +188,12 @@ class _Tally:
 
 
 def _is_new_block(above: Line, line: Line) -> bool:
-    """Whether a block of the page's top level begins with the line."""
+    """Whether a top-level block of the page begins with the line."""
     if line.newlines == 0:
         return False
     if above.frames and line.frames:
         outer, inner = above.frames[0], line.frames[0]
-        # Items of one list have frames of their own, and the same sign.
+        # Items of one list have separate frames, but the same marker.
         return outer is not inner and (not outer.again or outer.again.strip()[-1:] != inner.again.strip()[-1:])
     if above.frames or line.frames or above.leaf is not line.leaf:
         return True
@@ -201,7 +201,7 @@ def _is_new_block(above: Line, line: Line) -> bool:
 
 
 def write(lines: Sequence[Line], dialect: Dialect) -> str:
-    """A page of these lines: what was open before it is opened again, what is open at its end is closed."""
+    """A page of these lines: blocks that were open before it are reopened, blocks open at its end are closed."""
     whole = list(_whole(lines, dialect))
     fences = _fences(whole)
     text: list[str] = []
@@ -223,7 +223,7 @@ def write(lines: Sequence[Line], dialect: Dialect) -> str:
 
 
 def _whole(lines: Sequence[Line], dialect: Dialect) -> Iterator[Line]:
-    """The lines with their pieces put together."""
+    """The lines with their pieces joined."""
     start = 0
     for end in range(1, len(lines) + 1):
         if end < len(lines) and lines[end].newlines == 0:
@@ -251,7 +251,7 @@ def _rest(line: Line) -> str:
 
 
 def _break(line: Line) -> str:
-    """What parts the line from the one above, and what it begins with."""
+    """The separator between the line and the one above, and the line's prefix."""
     if line.newlines == 0:
         return ""
     outer = len(line.frames) - line.fresh
@@ -264,7 +264,7 @@ def _break(line: Line) -> str:
 
 
 def _opening(line: Line) -> str:
-    """What a page begins with whose first line this is: the frames that it goes on in, then those that begin."""
+    """The beginning of a page whose first line this is: the frames that it continues, then those that begin."""
     outer = len(line.frames) - line.fresh
     text = prefix = ""
     for index, frame in enumerate(line.frames[:outer]):
@@ -276,7 +276,7 @@ def _opening(line: Line) -> str:
         if index == len(line.frames) - 1 and not line.leaf and not line.lead:
             return text + " "
         below = line.frames[index + 1] if index + 1 < len(line.frames) else None
-        # Only bullets may follow a text without an empty line between, in every client.
+        # Only bullets may follow text without an empty line in every client.
         blank = "" if below and below.first[:1] in "-*" else "\n" + prefix.rstrip()
         text += f"{blank}\n{prefix}"
     text += "".join(frame.first for frame in line.frames[outer:]) + line.lead

@@ -1,4 +1,4 @@
-"""Reads a reply's Markdown into the tree of `blocks`. Adapters call `parse`; it never raises and drops no text."""
+"""Parses a reply's Markdown into the tree of `blocks`. Adapters call `parse`; it never raises and drops no text."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _LANGUAGE = re.compile(r"[\w+#.-]{1,32}")
 _ALIGN = re.compile(r"text-align:(left|center|right)")
 _TAB = 4
 _BORDER = re.compile(r"(?<!\n)\n\n++(?=\S)")
-"""Begins only at the first of several empty lines, so that many of them are read once."""
-# Long enough that few are needed, short enough that the unread rest is read quickly.
+"""Matches only at the first of several empty lines, so that many of them are scanned once."""
+# Long enough that few segments are needed, short enough that the unsettled rest is parsed quickly.
 _SEGMENT = 1500
 _SEGMENT_TRIES = 4
 _MARK = re.compile(r"\\.|`+|\*+|~~|\|\||_+", re.DOTALL)
-# A mark with nothing behind it yet, or half of a closing one.
+# A mark with nothing after it yet, or half of a closing mark.
 _DANGLING = re.compile(r"(?:(?<=\s)|^)[*_~|`!\[]+$|(?<!\*)\*$|(?<!~)~$|(?<!\|)\|$|`{1,2}$")
 _OPEN_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*$")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """Blocks that no later text can change. The same text gives the same object, so it can be a cache's key."""
+    """Blocks that no later text can change. The same text gives the same object, so it can serve as a cache key."""
 
     blocks: tuple[Block, ...]
 
@@ -52,14 +52,14 @@ class Segment:
 def parse(markdown: str, *, growing: bool = False) -> tuple[Block, ...]:
     """The blocks of a reply.
 
-    growing: more text will follow, so what is open at the end is taken as closed there. Fences need no such help:
-    CommonMark closes them at the end of the text.
+    growing: more text will follow, so marks that are open at the end count as closed there. Fences need no such
+    treatment: CommonMark closes them at the end of the text.
     """
     return tuple(block for segment in segments(markdown, growing=growing) for block in segment.blocks)
 
 
 def segments(markdown: str, *, growing: bool = False) -> list[Segment]:
-    """The same blocks in pieces; all but the last are remembered, so that only the end of a growing reply is read."""
+    """The same blocks in segments; all but the last are cached, so that only the end of a growing reply is parsed."""
     source = sanitize(markdown)
     found: list[Segment] = []
     start = 0
@@ -72,7 +72,7 @@ def segments(markdown: str, *, growing: bool = False) -> list[Segment]:
 def _settled(source: str, start: int) -> tuple[Segment, int] | None:
     """The segment that begins at `start` and where it ends; None while it can still change.
 
-    It ends at an empty line below a top-level paragraph or rule: what follows begins afresh there, of any kind.
+    It ends at an empty line below a top-level paragraph or rule: any kind of block that follows starts fresh there.
     """
     tries = islice(_BORDER.finditer(source, start + _SEGMENT), _SEGMENT_TRIES)
     for border in tries:
@@ -88,7 +88,7 @@ def _segment(source: str, continued: bool) -> Segment:
 
 
 def read_blocks(source: str, *, growing: bool = False, continued: bool = False) -> tuple[Block, ...]:
-    """The blocks of sanitized text, read as a whole. continued: an empty line is above it."""
+    """The blocks of sanitized text, parsed as a whole. continued: an empty line precedes it."""
     tokens = MARKDOWN.parse(source)
     if growing:
         _close_last_leaf(tokens)
@@ -98,7 +98,7 @@ def read_blocks(source: str, *, growing: bool = False, continued: bool = False) 
 def _close_last_leaf(tokens: list[Token]) -> None:
     for token in reversed(tokens):
         if token.type == "inline":
-            # Only the last window may change, as only that one is still read again.
+            # Only the last window may change, because it is the only one that is parsed again.
             *complete, last = windows(token.content) if token.content else [""]
             token.content = "".join(complete) + close_open_marks(last)
         if token.nesting >= 0:
@@ -107,7 +107,7 @@ def _close_last_leaf(tokens: list[Token]) -> None:
 
 @dataclass(slots=True, eq=False)
 class _Node:
-    """A token that opens something, or a leaf, with what is inside."""
+    """An opening token or a leaf, with its content."""
 
     token: Token
     children: list[_Node] = field(default_factory=list)
@@ -128,7 +128,7 @@ def _tree(tokens: list[Token]) -> list[_Node]:
 
 
 class _Reader:
-    """Turns the parser's nodes into ours. lines: the source, to see where blank lines were."""
+    """Converts the parser's nodes into ours. lines: the source, to find where blank lines were."""
 
     def __init__(self, lines: list[str], continued: bool) -> None:
         self._lines = lines
@@ -190,14 +190,14 @@ def _leaf(node: _Node) -> Inlines:
 
 
 def _language(info: str) -> str:
-    """The first word of a fence's info string, as far as it is a language's name."""
+    """The language name that a fence's info string begins with, "" if none."""
     words = info.replace("{", " ").replace("}", " ").split()
     match = _LANGUAGE.match(words[0].lstrip(".")) if words else None
     return match.group() if match else ""
 
 
 def _code(content: str) -> str:
-    """Tabs as spaces: platforms show a tab as one space, and indentation is meaning."""
+    """Code with tabs expanded: platforms show a tab as one space, and indentation matters."""
     lines = content.removesuffix("\n").split("\n")
     return "\n".join(line.expandtabs(_TAB) if "\t" in line else line for line in lines)
 
@@ -208,7 +208,7 @@ def _align(cell: _Node) -> Align:
 
 
 def close_open_marks(source: str) -> str:
-    """The text with what is open at its end closed, and with a link whose address is incomplete as its label."""
+    """The text with the marks closed that are open at its end, and a link with an incomplete address as its label."""
     stack = _open_marks(source)
     if stack[-1:] and stack[-1][0] == "`":
         return source.rstrip("`") + stack[-1] if source.strip("`") else ""
@@ -224,7 +224,7 @@ def close_open_marks(source: str) -> str:
 
 
 def _open_marks(source: str) -> list[str]:
-    """The marks that are open at the end, outermost first; a code span ends the list, nothing counts inside it."""
+    """The marks that are open at the end, outermost first; an open code span is last, no mark counts inside it."""
     stack: list[str] = []
     for match in _MARK.finditer(source):
         run = match.group()
@@ -255,5 +255,5 @@ def _marks(run: str) -> tuple[str, ...]:
 
 
 def _may_open(run: str, before: str) -> bool:
-    """Inside a word a single * or _ is rather a sign than a mark."""
+    """Whether a run may open a mark. Inside a word a single * or _ is more likely a plain character."""
     return (len(run) > 1 and run[0] != "_") or run[0] == "`" or not before.isalnum()

@@ -1,4 +1,4 @@
-"""Lines of Markdown, before they are packed into pages: what stands in them and what stands around them."""
+"""Lines of Markdown before they are packed into pages: their content and the blocks around them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from channels.text.marks import Dialect
 
 BEFORE_HEADING, BEFORE_BLOCK, BEFORE_LINE, BEFORE_WORD, NOWHERE = 4, 3, 2, 1, 0
-"""How well a page may end before a line, best first."""
+"""How suitable a page break before a line is, best first."""
 _LONGEST_PIECE = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """A quote or a list's item around lines.
+    """A quote or a list item around lines.
 
-    first: what its first line begins with, rest: what further lines do. again: what a page begins with that goes on
-    in the item; "" for a quote.
+    first: prefix of its first line; rest: prefix of its further lines. again: beginning of a page that continues the
+    item; "" for a quote.
     """
 
     first: str
@@ -36,7 +36,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
-    """A code block or a table. head: lines that are shown first, on every page that it is on."""
+    """A code block or a table. head: lines that are shown first on every page that contains a part of it."""
 
     kind: Literal["code", "table"]
     info: str = ""
@@ -45,10 +45,10 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """text: Markdown, without what the frames add. newlines: before it, 0 when it goes on in the line above.
+    """text: Markdown, without what the frames add. newlines: before it, 0 if it continues the line above.
 
-    border: how well a page may end before it. fresh: how many of its frames, the inner ones, begin with it.
-    lead: what a line of a heading begins with. runs: of a text, to write it again when pieces come together.
+    border: how suitable a page break before it is. fresh: how many of its frames, the inner ones, begin with it.
+    lead: prefix of a heading's line. runs: of a line of text, to write it again when pieces are joined.
     """
 
     text: str
@@ -68,7 +68,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many units the parts of a line may take, so that one of each fits a page. address: of a link."""
+    """Units that each part of a line may take, so that one of each fits on a page. address: of a link."""
 
     piece: int
     head: int
@@ -81,7 +81,7 @@ class Budget:
 
 
 def text_lines(line: Line, dialect: Dialect, budget: Budget) -> list[Line]:
-    """A line of text with its `runs`, in pieces when it is long."""
+    """A line of text given by its `runs`, split into pieces if it is long."""
     if sum(len(run.text) for run in line.runs) <= budget.piece:
         text = write_line(line.runs, dialect)
         if dialect.measure(text) <= budget.piece:
@@ -93,12 +93,12 @@ def text_lines(line: Line, dialect: Dialect, budget: Budget) -> list[Line]:
 
 
 def _onward(line: Line) -> Line:
-    """The further pieces of a line."""
+    """A line as a template for its further pieces."""
     return replace(line, newlines=0, border=BEFORE_WORD, fresh=0)
 
 
 def code_lines(line: Line, dialect: Dialect, budget: Budget) -> list[Line]:
-    """A line of code whose `text` is not yet escaped, in pieces when it is long."""
+    """A line of code whose `text` is not yet escaped, split into pieces if it is long."""
     source = line.text
 
     def cost(start: int, end: int) -> int:
@@ -113,7 +113,7 @@ def code_lines(line: Line, dialect: Dialect, budget: Budget) -> list[Line]:
 
 
 def cut_runs(runs: Sequence[Run], dialect: Dialect, budget: int) -> list[list[Run]]:
-    """The runs in pieces of at most `budget` units each."""
+    """The runs split into pieces of at most `budget` units each."""
     source = "".join(run.text for run in runs)
     starts: list[int] = []
     position = 0
@@ -139,7 +139,7 @@ def cut_runs(runs: Sequence[Run], dialect: Dialect, budget: int) -> list[list[Ru
 def _cuts(source: str, cost: Callable[[int, int], int], budget: int) -> Iterator[int]:
     """Where the pieces of the source end. cost: of source[start:end].
 
-    A long address may cost more than a piece has: the text that it belongs to is not cut to single letters for it.
+    A long address may cost more than a piece may hold: its link's text is not cut into single letters because of it.
     """
     least = max(1, budget // 8)
     start = 0

@@ -1,4 +1,4 @@
-"""Measures and cuts text in the unit that a platform counts, never inside what a person sees as one character."""
+"""Measures and cuts text in the unit that a platform counts, never inside a user-perceived character."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from channels.capabilities import TextUnit
 
 _ZERO_WIDTH_JOINER = "\u200d"
 _EMOJI_PRESENTATION = "\ufe0f"
-# How far back a cut may move to spare a cluster; a longer one (text piled up with marks) is cut all the same.
+# How far back a cut may move to keep a cluster whole; a longer one (text with piled-up marks) is cut anyway.
 _LONGEST_CLUSTER = 64
 
 
 def utf16_length(text: str) -> int:
-    """The number of UTF-16 code units; the text holds no lone surrogate."""
+    """The number of UTF-16 code units; the text must not contain lone surrogates."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
 def fitting(text: str, limit: int, unit: TextUnit) -> int:
-    """How many characters of the text's beginning fit into `limit` units."""
+    """How many characters from the beginning of the text fit into `limit` units."""
     match unit:
         case TextUnit.CHARACTERS:
             return min(len(text), limit)
@@ -35,7 +35,7 @@ def _is_regional(char: str) -> bool:
 
 
 def _extends(char: str) -> bool:
-    """Whether it belongs to the character before it: marks, joiners, skin tones, the tags of subdivision flags."""
+    """Whether it extends the preceding character: marks, joiners, skin tones, the tags of subdivision flags."""
     if char < "\u0300":
         return False
     return (
@@ -53,7 +53,7 @@ def _joins_hangul(before: str, after: str) -> bool:
 
 
 def is_border(text: str, index: int) -> bool:
-    """Whether a cut before text[index] leaves all characters whole (UAX 29, without its rarest rules)."""
+    """Whether a cut before text[index] keeps all characters whole (UAX 29, without its rarest rules)."""
     if index <= 0 or index >= len(text):
         return True
     before, after = text[index - 1], text[index]
@@ -78,7 +78,7 @@ def safe_cut(text: str, index: int) -> int:
 def cut(text: str, limit: int, unit: TextUnit) -> int:
     """Where to cut so that text[:cut] fits into `limit` units: after a line, else a word, else a character.
 
-    A line or word end counts only in the second half, so that no piece gets needlessly short.
+    The end of a line or word counts only in the second half, so that no piece is needlessly short.
     """
     end = fitting(text, limit, unit)
     if end >= len(text):
@@ -91,13 +91,13 @@ def cut(text: str, limit: int, unit: TextUnit) -> int:
 
 
 def shortened(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> str:
-    """The text, or its beginning with an ellipsis where it has more than `limit` units."""
+    """The text, or its beginning with an ellipsis if it has more than `limit` units."""
     end = fitting(text, limit, unit)
     return text if end == len(text) else text[: safe_cut(text, end - 1)] + "…"
 
 
 def split_text(text: str, limit: int, unit: TextUnit) -> tuple[str, ...]:
-    """Plain text in pieces of at most `limit` units that together are the text."""
+    """Split plain text into pieces of at most `limit` units."""
     pieces: list[str] = []
     while text:
         end = cut(text, limit, unit)
@@ -125,7 +125,7 @@ def display_width(text: str) -> int:
 
 
 def clusters(text: str) -> list[str]:
-    """The text in characters as a person counts them."""
+    """The user-perceived characters of the text."""
     if text.isascii() and "\r" not in text:
         return list(text)
     starts = [index for index in range(len(text)) if is_border(text, index)]

@@ -1,6 +1,6 @@
-"""Writes a table as Markdown's own, or set in columns of a monospaced font where that fits a narrow screen.
+"""Renders a table as a Markdown table, or in columns of a monospaced font where that fits a narrow screen.
 
-How a table is set is decided by its first rows, so that it does not jump while later rows arrive.
+The layout is decided by the first rows, so that the table does not jump while later rows arrive.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 _RULES = {"left": "---", "center": ":-:", "right": "--:"}
 _LEAST_CELL = 24
 _COLUMNS = 60
-"""Display columns of a table that became a code block."""
+"""Display columns of a table rendered as a code block."""
 _BREAKS = re.compile(r"(?<!\s)\s*\n\s*")
 
 _BETWEEN = " | "
 _NARROWEST = 8
 _LONGEST_WORD = 12
 _HIGHEST_ROW = 4
-# The first rows decide as long as they are together about two thirds of a message.
+# The rows that decide the layout are those that fill about two thirds of a message.
 _SAMPLE_COST = 2400
 _ROW_COST = 60
 _SPAN_COST = 80
-# After right-to-left text: what follows goes on from left to right, so that the columns keep their order.
+# Put after right-to-left text: the rest continues from left to right, so that the columns keep their order.
 _LEFT_TO_RIGHT = "\u200e"
 _WORDS = re.compile(r"\S+\s*")
 
 
 def as_rows(table: Table, start: Line, dialect: Dialect, budget: Budget) -> tuple[Line, ...] | None:
-    """The table in Markdown; None when its columns have no room, or are too many.
+    """The table in Markdown; None if its columns do not fit or are too many.
 
-    start: a line that stands where its first does. A row with too long a text goes on in further rows.
+    start: a line in the position of the table's first line. A row whose text is too long continues in further rows.
     """
     columns = len(table.header)
     if dialect.table_columns is not None and columns > dialect.table_columns:
@@ -78,7 +78,7 @@ def _rows(row: Sequence[Inlines], room: int, dialect: Dialect, budget: Budget) -
 
 
 def _cell(cell: Inlines, dialect: Dialect, budget: Budget) -> list[Run]:
-    """The cell's text, in one line."""
+    """The cell's text on one line."""
     runs = runs_of(cell, dialect, budget.address // 2)
     return [run.of(_BREAKS.sub(" ", run.text)) for run in runs]
 
@@ -92,12 +92,12 @@ def _rule(table: Table) -> str:
 
 
 def as_code(table: Table, start: Line, dialect: Dialect, budget: Budget) -> tuple[Line, ...]:
-    """The table in aligned columns; row by row as text where the columns are too narrow or would hide a link."""
+    """The table in aligned columns; rows as text where the columns are too narrow or would hide a link."""
     grid = fit(table, _COLUMNS)
     names = grid.row(table.header) if grid else None
     head = (*names, grid.rule()) if grid and names else ()
     shown = tuple(map(dialect.escape_code, head))
-    # A head that takes much of a page is shown once only.
+    # A head that takes up much of a page is shown only once.
     repeated = dialect.measure("\n".join(shown)) <= budget.head and bool(table.rows)
     lines: list[Line] = []
     leaf: Leaf | None = None
@@ -119,7 +119,7 @@ def as_code(table: Table, start: Line, dialect: Dialect, budget: Budget) -> tupl
 
 
 def _below(start: Line, lines: Sequence[Line], leaf: Leaf | None = None) -> Line:
-    """Where the next row stands: at `start`, or below the lines that there are already."""
+    """The position of the next row: at `start`, or below the existing lines."""
     if not lines:
         return replace(start, leaf=leaf)
     if leaf and lines[-1].leaf is leaf:
@@ -128,7 +128,7 @@ def _below(start: Line, lines: Sequence[Line], leaf: Leaf | None = None) -> Line
 
 
 def _columns(texts: Sequence[str], start: Line, dialect: Dialect, budget: Budget) -> list[Line]:
-    """Lines of one row, kept together."""
+    """The lines of one row, kept together."""
     lines: list[Line] = []
     for text in texts:
         line = replace(start, text=text)
@@ -163,7 +163,7 @@ class Grid:
     align: tuple[Align, ...]
 
     def row(self, cells: Sequence[Inlines]) -> tuple[str, ...] | None:
-        """The row's lines; None when it is too high or holds a link, which a monospaced block cannot show."""
+        """The row's lines; None if it is too high or contains a link, which a monospaced block cannot show."""
         if any(has_link(cell) for cell in cells):
             return None
         wrapped = [_wrap(plain(cell), width) for cell, width in zip(cells, self.widths, strict=True)]
@@ -184,7 +184,7 @@ class Grid:
 
 
 def fit(table: Table, columns: int) -> Grid | None:
-    """The table's grid within `columns` display columns, None when it does not fit or has links."""
+    """The table's grid within `columns` display columns; None if it does not fit or contains links."""
     sample = [table.header, *_sample(table)]
     if any(has_link(cell) for row in sample for cell in row):
         return None
@@ -222,7 +222,7 @@ def _least_width(text: str) -> int:
 
 
 def _shrink(natural: Sequence[int], least: Sequence[int], room: int) -> list[int] | None:
-    """Take from the widest column first."""
+    """Column widths that fit into `room`, shrinking the widest column first; None if even the least do not fit."""
     if sum(least) > room:
         return None
     widths = [min(width, room) for width in natural]
