@@ -1,6 +1,6 @@
 """Calls to one bot's API through python-telegram-bot's typed methods; its errors become channels.errors here.
 
-What is received stays plain JSON: building the SDK's objects costs time, and an update that it cannot build would be
+Received updates stay plain JSON: building the SDK's objects takes time, and an update that it cannot build would be
 lost.
 """
 
@@ -44,15 +44,15 @@ _SPECIAL_VIEWS = {
     "video": frozenset({"video/mp4"}),
 }
 _NO_PREVIEW = telegram.LinkPreviewOptions(is_disabled=True)
-"""Set on every text: fetching a previewed link leaks to its owner without a click."""
+"""Set on every text: fetching a link for its preview leaks it to its owner without a click."""
 _NOT_BUILT = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
-"""Raised where the SDK expects something else in an answer; it checks none."""
+"""Raised where an answer is not what the SDK expects; it does not validate answers."""
 
 T = TypeVar("T")
 
 
 class TelegramApi:
-    """All methods raise only ChannelError; no text of an error holds the token."""
+    """Client of one bot's API. All methods raise only ChannelError; no error text contains the token."""
 
     def __init__(self, account: str, config: TelegramConfig, route: Callable[[str], Route]) -> None:
         self._account = account
@@ -71,7 +71,7 @@ class TelegramApi:
         self._closed = False
 
     async def call(self, method: str, request: Coroutine[Any, Any, T], *, repeatable: bool = True) -> T:
-        """The result of one of the SDK's calls. repeatable: doing it twice does no harm."""
+        """The result of an SDK call. repeatable: making the call twice does no harm."""
         if self._closed:
             request.close()
             raise Temporary("the account's connections are closed")
@@ -92,21 +92,21 @@ class TelegramApi:
         return Me(id=user.id, username=user.username, joins_groups=joins, hears_all=hears)
 
     async def webhook(self) -> str:
-        """The host that Telegram hands this bot's updates to, "" when they are to be fetched."""
+        """The host that Telegram sends this bot's updates to, "" if no webhook is set."""
         return urlsplit((await self.call("getWebhookInfo", self._bot.get_webhook_info())).url).hostname or ""
 
     async def delete_webhook(self) -> None:
-        """A webhook would answer every poll with 409. What waits at the server is kept."""
+        """Delete the webhook, with which every poll would fail with 409. Updates pending at the server are kept."""
         await self.call("deleteWebhook", self._bot.delete_webhook(drop_pending_updates=False))
 
     async def poll(self, offset: int | None, timeout: int, allowed: Sequence[str], grace: float) -> list[Any]:
-        """The next updates as they came. Raises Temporary if nothing was answered within timeout + grace seconds."""
-        call = self._poll(offset, timeout, allowed, 2 * grace)  # the deadline below comes first
+        """The next updates, unparsed. Raises Temporary if no answer arrives within timeout + grace seconds."""
+        call = self._poll(offset, timeout, allowed, 2 * grace)  # the deadline below expires first
         try:
             async with asyncio.timeout(timeout + grace):
                 updates = await self.call("getUpdates", call)
         except TimeoutError:
-            # A new connection for the next poll: this one may be dead without knowing it.
+            # Use a new connection for the next poll: this one may be dead without any sign of it.
             await self._poll_requests.shutdown()
             raise Temporary(f"no answer to the long poll within {timeout + grace:.0f} s") from None
         if not isinstance(updates, list):
@@ -120,7 +120,7 @@ class TelegramApi:
         return self._poll_requests.updates()
 
     async def send(self, address: Address, part: TelegramPart, reply_to: str | None, *, silent: bool = False) -> int:
-        """Send a message, return its id. Raises OutcomeUnknown when it may have been sent."""
+        """Send a message and return its id. Raises OutcomeUnknown when it may have been sent."""
         if part.file is None:
             call = self._bot.send_message(
                 _chat(address),
@@ -139,7 +139,7 @@ class TelegramApi:
             except Rejected:
                 if upload.view != "photo":
                     raise
-        # Telegram takes no very large or very long pictures as photos.
+        # Telegram does not accept very large or very long pictures as photos.
         with _opened(part.file, as_document=True) as upload:
             return await self._upload(address, part, upload, reply_to, silent)
 
@@ -168,7 +168,7 @@ class TelegramApi:
         return (await self.call(f"send{upload.view.capitalize()}", call, repeatable=False)).message_id
 
     async def edit(self, address: Address, message_id: str, part: TelegramPart) -> None:
-        """Raises NotModified too. An edit without reply_markup removes the keyboard."""
+        """Edit a message. Also raises NotModified. An edit without reply_markup removes the keyboard."""
         if part.file is None:
             text = self._bot.edit_message_text(
                 part.text,
@@ -190,7 +190,7 @@ class TelegramApi:
             await self.call("editMessageCaption", caption)
 
     async def draft(self, address: Address, part: TelegramPart, idem_key: str) -> None:
-        """Show a draft; the same idem_key changes it in place. Raises NotModified too."""
+        """Show a draft; the same idem_key changes it in place. Also raises NotModified."""
         digest = hashlib.sha256(idem_key.encode()).digest()
         call = self._bot.send_message_draft(
             int(address.chat),
@@ -209,18 +209,18 @@ class TelegramApi:
         await self.call("sendChatAction", call)
 
     async def acknowledge(self, callback_id: str, text: str) -> None:
-        """The text is cut at the API's 200 characters."""
+        """Answer a button press. The text is cut to the API's limit of 200 characters."""
         await self.call("answerCallbackQuery", self._bot.answer_callback_query(callback_id, text[:200] or None))
 
     async def publish_commands(self, commands: Sequence[Command], locale: str | None, address: Address | None) -> None:
-        """address: of the one chat whose menu it is."""
+        """Set the command menu. address: the chat it is for; None: all chats."""
         menu = [(command.name, command.description[:256]) for command in commands]
         scope = None if address is None else telegram.BotCommandScopeChat(_chat(address))
         call = self._bot.set_my_commands(menu, scope=scope, language_code=_language(locale))
         await self.call("setMyCommands", call)
 
     async def describe(self, about: Mapping[str | None, About]) -> None:
-        """The text for all languages is set last, so that its presence says that the others are there."""
+        """Set the bot's descriptions. The default text is set last: if it exists, so do all others."""
         told = await self.call("getMyDescription", self._bot.get_my_description())
         short = await self.call("getMyShortDescription", self._bot.get_my_short_description())
         for locale, text in sorted(about.items(), key=lambda item: item[0] is None):
@@ -253,7 +253,7 @@ class TelegramApi:
         await self._poll_requests.shutdown()
 
     def _clean(self, text: str) -> str:
-        """One short line for logs; a server might echo what it was asked."""
+        """One short line for logs, without the token, because a server might echo the request."""
         line = " ".join(text.split()).replace(self._token.get_secret_value(), "***")
         return line if len(line) <= 300 else line[:299] + "…"
 
@@ -267,13 +267,13 @@ def _check_download(status: int) -> None:
 
 
 def _chat(address: Address) -> int | str:
-    """Numbers as numbers; a public chat may also be named "@channel"."""
+    """The chat id as a number, or the name of a public chat ("@channel")."""
     number = address.chat.lstrip("-")
     return int(address.chat) if number.isascii() and number.isdigit() else address.chat
 
 
 def _language(locale: str | None) -> str | None:
-    """The API knows two-letter languages only."""
+    """The two-letter language of a locale; the API supports no others."""
     return None if locale is None else locale.replace("_", "-").partition("-")[0].lower()
 
 
@@ -282,14 +282,14 @@ def _topic(address: Address) -> int | None:
 
 
 def _reply(message_id: str | None) -> telegram.ReplyParameters | None:
-    """What is answered; it may have been deleted meanwhile."""
+    """The message to reply to; it may have been deleted since."""
     if message_id is None:
         return None
     return telegram.ReplyParameters(int(message_id), allow_sending_without_reply=True)
 
 
 def _field(reply_to: str | None) -> telegram.ForceReply:
-    """The opened reply field; where somebody is answered it is theirs alone, so that it bothers nobody else there."""
+    """Markup that opens the reply field; in a reply only the recipient's, so that no one else is disturbed."""
     return telegram.ForceReply(selective=reply_to is not None)
 
 
@@ -302,7 +302,7 @@ def _keyboard(part: TelegramPart) -> telegram.InlineKeyboardMarkup | None:
 
 
 def _entities(field: str, part: TelegramPart) -> dict[str, Any] | None:
-    """The field for `api_kwargs`, as plain JSON: a MessageEntity costs 8 us, and each edit sends up to 94 of them."""
+    """The field for `api_kwargs`, as plain JSON: a MessageEntity takes 8 us, and each edit sends up to 94 of them."""
     return {field: [_entity(entity) for entity in part.entities]} if part.text and part.entities else None
 
 
@@ -319,7 +319,7 @@ def _entity(entity: Entity) -> dict[str, Any]:
 class _Upload:
     """A file to send.
 
-    view: the Bot API's word for how it is shown. name: what people see; its ending tells the type.
+    view: the Bot API's term for how it is shown. name: shown to people; its extension determines the type.
     """
 
     view: str
@@ -329,7 +329,7 @@ class _Upload:
 
 @contextlib.contextmanager
 def _opened(file: TelegramFile, *, as_document: bool = False) -> Iterator[_Upload]:
-    """The file ready to be sent. Raises Rejected when it is none, empty or too large, or not there."""
+    """The file ready to be sent. Raises Rejected if it is missing, not a regular file, empty or too large."""
     with contextlib.ExitStack() as stack:
         handle: BinaryIO | bytes
         if file.path is not None:
@@ -345,7 +345,7 @@ def _opened(file: TelegramFile, *, as_document: bool = False) -> Iterator[_Uploa
 
 
 def _view(file: TelegramFile, size: int) -> str:
-    """What no special view takes goes as a document."""
+    """How a file is sent: as a document if no special view supports it."""
     if file.kind == "image" and file.mime_type in _PHOTO_TYPES and size <= MAX_PHOTO:
         return "photo"
     return file.kind if file.mime_type in _SPECIAL_VIEWS.get(file.kind, ()) else "document"

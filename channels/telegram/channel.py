@@ -121,7 +121,7 @@ class TelegramChannel(Adapter):
     async def send(
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
     ) -> str:
-        """Send one part. Telegram knows no idempotency key, so an unanswered send is OutcomeUnknown: see `find`."""
+        """Send one part. Telegram has no idempotency keys, so an unanswered send is OutcomeUnknown: see `find`."""
         shown, newest = own(part, outbound.TelegramPart), self._sightings.newest(address.chat)
         try:
             answer = await self._api.send(address, shown, reply_to, silent=silent)
@@ -141,7 +141,7 @@ class TelegramChannel(Adapter):
         self._health.last_outbound = self._ports.clock.monotonic()
 
     async def preview(self, address: Address, part: Part, idem_key: str) -> None:
-        """Show a draft (Bot API sendMessageDraft). A chat that refused one is not asked again."""
+        """Show a draft (Bot API sendMessageDraft). It is not tried again in a chat that refused one."""
         shown = own(part, outbound.TelegramPart)
         if shown.file is not None or address.chat in self._no_previews:
             raise Rejected("this chat shows no previews")
@@ -159,9 +159,9 @@ class TelegramChannel(Adapter):
             await self._api.delete(address, message_id)
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """Try to edit the ids where it may be, those that nobody else is known to have: only the bot's own accept it.
+        """Try to edit the candidate ids that no other message is known to have: only the bot's own messages accept it.
 
-        An id in another private chat, or of another's message, is refused without any effect.
+        An id in another private chat, or of someone else's message, is refused without any effect.
         """
         after = int(probe.after) if probe.after is not None and probe.after.isdecimal() else None
         accepts = partial(self._accepts, address, part)
@@ -178,7 +178,7 @@ class TelegramChannel(Adapter):
         return True
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
-        """Stream the file; at most `max_download_mb`, also where a smaller size was declared."""
+        """Stream the file; at most `max_download_mb`, even if a smaller size was declared."""
         most = int(self._config.max_download_mb * 1024 * 1024)
         await self._api.download(file_id(attachment), capped(sink, most, attachment.size))
 
@@ -189,7 +189,7 @@ class TelegramChannel(Adapter):
         await self._politely(self._api.acknowledge(press.callback_id, text))
 
     async def _politely(self, call: Awaitable[None]) -> None:
-        """A call whose failure nobody needs to hear of."""
+        """Make a call whose failure is only logged."""
         try:
             await call
         except ChannelError as error:
@@ -204,7 +204,7 @@ class TelegramChannel(Adapter):
         await self._api.describe(about)
 
     def chat_link(self, text: str) -> ChatLink | None:
-        """Telegram's deep link: the client sends "/start TEXT" once the person presses Start."""
+        """Telegram's deep link: the client sends "/start TEXT" when the person presses Start."""
         if self._identity is None:
             return None
         return ChatLink(url=f"https://t.me/{self._identity.username}?start={text}", says=True)

@@ -1,4 +1,4 @@
-"""What an operator may set for a Telegram account; imports no SDK. Built by the settings, read by the adapter."""
+"""The operator's settings for a Telegram account; imports no SDK. Built by the settings, read by the adapter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{30,}")
 
 
 class TelegramRate(BaseModel):
-    """What the Bot API tolerates for long (Bots FAQ, "My bot is hitting limits"); edits and sends share it."""
+    """The rate that the Bot API tolerates in the long run (Bots FAQ, "My bot is hitting limits"), edits included."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 

@@ -1,7 +1,7 @@
-"""What the errors of python-telegram-bot mean for the caller: each becomes a ChannelError. Pure.
+"""Translates the errors of python-telegram-bot: each becomes a ChannelError. Pure.
 
-The SDK has one class for most refusals; what they are about stands in the server's own texts, compared without regard
-to case.
+The SDK has one class for most refusals; their cause is only in the server's own texts, which are compared
+case-insensitively.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from channels.telegram.request import Answered, NotSent
 
 _DEFAULT_RETRY = 5.0
 _TOKEN_METHODS = frozenset({"getMe", "getWebhookInfo", "deleteWebhook", "getUpdates"})
-"""A 404 from these is a malformed token; from others it is a method that the server does not know."""
+"""A 404 from these means a malformed token; from others, a method that the server does not support."""
 _MESSAGE_GONE = (
     "message to edit not found",
     "message to delete not found",
@@ -58,7 +58,7 @@ _TOPIC_CLOSED = (
     "need administrator rights",
 )
 _KIND_REFUSED = ("rights to send", "voice_messages_forbidden", "chat_send_")
-"""Rights for one kind of content, such as documents or voice messages; those for words stand above."""
+"""Permissions for one kind of content, such as documents or voice messages; those for text are above."""
 _CHAT_GONE = (
     "chat not found",
     "user not found",
@@ -72,18 +72,18 @@ _FILE_GONE = ("wrong file_id", "wrong file id", "file is temporarily unavailable
 
 
 class NotModified(Rejected):
-    """The message shows that already; for an edit this is success."""
+    """The message already has that content; for an edit this is success."""
 
 
 class AnotherPoller(Temporary):
-    """409: another program asks for this bot's updates, or a webhook is set."""
+    """409: another program polls this bot's updates, or a webhook is set."""
 
 
 def translated(method: str, error: TelegramError, text: str, *, repeatable: bool, account: str) -> ChannelError:
-    """The error to raise for one of the SDK's.
+    """The error to raise for one of the SDK's errors.
 
-    text: what it says, without secrets. repeatable: doing the call twice does no harm, so that an unknown outcome is
-    just Temporary. account: names the setting in the hint to the operator.
+    text: its text, without secrets. repeatable: making the call twice does no harm, so an unknown outcome is only
+    Temporary. account: names the setting in the hint to the operator.
     """
     text = f"{method}: {text}"
     match error:
@@ -92,7 +92,7 @@ def translated(method: str, error: TelegramError, text: str, *, repeatable: bool
         case RetryAfter():
             waiting = error.retry_after
             return RateLimited(text, waiting.total_seconds() if isinstance(waiting, timedelta) else waiting)
-        case InvalidToken():  # 401 alone: `Request` keeps 404 apart
+        case InvalidToken():  # only 401: `Request` separates 404
             return _bad_token(f"{text} (401)", account)
         case Conflict():
             return AnotherPoller(text)
@@ -102,7 +102,7 @@ def translated(method: str, error: TelegramError, text: str, *, repeatable: bool
             return _answered(method, error.code, text, repeatable, account)
         case NotSent():
             return Temporary(text)
-        case _:  # TimedOut, another NetworkError, an answer that cannot be read
+        case _:  # TimedOut, another NetworkError, an unreadable answer
             return Temporary(text) if repeatable else OutcomeUnknown(text)
 
 

@@ -1,7 +1,6 @@
-"""Raw update -> event of the port. Pure: all it knows is in its arguments, and which pastes it has just seen.
+"""Raw update -> event of the port. Pure: depends only on its arguments and on which pastes it has just seen.
 
-Sources: Bot API "Update", "Message", "MessageEntity". Positions in a text are UTF-16 code units, as the Bot API counts
-them.
+Sources: Bot API "Update", "Message", "MessageEntity". Positions in a text are UTF-16 code units, as in the Bot API.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ ALLOWED_UPDATES = (
     "callback_query",
     "my_chat_member",
 )
-"""What is asked for at every poll; the server remembers the last list and its default differs."""
+"""The update types requested at every poll; the server remembers the last list and its default differs."""
 
 PASTE_UNITS = 4000
-"""A client cuts a paste at 4096 UTF-16 units, or a little before, at a blank."""
+"""A client splits a paste at 4096 UTF-16 units, or slightly earlier, at a blank."""
 PASTE_SECONDS = 2
 """The pieces of a paste are sent at once; dates are whole seconds."""
 _CLOSING = tuple(",.;:!?)")
@@ -66,8 +65,8 @@ Found = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChang
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """The bot itself. joins_groups: it can be added to them. hears_all: there it is given what does not address it too
-    (privacy mode is off)."""
+    """The bot itself. joins_groups: it can be added to groups. hears_all: in groups it also receives messages that do
+    not address it (privacy mode is off)."""
 
     id: int
     username: str
@@ -76,16 +75,16 @@ class Me:
 
 
 class Pastes:
-    """Remembers who just sent a text of full length, so that what follows at once can be told to belong to it.
+    """Remembers who just sent a text of full length, so that messages sent right after it are recognized as its rest.
 
-    Keyed by chat, topic and sender; the least recently used of `size` entries leaves.
+    Keyed by chat, topic and sender; holds at most `size` entries, the least recently used one is evicted.
     """
 
     def __init__(self, size: int = 1000) -> None:
         self._last: LRUCache[tuple[str, str | None, str], tuple[int, str]] = LRUCache(size)
 
     def key_of(self, raw: RawMessage, address: Address, sender: str) -> str | None:
-        """The bundle key of a text message, None when it stands alone."""
+        """The bundle key of a text message, None if it is on its own."""
         who = (address.chat, address.topic, sender)
         before = self._last.get(who)
         joins = before is not None and 0 <= raw.date - before[0] <= PASTE_SECONDS
@@ -98,17 +97,17 @@ class Pastes:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Turns the updates of one account into events."""
+    """Converts the updates of one account into events."""
 
     account: str
     me: Me
     pastes: Pastes
 
     def read(self, update: Mapping[str, Any], now: datetime) -> Found | None:
-        """The event in `update`; None when it says nothing to us, Unparsed when it cannot be read."""
+        """The event in `update`; None if it is irrelevant, Unparsed if it cannot be read."""
         try:
             return self._read(RawUpdate.model_validate(update), now)
-        except Exception as error:  # an update may hold anything: it is set aside, and does not come again
+        except Exception as error:  # an update may contain anything: set it aside, so that it is not delivered again
             return unparsed(self.account, update, error, now, key=update.get("update_id"))
 
     def _read(self, update: RawUpdate, now: datetime) -> Found | None:
@@ -154,7 +153,7 @@ class Reader:
         attachments = read_attachments(raw)
         written = raw.text if raw.text is not None else raw.caption
         bare = not attachments or raw.sticker is not None
-        if written is None and bare and raw.edit_date is None:  # a live location moves all the time
+        if written is None and bare and raw.edit_date is None:  # a live location is edited all the time
             written = described(raw) or None
         kind = unread(raw) if written is None and not attachments and raw.edit_date is None else ""
         if sender is None or sender.id == str(self.me.id) or (written is None and not attachments and not kind):
@@ -184,9 +183,9 @@ class Reader:
         )
 
     def _heard(self, raw: RawMessage, written: str, reply_to: Quote | None) -> tuple[str, bool]:
-        """The text for the agent, and whether it is addressed to us.
+        """The text for the agent, and whether it is addressed to the bot.
 
-        Forwarded words are not the sender's: they are marked as such, can be no command and address nobody.
+        Forwarded text is not the sender's: it is marked as such, cannot be a command and addresses no one.
         """
         if raw.forward_origin is not None:
             return f"[forwarded from {_one_line(_origin_name(raw.forward_origin))}]\n{written}".rstrip("\n"), False
@@ -249,7 +248,7 @@ def _time(seconds: int) -> datetime:
 
 
 def _address(account: str, chat: RawChat, topic: int | None) -> Address:
-    # Only people's chats have positive ids: so much is known of a type that is not.
+    # Only private chats have positive ids: the kind is known even if the type is missing.
     kind = {"private": "dm", "channel": "channel"}.get(chat.type, "dm" if not chat.type and chat.id > 0 else "group")
     return Address(
         account=account,
@@ -260,14 +259,14 @@ def _address(account: str, chat: RawChat, topic: int | None) -> Address:
 
 
 def _opens_topic(raw: RawMessage, replied: RawMessage) -> bool:
-    """Whether the message only "replies" to the one that opened its topic, as every message there does: no quote."""
+    """Whether the message only "replies" to the one that opened its topic, as all messages there do: not a quote."""
     return replied.forum_topic_created is not None or (
         raw.is_topic_message and replied.message_id == raw.message_thread_id
     )
 
 
 def _sender(raw: RawMessage) -> Sender | None:
-    """Who is answerable: a chat that speaks as such (anonymous admin, channel) before the account behind it."""
+    """The accountable sender: a chat that posts as itself (anonymous admin, channel) before the account behind it."""
     if raw.sender_chat is not None:
         return Sender(id=str(raw.sender_chat.id), display_name=_one_line(raw.sender_chat.title), kind="channel")
     return _person(raw.from_user) if raw.from_user is not None else None
@@ -298,7 +297,7 @@ def _one_line(name: str) -> str:
 class Spoken:
     """text: without the bot's name. named: the bot is mentioned or the command is its own.
 
-    for_another: the message is a command for another bot, which is then left in the text as it stands.
+    for_another: the message is a command for another bot, whose name is then left in the text.
     """
 
     text: str
@@ -307,7 +306,7 @@ class Spoken:
 
 
 def listen(text: str, entities: Sequence[RawEntity], bot_id: int, username: str) -> Spoken:
-    """Find what in `text` names the bot, and take it out."""
+    """Find the mentions of the bot in `text` and remove them."""
     raw = text.encode("utf-16-le")
     own = f"@{username}".casefold() if username else None
     cuts: list[tuple[int, int]] = []
@@ -328,7 +327,7 @@ def listen(text: str, entities: Sequence[RawEntity], bot_id: int, username: str)
 
 
 def _without(raw: bytes, cuts: Sequence[tuple[int, int]]) -> str:
-    """The text between the cuts; no doubled blank where one was, no orphaned comma where the text begins."""
+    """The text between the cuts, without double blanks at the cuts or an orphaned comma at the beginning."""
     kept, position = "", 0
     for start, end in (*cuts, (len(raw) // 2, len(raw) // 2)):
         piece = raw[2 * position : 2 * max(start, position)].decode("utf-16-le", "replace")

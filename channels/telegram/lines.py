@@ -1,4 +1,4 @@
-"""Styled lines of chat text: what `layout` of a reply consists of before it is packed into messages."""
+"""Styled lines of chat text: the form of a reply before `layout` packs it into messages."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ EntityType = Literal[
 ]
 
 LONGEST_LINE = 800
-"""UTF-16 units; a longer line comes in pieces, so that messages can be cut between them."""
+"""UTF-16 units; a longer line is split into pieces, so that messages can be cut between them."""
 _MOST_SPANS = 25
-# The client makes links of these by itself, and some of them act at once; a word joiner inside stops it.
+# Clients turn these into links automatically, and some act at once when opened; a word joiner inside prevents it.
 _APP_LINK = re.compile(r"\b(?:tg|ton|tonsite):(?=//)", re.IGNORECASE)
 _WORD_JOINER = "\u2060"
 
 BEFORE_HEADING, BEFORE_BLOCK, BEFORE_LINE, BEFORE_WORD, NOWHERE = 4, 3, 2, 1, 0
-"""How well a message may end before a line, best first."""
+"""How suitable a message break before a line is, best first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Style:
-    """One formatted span. Two spans of one type are two objects, even side by side."""
+    """One formatted span. Two spans of one type are two objects, even if adjacent."""
 
     type: EntityType
     url: str | None = None
@@ -42,9 +42,9 @@ Run: TypeAlias = tuple[str, Styles]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """newlines: before it, 0 when it goes on in the line above. border: how well a message may end before it.
+    """newlines: before it, 0 if it continues the line above. border: how suitable a message break before it is.
 
-    repeat: lines that a message which begins here shows first (the head of a table). units: UTF-16 units without the
+    repeat: lines shown first in a message that begins here (the head of a table). units: UTF-16 units without the
     newlines. spans: the most entities it can add.
     """
 
@@ -67,7 +67,7 @@ class Line:
 
 
 def make_lines(runs: list[Run], newlines: int, border: int, repeat: tuple[Line, ...] = ()) -> list[Line]:
-    """One line, in pieces when it is long or has many spans, with links into apps disarmed."""
+    """One line, split into pieces if it is long or has many spans, with links that open apps disarmed."""
     text = "".join(part for part, _ in runs)
     if "://" in text and _APP_LINK.search(text):
         runs = _disarmed(runs, text)
@@ -102,7 +102,7 @@ def _spans(runs: Iterable[Run]) -> int:
 
 
 def _room_for_spans(runs: list[Run]) -> int:
-    """How many characters come before the first span that is too much."""
+    """The number of characters before the first span that exceeds the limit."""
     room = 0
     for count, (text, _) in enumerate(runs, 1):
         if _spans(runs[:count]) > _MOST_SPANS:

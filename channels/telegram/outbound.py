@@ -1,4 +1,4 @@
-"""Lays a reply out as Telegram messages: text with entities, never a parse mode, so that no answer can be refused.
+"""Lays out a reply as Telegram messages: text with entities, never a parse mode, so that no answer can be refused.
 
 Pure; `channel` calls `layout` for every edit of a growing reply.
 """
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from channels.telegram.lines import EntityType, Styles
 
 MESSAGE_UNITS = 3840
-"""UTF-16 units of a reply's text in one message; the platform takes 4096, the rest is for the status line."""
+"""UTF-16 units of a reply's text in one message; the platform accepts 4096, the rest is for the status line."""
 MESSAGE_SPANS = 94
-"""Entities in one message; the platform honours 100."""
-# How much may move on to the next message for the sake of a better place to cut. Together with the longest text that
-# can still change its look this is less than one message: so only the last two ever change while a reply grows.
+"""Entities in one message; the platform honors 100."""
+# How much may move to the next message to get a better place to cut. Together with the longest text whose look can
+# still change this is less than one message, so only the last two messages ever change while a reply grows.
 _CARRY_UNITS = 900
 _CARRY_SPANS = 30
 FILE_AFTER_PARTS = 4
-"""A finished reply of more text messages than this comes as a file as well."""
+"""A finished reply of more text messages than this is also sent as a file."""
 _STATUS_UNITS = 240
 _CLOSING_UNITS = 1800
-"""The most that stands below a text that leaves room for it."""
+"""Longest text below a reply that leaves room for it."""
 # A message with buttons needs a text.
 _BUTTONS_ONLY = "👇"
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """offset and length in UTF-16 units. url: of a text_link. language: of a pre."""
+    """A formatted range. offset and length in UTF-16 units. url: of a text_link. language: of a pre."""
 
     type: EntityType
     offset: int
@@ -55,7 +55,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelegramFile:
-    """A file on this machine (path), or one made here (content)."""
+    """A file on this machine (path), or one generated here (content)."""
 
     name: str
     mime_type: str
@@ -66,9 +66,9 @@ class TelegramFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelegramPart(Part):
-    """One message. text: 1 to 4096 UTF-16 units without white space at the ends, or "" for a file (its caption).
+    """One message. text: 1 to 4096 UTF-16 units without whitespace at the ends, or "" for a file (its caption).
 
-    asks_reply: it opens the reply field of the person whom it answers.
+    asks_reply: it opens the reply field of its recipient.
     """
 
     text: str = ""
@@ -79,7 +79,7 @@ class TelegramPart(Part):
 
 
 def layout(message: OutboundMessage) -> tuple[TelegramPart, ...]:
-    """The messages that show a reply: its text, then its files; () when there is nothing to see.
+    """The messages that show a reply: its text, then its files; () if nothing is visible.
 
     While the text grows, all but the last two keep their rendering.
     """
@@ -88,7 +88,7 @@ def layout(message: OutboundMessage) -> tuple[TelegramPart, ...]:
     pages = _visible([line for piece in rendered for line in piece.lines])
     status = seen_lines(message.status, _CLOSING_UNITS) if growing or not pages else ""
     if not pages and not status:
-        # Only marks, such as a fence that has just been opened: better as they are than nothing.
+        # If there are only marks, such as a fence that was just opened, show them verbatim rather than nothing.
         pages = _visible(_verbatim(message.text))
     if status or (message.buttons and not pages):
         pages = pages or [()]
@@ -106,7 +106,7 @@ def layout(message: OutboundMessage) -> tuple[TelegramPart, ...]:
 
 
 def _visible(lines: Sequence[Line]) -> list[tuple[Line, ...]]:
-    """The lines in messages, without those that the platform would refuse as empty."""
+    """The lines packed into messages, without messages that the platform would refuse as empty."""
     return [page for page in pack(lines) if not is_blank("".join(text for line in page for text, _ in line.runs))]
 
 
@@ -116,8 +116,8 @@ def _text_part(index: int, page: tuple[Line, ...], status: tuple[Run, ...]) -> T
 
 
 def _closing(page: tuple[Line, ...], status: str, done: Sequence[str]) -> tuple[Run, ...]:
-    """What stands below the last page: what happens now, in italics; or what was done, in a quote that opens. Cut to
-    the room that there is; of a status that needs more its last line."""
+    """The text below the last page: the current status, in italics, or the work done, in an expandable quote. Cut to
+    the available room; of a status that needs more, only the last line."""
     room = min(_CLOSING_UNITS, MESSAGE_UNITS + _STATUS_UNITS - utf16_length(compose(page)[0]))
     if status:
         text, style = seen_lines(status, room // 2), Style("italic")
@@ -136,7 +136,7 @@ def _verbatim(text: str) -> list[Line]:
 
 
 def _generated(text: str, parts: int, wide_tables: Sequence[str]) -> list[TelegramFile]:
-    """The whole answer as a file when it is long; else the tables that a phone cannot show side by side."""
+    """The whole answer as a file if it is long; else the tables that a phone cannot show in columns."""
     if parts > FILE_AFTER_PARTS:
         return [_markdown_file("answer.md", sanitize(text))]
     if wide_tables:
@@ -179,7 +179,7 @@ class _Page:
 
 
 def pack(lines: Iterable[Line]) -> list[tuple[Line, ...]]:
-    """Messages' lines: as many as fit, ended at the best border near the end."""
+    """The lines of each message: as many as fit, ended at the best border near the end."""
     pages: list[tuple[Line, ...]] = []
     page = _Page([])
     for line in lines:
@@ -215,7 +215,7 @@ def compose(lines: tuple[Line, ...], closing: tuple[Run, ...] = ()) -> tuple[str
     runs: list[Run] = []
     for line in lines:
         if runs and line.newlines:
-            # A span that goes on in the next line includes the line's end.
+            # A span that continues in the next line includes the line end.
             shared = tuple(style for style in runs[-1][1] if style in line.styles_at_start())
             runs.append(("\n" * line.newlines, shared))
         runs += line.runs
@@ -226,9 +226,9 @@ def compose(lines: tuple[Line, ...], closing: tuple[Run, ...] = ()) -> tuple[str
 
 
 def _trimmed(runs: list[Run]) -> list[Run]:
-    """The runs without white space at the ends: the platform would take it off and so move the entities.
+    """The runs without whitespace at the ends: the platform would strip it and so shift the entities.
 
-    The indentation of code at the beginning stays: there the platform keeps it.
+    The indentation of code at the beginning stays: the platform keeps it there.
     """
     while runs and not runs[-1][0].rstrip():
         runs = runs[:-1]
@@ -263,7 +263,7 @@ def _entities(runs: Sequence[Run]) -> tuple[Entity, ...]:
 
 
 def _entity(style: Style, offset: int, texts: list[str]) -> list[Entity]:
-    """The span without white space at its edges; nothing if no text is left."""
+    """The span without whitespace at its edges; nothing if no text is left."""
     text = "".join(texts)
     if not text.strip():
         return []

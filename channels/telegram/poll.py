@@ -1,6 +1,6 @@
-"""Receiving: take updates, hand them over, and only when they are committed ask for the next ones; and keep it going.
+"""Receiving: polls updates, hands them over, requests the next ones only when they are committed, and reconnects.
 
-Each answer is a sign of health. A 409 is another program, or the poll that broke off before.
+Each answer is a sign of life. A 409 means another program, or an earlier poll of ours that broke off.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 OWN_POLL = "Telegram still holds open the poll whose connection broke (409)"
 GRACE_SECONDS = 15.0
-"""How long an answer may be late before the connection counts as dead; with the longest poll still below 90 s."""
+"""How late an answer may be before the connection counts as dead; even with the longest poll less than 90 s."""
 _IDLE_SECONDS = 0.5
 
 
@@ -52,9 +52,9 @@ class Poller:
         self._offset: int | None = None
 
     async def step(self) -> None:
-        """One poll, committed. Raises ChannelError when it has to be repeated; the same updates then come again."""
+        """Poll once and commit. Raises ChannelError if the step has to be repeated; it then gets the same updates."""
         offset, started = self._offset, asyncio.get_running_loop().time()
-        # After a failure the first poll returns at once, so that the state tells the truth early.
+        # After a failure the first poll returns at once, so that the state is correct early.
         timeout = self._timeout if self._health.state is ConnectionState.CONNECTED else 0
         updates = await self._api.poll(self._offset, timeout, ALLOWED_UPDATES, self._grace)
         self._health.last_sign = self._ports.clock.monotonic()
@@ -63,10 +63,10 @@ class Poller:
             raise Temporary("getUpdates answered with entries that are no updates")
         await self._publish(readable)
         if readable:
-            # The highest of this batch and not of all times: ids start again after a quiet week.
+            # The highest of this batch, not the highest ever: ids start again after a week without updates.
             self._offset = max(update["update_id"] for update in readable) + 1
         if timeout and self._offset == offset and asyncio.get_running_loop().time() - started < _IDLE_SECONDS:
-            # A server that neither waits nor heeds the offset must not become a hot loop.
+            # A server that neither waits nor respects the offset must not cause a busy loop.
             await self._ports.clock.sleep(_IDLE_SECONDS)
 
     async def _publish(self, updates: list[dict[str, Any]]) -> None:
@@ -87,8 +87,8 @@ def _has_id(update: object) -> bool:
 
 
 class PollSupervisor:
-    """Runs one step at a time, see `channels.supervision.Supervisor`. held_for: seconds that Telegram may hold a poll
-    open whose connection broke on this side."""
+    """Runs one step at a time, see `channels.supervision.Supervisor`. held_for: seconds for which Telegram may keep a
+    poll open whose connection broke on our side."""
 
     def __init__(
         self, health: Health, clock: Clock, log: logging.Logger, account: str, *, url: str, held_for: float
@@ -101,7 +101,7 @@ class PollSupervisor:
         self._conflict = Backoff(first=5.0, most=60.0)
 
     async def keep(self, step: Callable[[], Awaitable[T]]) -> T:
-        """The result of `step`, repeated until it has one. Raises Fatal."""
+        """The result of `step`, retried until it succeeds. Raises Fatal."""
         result = await self._supervisor.keep(step)
         self._supervisor.connected()
         self._supervisor.steady()

@@ -1,4 +1,4 @@
-"""What Telegram says about a bot's token: who it is, and whether another program takes its messages."""
+"""Checks a bot's token with Telegram: who the bot is, and whether another program receives its messages."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from channels.telegram.inbound import Me
 
 HELD_SECONDS = 4
-"""How long a poll is held open. Of two polls Telegram ends the older one; the other program is back by then."""
+"""How long a poll is held open. Of two polls Telegram ends the older one; the other program polls again by then."""
 GRACE_SECONDS = 5.0
 
 
 async def probe(
     account: str, config: TelegramConfig, route: Callable[[str], Route], clock: Clock, *, alone: bool
 ) -> AccountReport:
-    """Ask who the bot is, and when `alone`, poll once without an offset: nothing is confirmed, so nothing is lost."""
+    """Query who the bot is and, if `alone`, poll once without an offset: nothing is confirmed, so nothing is lost."""
     report, began = AccountReport(), clock.monotonic()
     try:
         api = TelegramApi(account, config, route)
@@ -49,7 +49,7 @@ def _reach(me: Me) -> Iterator[str]:
 
 
 async def _rivals(api: TelegramApi, setting: str) -> tuple[Problem, ...]:
-    """Other programs that are given this bot's messages."""
+    """Other programs that receive this bot's messages."""
     if host := await api.webhook():
         what = f"a webhook hands this bot's messages to {host}"
         remedy = f"antler takes it away when it starts; if {host} is to keep it, set {setting} to another bot's token"

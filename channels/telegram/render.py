@@ -1,4 +1,4 @@
-"""Turns the Markdown tree into styled lines; `outbound` fills messages with them. Pure."""
+"""Converts the Markdown tree into styled lines; `outbound` fills messages with them. Pure."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ _MARKS: dict[type[Inline], EntityType] = {
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a block stands. indent: before each of its lines. depth and bullets: how many lists, and bulleted ones, it
-    is in. quote: the entity it belongs to.
+    """The position of a block. indent: before each of its lines. depth and bullets: how many lists, and bulleted ones,
+    it is in. quote: the entity it belongs to.
     """
 
     indent: str = ""
@@ -82,7 +82,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """wide_tables: the Markdown of the tables that did not fit a phone."""
+    """A rendered segment. wide_tables: the Markdown of the tables that did not fit on a phone."""
 
     lines: tuple[Line, ...]
     wide_tables: tuple[str, ...]
@@ -90,7 +90,7 @@ class Rendered:
 
 @lru_cache(maxsize=128)
 def render(segment: Segment) -> Rendered:
-    """The lines of one piece of a reply; they do not depend on the other pieces."""
+    """The lines of one segment of a reply; they do not depend on the other segments."""
     renderer = _Renderer()
     renderer.blocks(segment.blocks, _Place())
     return Rendered(tuple(renderer.lines), tuple(renderer.wide_tables))
@@ -100,7 +100,7 @@ class _Renderer:
     def __init__(self) -> None:
         self.lines: list[Line] = []
         self.wide_tables: list[str] = []
-        # What the next line starts with, instead of its place's indent.
+        # Prefix of the next line, instead of its place's indent.
         self._bullet: str | None = None
         self._newlines = 0
         self._border = NOWHERE
@@ -113,7 +113,7 @@ class _Renderer:
             self._block(block, place)
 
     def _space(self, block: Block) -> None:
-        """Decide what parts the block from what is above it."""
+        """Decide how the block is separated from what is above it."""
         if isinstance(block, Heading):
             self._want(2, BEFORE_HEADING)
         elif self._after_heading:
@@ -159,14 +159,14 @@ class _Renderer:
     def _item(self, item: ListItem, bullet: str, place: _Place) -> None:
         if item.checked is not None:
             bullet += "☑ " if item.checked else "☐ "
-        # A list that begins an item of another: both bullets stand in the one line.
+        # A list that begins an item of another list: both bullets are on the same line.
         self._bullet = (place.indent if self._bullet is None else self._bullet) + bullet
         deeper = place.indent + (_INDENT if place.depth < _DEEPEST_INDENT else "")
         self.blocks(item.blocks, replace(place, indent=deeper, depth=place.depth + 1))
         self._flush_bullet(place)
 
     def _quote(self, blocks: Sequence[Block], place: _Place) -> None:
-        """A quote of its own gets the entity; entities cannot nest, so a quote within something gets marks."""
+        """A top-level quote gets the entity; entities cannot nest, so a nested quote gets marks."""
         if not place.nested:
             self.blocks(blocks, _Place(quote=Style("blockquote")))
             return
@@ -218,7 +218,7 @@ class _Renderer:
             self._put([(line, (style,))], repeat if index == 0 else ())
 
     def _record(self, header: Sequence[Inlines], row: Sequence[Inlines], place: _Place) -> None:
-        """A row as lines "header: value", for a table that has no room side by side."""
+        """A row as lines "header: value", for a table that does not fit in columns."""
         self._want(2, BEFORE_BLOCK)
         names = [" ".join(plain(name).split()) for name in header]
         if row is header:
@@ -245,7 +245,7 @@ class _Renderer:
             self._emit(line, place)
 
     def _flush_bullet(self, place: _Place) -> None:
-        """Give a bullet its own line, when nothing followed that can stand behind it."""
+        """Give a bullet its own line if nothing followed that can share its line."""
         if self._bullet is not None:
             self._emit([], place)
 
@@ -282,14 +282,14 @@ def _runs(inlines: Inlines, styles: Styles) -> Iterator[Run]:
 
 
 def _as_code(styles: Styles) -> Styles:
-    """Code stands in a quote and in nothing else; within a link the link wins."""
+    """The styles of code: code can be combined only with a quote; within a link the link wins."""
     if any(style.type == "text_link" for style in styles):
         return styles
     return (*(style for style in styles if style.type == "blockquote"), Style("code"))
 
 
 def _link(url: str, children: Inlines, styles: Styles) -> Iterator[Run]:
-    """Web links become entities. Clients find addresses and numbers by themselves, but accept no entity for them."""
+    """Web links become entities. Clients detect addresses and numbers themselves, but accept no entity for them."""
     scheme, _, address = url.partition(":")
     if scheme.lower() in ("http", "https"):
         yield from _runs(children, (*styles, Style("text_link", url=url)))

@@ -1,7 +1,7 @@
 """The SDK's HTTP layer on aiohttp, which takes a tenth of the CPU of the SDK's own.
 
-The Bot API carries the token in the URL's path, and URLs end up in logs, exceptions and tracebacks. So the adapter and
-the SDK only ever know `HIDDEN_TOKEN`; `url_of` puts the real one in right before the request is written.
+The Bot API has the token in the URL's path, and URLs end up in logs, exceptions and tracebacks. So the adapter and the
+SDK only see `HIDDEN_TOKEN`; `url_of` inserts the real one right before the request is written.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 HIDDEN_TOKEN = "TOKEN"
 ANSWER_SECONDS = 30.0
-"""Until the answer is complete, from then on."""
+"""Timeout for the complete answer, counted from the connection."""
 _CODES_WITH_A_CLASS = frozenset({400, 401, 403, 409})
-"""Codes that the SDK turns into a class that means this code only (it has one class for 401 and 404)."""
+"""Codes for which the SDK has an unambiguous class (it has one class for both 401 and 404)."""
 _READ_OF_A_MESSAGE = ("message_id", "date", "chat")
-"""What the SDK cannot do without; of these only the id is read here."""
+"""The fields that the SDK requires; only the id of these is read here."""
 _EMPTY_ANSWER = b'{"ok":true,"result":[]}'
 
 
 class Answered(NetworkError):
-    """A refusal whose HTTP code no class of the SDK carries: a server error, a redirect, a 429 that names no time."""
+    """A refusal whose HTTP code has no SDK class: a server error, a redirect, a 429 without a time."""
 
     def __init__(self, code: int, description: str) -> None:
         super().__init__(f"{description or 'no description'} ({code})")
@@ -48,7 +48,7 @@ class NotSent(NetworkError):
 
 
 class Network:
-    """Makes sessions to one Bot API server over one route. Raises Fatal when the route itself is unusable."""
+    """Creates sessions to one Bot API server over one route. Raises Fatal when the route itself is unusable."""
 
     def __init__(self, base_url: str, token: SecretStr, route: Route, account: str) -> None:
         self._token = token
@@ -57,10 +57,10 @@ class Network:
         if base_url.startswith("https:") or (route.proxy or "").startswith("https:"):
             self._context = tls_context(route, account)
         self.url_of = lru_cache(maxsize=64)(self._with_token)
-        """The real URL of one that holds the placeholder."""
+        """Returns the real URL for one with the placeholder."""
 
     def session(self, connections: int) -> aiohttp.ClientSession:
-        """A session of its own with at most `connections` connections; needs a running loop."""
+        """A separate session with at most `connections` connections; needs a running loop."""
         return http_session(connections, self._context, proxy=self._proxy)
 
     def _with_token(self, url: str) -> URL:
@@ -68,9 +68,9 @@ class Network:
 
 
 class Request(BaseRequest):
-    """Sends what the SDK's methods ask for. The session is made at the first call, since it needs a running loop.
+    """Sends the requests of the SDK's methods. The session is created at the first call, since it needs a running loop.
 
-    Raises TimedOut and NetworkError, whose texts are the errors' names (URLs hold the token), and the two above.
+    Raises TimedOut and NetworkError, whose texts are the errors' names (URLs contain the token), and the two above.
     """
 
     def __init__(self, network: Network, connections: int) -> None:
@@ -99,7 +99,7 @@ class Request(BaseRequest):
         *_: Any,
         **__: Any,
     ) -> tuple[int, bytes]:
-        """read_timeout: seconds for the whole answer; the SDK's other time-outs are `CONNECT_SECONDS`."""
+        """Send a request. read_timeout: seconds for the whole answer; CONNECT_SECONDS replaces the other timeouts."""
         answer_seconds = read_timeout if isinstance(read_timeout, int | float) else ANSWER_SECONDS
         timeout = aiohttp.ClientTimeout(total=CONNECT_SECONDS + answer_seconds, connect=CONNECT_SECONDS)
         if self._session is None:
@@ -121,10 +121,10 @@ class Request(BaseRequest):
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        """The answer's object with the fields that the SDK reads, in the types that it expects without looking.
+        """The answer's object with the fields that the SDK reads, in the types that it assumes without checking.
 
-        A message is cut to what is read of it, and an edited one to True (the Bot API's own answer for inline
-        messages): the SDK's objects for the rest cost 0.1 ms, and one that it cannot build would make a send seem lost.
+        A message is reduced to the fields that are read, and an edited one to True (the Bot API's own answer for inline
+        messages): the SDK's objects for the rest take 0.1 ms, and one that it cannot build would make a send seem lost.
         """
         try:
             answer = json.loads(payload.decode("utf-8", "replace"))
@@ -142,9 +142,9 @@ class Request(BaseRequest):
 
 
 class PollRequest(Request):
-    """Keeps an answer to getUpdates as it came, and gives the SDK an empty one.
+    """Keeps an answer to getUpdates unparsed, and gives the SDK an empty one.
 
-    An update that the SDK cannot build would end the whole batch.
+    An update that the SDK cannot build would make the whole batch fail.
     """
 
     answer = _EMPTY_ANSWER
@@ -162,7 +162,7 @@ class PollRequest(Request):
 
 
 def _tidy_refusal(answer: dict[str, Any]) -> None:
-    """Something before the server may answer in any form."""
+    """Normalize a refusal: a proxy in front of the server may answer in any form."""
     description, parameters = answer.get("description"), answer.get("parameters")
     answer["description"] = description if isinstance(description, str) else ""
     found = parameters.items() if isinstance(parameters, dict) else ()
@@ -179,12 +179,12 @@ def _raise_unless_timed_flood(code: int, payload: bytes) -> None:
 
 
 def _body(data: RequestData | None) -> dict[str, Any]:
-    """The session's arguments for what is to be sent: JSON, or a form when there are files."""
+    """The session's arguments for the request body: JSON, or a form if it contains files."""
     if data is None:
         return {}
     if not data.contains_files:
         return {"data": data.json_payload, "headers": {"Content-Type": "application/json"}}
-    # Names of files go as they are: Telegram shows them, and does not undo percent signs.
+    # File names are sent unquoted: Telegram shows them and does not decode percent-encoding.
     form = aiohttp.FormData(data.json_parameters, quote_fields=False, default_to_multipart=True)
     for field, (name, content, mime_type) in data.multipart_data.items():
         form.add_field(field, content, filename=name, content_type=mime_type)

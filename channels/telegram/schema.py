@@ -1,6 +1,6 @@
-"""The part of the Bot API's objects that the adapter reads, checked when read; the rest is ignored.
+"""The part of the Bot API's objects that the adapter reads, validated when read; the rest is ignored.
 
-Names are the API's own. A file's reference holds the file_id and never a URL: the API's file URLs contain the token.
+Names are the API's own. A file's reference contains the file_id and never a URL: the API's file URLs contain the token.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RawUser(Raw):
 
 
 class RawChat(Raw):
-    """type: private, group, supergroup, channel, or one that is not known here."""
+    """A chat. type: private, group, supergroup, channel, or an unknown one."""
 
     id: StrictInt
     type: Name = ""
@@ -34,7 +34,7 @@ class RawChat(Raw):
 
 
 class RawEntity(Raw):
-    """offset and length are UTF-16 code units."""
+    """A message entity. offset and length are UTF-16 code units."""
 
     type: Text
     offset: StrictInt = Field(ge=0)
@@ -43,7 +43,7 @@ class RawEntity(Raw):
 
 
 class RawFile(Raw):
-    """What photos, documents, voices, videos and stickers have in common."""
+    """The fields common to photos, documents, voices, videos and stickers."""
 
     file_id: Text
     file_name: Spare[Text] = None
@@ -55,7 +55,7 @@ class RawFile(Raw):
 
 
 class RawOrigin(Raw):
-    """Where a forwarded or externally quoted message comes from; which field is set depends on its type."""
+    """The origin of a forwarded or externally quoted message; which field is set depends on its type."""
 
     sender_user: Spare[RawUser] = None
     sender_user_name: Name = ""
@@ -73,7 +73,7 @@ class RawExternalReply(Raw):
 
 
 class RawMarker(Raw):
-    """A service message's content, of which only the presence counts."""
+    """The content of a service message, of which only the presence matters."""
 
 
 class RawLocation(Raw):
@@ -149,7 +149,7 @@ class RawMessage(Raw):
 
 
 class RawCallbackMessage(Raw):
-    """date is 0 when the message is not accessible any more; then nothing else is told."""
+    """The message of a pressed button. date is 0 if it is no longer accessible; then nothing else is known."""
 
     message_id: StrictInt
     chat: RawChat
@@ -188,7 +188,7 @@ class RawUpdate(Raw):
 
 
 def read_attachments(raw: RawMessage) -> tuple[Attachment, ...]:
-    """What hangs on the message; at most one file, as Telegram sends an album's items one by one."""
+    """The message's attachments; at most one file, because Telegram sends an album's items one by one."""
     if raw.photo:
         return (_attachment(raw.photo[-1], "image", "image/jpeg"),)  # sizes ascend
     if raw.animation is not None:  # before document, which an animation also sets
@@ -206,7 +206,7 @@ def read_attachments(raw: RawMessage) -> tuple[Attachment, ...]:
 
 
 def described(raw: RawMessage) -> str:
-    """What is neither words nor a file, as a line for the agent; "" where there is nothing of the kind."""
+    """Content that is neither text nor a file, as a line for the agent; "" if the message has none."""
     if raw.venue is not None:  # before location, which a venue also sets
         name = ", ".join(part for part in (raw.venue.title, raw.venue.address) if part)
         return told_place(name, *_point(raw.venue.location))
@@ -225,8 +225,8 @@ def described(raw: RawMessage) -> str:
 
 
 def unread(raw: RawMessage) -> str:
-    """The kind of what no model can read, "" for all else. A sticker stands for its emoji, and one that does not move
-    is a picture as well."""
+    """The kind of content that no model can read, "" for all else. A sticker is read as its emoji, and a static one is
+    a picture as well."""
     if raw.sticker is not None and _moves(raw.sticker) and not raw.sticker.emoji:
         return "sticker"
     kinds = ("story", "game", "invoice", "checklist", "giveaway", "paid_media")
@@ -242,7 +242,7 @@ def _point(location: RawLocation) -> tuple[str, str]:
 
 
 def file_id(attachment: Attachment) -> str:
-    """The file_id in an attachment's reference. Raises AttachmentFailed("gone") when it is of another platform."""
+    """The file_id in an attachment's reference. Raises AttachmentFailed("gone") if it belongs to another platform."""
     try:
         found = json.loads(attachment.ref)["file_id"]
     except (ValueError, TypeError, KeyError):

@@ -1,7 +1,7 @@
-"""Which message ids were seen, and where one of the bot's messages may be whose send was not answered.
+"""Tracks which message ids were seen, and which ids a message of the bot may have whose send was not answered.
 
-Telegram counts messages up: in each supergroup and channel on its own, and in all private chats and basic groups of a
-bot together. So what is sent now gets an id above all those that were seen there before.
+Telegram numbers messages in ascending order: separately in each supergroup and channel, and jointly in all private
+chats and basic groups of a bot. So a new message gets an id above all those that were seen there before.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 AHEAD = 4
-"""How many ids above the newest seen one are asked about: others may be on their way to us meanwhile."""
+"""How many ids above the newest seen one are probed: other messages may have been sent but not received yet."""
 MAX_PROBES = 8
-"""How many ids are asked about at once."""
+"""How many ids are probed in one call of `find`."""
 _REMEMBERED = 10_000
 _SHARED = "private chats and basic groups"
 
 
 @dataclass(slots=True)
 class Search:
-    """The search for one lost send, upwards from `above`; an interrupted one goes on where it was.
+    """The search for one lost send, upward from `above`; an interrupted one continues where it stopped.
 
-    at: the next id to ask about. again: asked about before it was seen to be taken, as all after it; None if none was.
+    at: the next id to probe. again: the first id that was probed before it was seen in use; None if there was none.
     """
 
     sequence: str
@@ -38,7 +38,7 @@ class Search:
 
 
 class Sightings:
-    """The message ids of one account. Bounded: what is forgotten costs needless questions."""
+    """The message ids of one account. Bounded: forgotten ids only cost unnecessary probes."""
 
     def __init__(self) -> None:
         self._seen: LRUCache[tuple[str, int], None] = LRUCache(_REMEMBERED)
@@ -46,34 +46,34 @@ class Sightings:
         self._searches: LRUCache[str, Search] = LRUCache(_REMEMBERED)
 
     def see(self, chat: str, message_id: int) -> None:
-        """A message has this id: somebody else's, or one of the bot's that is not lost."""
+        """Record that an id is in use: by someone else's message, or by one of the bot's that is not lost."""
         sequence = _sequence(chat)
         self._seen[sequence, message_id] = None
         self._newest[sequence] = max(message_id, self._newest.get(sequence, message_id))
 
     def newest(self, chat: str) -> int | None:
-        """What is sent to the chat from now on has a higher id."""
+        """The newest id seen: messages sent to the chat from now on have higher ones. None if none was seen."""
         return self._newest.get(_sequence(chat))
 
     def sent(self, key: str, chat: str, message_id: int, newest: int | None) -> None:
-        """A send was answered; `newest` as it was before."""
-        if newest is not None and message_id <= newest:  # what earlier processes knew came from before a migration
+        """Record that a send was answered. newest: its value before the send."""
+        if newest is not None and message_id <= newest:  # ids known from earlier processes predate a migration
             self._newest.pop(_sequence(chat), None)
         self.see(chat, message_id)
         self._searches.pop(key, None)
 
     def lost(self, key: str, chat: str, newest: int | None) -> None:
-        """A send was not answered; `newest` as it was before. If it was a repeat, the first one is still looked for."""
+        """Record that a send was not answered; newest: its value before it. A repeat continues the first search."""
         if newest is not None and key not in self._searches:
             self._begin(key, chat, newest)
 
     async def find(
         self, key: str, chat: str, after: int | None, accepts: Callable[[int], Awaitable[bool]]
     ) -> int | None:
-        """The id of a lost send, None when there is none; `accepts` asks whether an id is ours and lost.
+        """The id of a lost send, None if there is none; `accepts` checks whether an id is ours and lost.
 
-        after: an older id, where to begin if an earlier process lost it. An interrupted search goes on where it was.
-        Raises OutcomeUnknown when there are too many ids to ask about at once, and what `accepts` raises.
+        after: an older id to start from if an earlier process lost it. An interrupted search resumes where it stopped.
+        Raises OutcomeUnknown if there are too many ids to probe in one call, and what `accepts` raises.
         """
         search = self._search(key, chat, after)
         if search is None:
@@ -109,7 +109,7 @@ class Sightings:
         search.at += 1
 
     def _complete(self, search: Search) -> None:
-        """If it is looked for once more, then also at the ids that nobody seemed to have yet."""
+        """Make the next search also probe the ids that did not seem to be in use yet."""
         if search.again is not None:
             search.at, search.again = search.again, None
 
@@ -123,5 +123,5 @@ class Sightings:
 
 
 def _sequence(chat: str) -> str:
-    """What counts the chat's messages: a supergroup or channel (ids from -100..., public names) does so itself."""
+    """The sequence of the chat's message ids: a supergroup or channel (ids from -100..., public names) has its own."""
     return chat if chat.startswith(("-100", "@")) else _SHARED
