@@ -1,7 +1,7 @@
 """Calls to Slack's Web API and its file servers: every error becomes one of channels.errors, no call is repeated.
 
-Proxy and CAs are the configured ones, nothing comes from the environment. Slack's API, its files and its sockets are on
-different hosts, each with a route of its own.
+Proxy and CAs are the configured ones, the environment is ignored. Slack's API, files and sockets are on different
+hosts, each with its own route.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ CONNECTIONS = 64
 ANSWER_SECONDS = 30.0
 UPLOAD_SECONDS = 300.0
 PAGE = 200
-"""Messages that are asked for at once."""
+"""Messages requested per call."""
 MOST_PAGES = 5
 _JSON_METHODS = ("chat.", "assistant.")
-"""The others are documented to take forms only."""
+"""Prefixes of methods that accept JSON; the others are documented to accept only forms."""
 _APP_TOKEN = re.compile(r"xapp-\d+-(A[A-Z0-9]+)-")
 _SLACK_DOMAINS = (".slack.com", ".slack-gov.com", ".slack-files.com", ".slack-edge.com")
-# ValueError: an answer that cannot be decoded. AttributeError: the SDK reads plain text as if it were an object.
+# ValueError: an answer that cannot be decoded. AttributeError: the SDK treats plain text as an object.
 _UNREADABLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError, AttributeError)
 
 
 class TooMuch(Exception):
-    """There are more messages than were read."""
+    """More messages exist than were read."""
 
 
 class Network:
-    """Proxies and trust of one account. Raises Fatal when a route is unusable."""
+    """Proxies and trusted CAs of one account. Raises Fatal when a route is unusable."""
 
     def __init__(self, base_url: str, route: Callable[[str], Route], account: str) -> None:
         self._base = urlsplit(base_url)
@@ -55,25 +55,25 @@ class Network:
         self._proxy_to = lru_cache(maxsize=64)(self._checked_proxy)
         own = route(base_url)
         self.context: ssl.SSLContext | None = None
-        """None where the Web API is plain HTTP and no CA is configured, which is to say in tests."""
+        """None if the Web API is plain HTTP and no CA is configured, which happens only in tests."""
         if self._base.scheme == "https" or own.ca_file is not None:
             self.context = tls_context(own, account)
         self.proxy(base_url)
 
     def session(self) -> aiohttp.ClientSession:
-        """Make a session for everything but the socket; needs a running loop."""
+        """Create a session for everything except the socket; needs a running loop."""
         timeout = aiohttp.ClientTimeout(total=CONNECT_SECONDS + ANSWER_SECONDS, connect=CONNECT_SECONDS)
         return http_session(CONNECTIONS, self.context, timeout=timeout)
 
     def proxy(self, url: str) -> str | None:
-        """The proxy for a URL, None for a direct way."""
+        """The proxy for a URL, None for a direct connection."""
         parts = urlsplit(url)
-        # A websocket is routed as a page of the same host.
+        # A websocket is routed like an HTTP URL of the same host.
         scheme = parts.scheme.replace("ws", "http", 1) if parts.scheme.startswith("ws") else parts.scheme
         return self._proxy_to(f"{scheme}://{parts.netloc}/")
 
     def is_trusted(self, url: str) -> bool:
-        """Whether the bot's token may be sent there: Slack's own hosts, and the one that is configured."""
+        """Whether the bot's token may be sent to a URL: Slack's own hosts and the configured one."""
         parts = urlsplit(url)
         host = parts.hostname or ""
         if (parts.scheme, host, parts.port) == (self._base.scheme, self._base.hostname, self._base.port):
@@ -85,16 +85,16 @@ class Network:
 
 
 class SlackApi:
-    """One app in one workspace. All methods raise only ChannelError; no text of an error holds a token.
+    """One app in one workspace. All methods raise only ChannelError; no error text contains a token.
 
-    A call is `repeatable` when doing it twice does no harm: then an unknown outcome is just Temporary.
+    A call is `repeatable` if making it twice does no harm: then an unknown outcome is only Temporary.
     """
 
     def __init__(self, account: str, config: SlackConfig, route: Callable[[str], Route], log: logging.Logger) -> None:
         self._account = account
         self._config = config
         self.network = Network(config.base_url, route, account)
-        # The SDK logs whole requests and tracebacks with addresses that are secrets; the adapter logs what matters.
+        # The SDK logs whole requests and tracebacks with secret URLs; the adapter logs what matters.
         self.sdk_log = log.getChild(f"{account}.slack_sdk")
         self.sdk_log.setLevel(logging.CRITICAL)
         self._client: AsyncWebClient | None = None
@@ -102,9 +102,9 @@ class SlackApi:
         self._closed = False
         found = _APP_TOKEN.match(config.app_token.get_secret_value())
         self.app_id = found[1] if found else ""
-        """The id of the app token's app, which the token contains; "" if not."""
+        """The id of the app token's app if the token contains it, else ""."""
         self.scopes: frozenset[str] | None = None
-        """What the bot token may do, as the last auth.test said; None before."""
+        """The bot token's scopes as reported by the last auth.test; None before."""
 
     @property
     def client(self) -> AsyncWebClient:
@@ -120,12 +120,12 @@ class SlackApi:
                 logger=self.sdk_log,
                 retry_handlers=[],
             )
-            # Without one the SDK takes what the environment says.
+            # Without one the SDK uses the environment's proxy.
             self._client.proxy = self.network.proxy(self._config.base_url)
         return self._client
 
     async def call(self, method: str, params: Mapping[str, Any], *, repeatable: bool = True) -> dict[str, Any]:
-        """Call a method with the bot token; returns its answer."""
+        """Call a method with the bot token and return its answer."""
         body = {"json": dict(params)} if method.startswith(_JSON_METHODS) else {"data": dict(params)}
         answer = await self._guarded(method, body, repeatable, "bot_token")
         if method == "auth.test":
@@ -134,7 +134,7 @@ class SlackApi:
         return _object(method, answer.data)
 
     async def open_connection(self) -> str:
-        """Ask for the address of a socket (apps.connections.open with the app token); it works once, and is secret."""
+        """Request a socket's URL (apps.connections.open with the app token); it works once, and is secret."""
         headers = {"Authorization": f"Bearer {self._config.app_token.get_secret_value()}"}
         answer = await self._guarded("apps.connections.open", {"data": {}, "headers": headers}, True, "app_token")
         url = _object("apps.connections.open", answer.data).get("url")
@@ -143,9 +143,9 @@ class SlackApi:
         return url
 
     async def count_sockets(self) -> int:
-        """Open a socket, and close it at its greeting: how many the app has open then, this one among them.
+        """Open a socket and close it at its greeting: the number of open sockets of the app, including this one.
 
-        What Slack sends meanwhile is not acknowledged, so it comes again. Raises ChannelError.
+        Anything Slack sends on it is not acknowledged, so it is sent again. Raises ChannelError.
         """
         url = await self.open_connection()
         session, proxy = self._open_session(), self.network.proxy(url)
@@ -153,7 +153,7 @@ class SlackApi:
         try:
             async with session.ws_connect(url, proxy=proxy, timeout=timeout) as socket:
                 greeting = await socket.receive_json()
-        except (*_UNREADABLE, TypeError) as error:  # no text of it: the address is secret
+        except (*_UNREADABLE, TypeError) as error:  # without its text: the URL is secret
             raise Temporary(f"the socket was not opened ({type(error).__name__})") from None
         match greeting:
             case {"type": "hello", "num_connections": int(sockets)}:
@@ -168,9 +168,9 @@ class SlackApi:
     async def messages(
         self, channel: str, thread: str | None, oldest: str | None, *, metadata: bool = False
     ) -> AsyncIterator[dict[str, Any]]:
-        """Yield the messages after `oldest`: of a thread from its beginning on, of a channel from its end on.
+        """Yield the messages after `oldest`: of a thread from its beginning on, of a channel from its end backward.
 
-        Raises ChannelError, and TooMuch at the end where there are more than MOST_PAGES pages.
+        Raises ChannelError, and TooMuch at the end if there are more than MOST_PAGES pages.
         """
         method = "conversations.history" if thread is None else "conversations.replies"
         params = {"channel": channel, "limit": str(PAGE)}
@@ -192,7 +192,7 @@ class SlackApi:
         raise TooMuch
 
     async def upload(self, url: str, content: BinaryIO) -> None:
-        """Put a file's bytes where files.getUploadURLExternal said. Nobody sees them yet, so it may be repeated."""
+        """Upload a file's bytes to the URL from files.getUploadURLExternal. Repeatable: they are not visible yet."""
         self._check_trusted(url)
         session, proxy = self._open_session(), self.network.proxy(url)
         try:
@@ -201,7 +201,7 @@ class SlackApi:
             ) as response:
                 status = response.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # Not `from error`: its text may hold the URL.
+            # Not `from error`: its text may contain the URL.
             raise Temporary(f"the upload broke off ({type(error).__name__})") from None
         if status >= 500:
             raise Temporary(f"the file server answered {status}")
@@ -209,7 +209,7 @@ class SlackApi:
             raise Rejected(f"the file server answered {status}")
 
     async def download(self, url: str, sink: Sink, *, html: bool) -> None:
-        """Stream a file into `sink`. html: the file itself is a page, so that a page is no sign of a refusal.
+        """Stream a file into `sink`. html: the file itself is an HTML page, so a page does not mean a refusal.
 
         Raises AttachmentFailed("gone"), NotAllowed, Temporary and what the sink raises.
         """
@@ -228,7 +228,7 @@ class SlackApi:
             await session.close()
 
     def _check_download(self, status: int, content_type: str, html: bool) -> None:
-        """Raise where the answer is no file: who may not read it gets the login page, as 200 or by a redirect."""
+        """Raise if the answer is not a file: a bot without access gets the login page, as 200 or by a redirect."""
         if status == 200 and (html or content_type != "text/html"):
             return
         if status == 200 or 300 <= status < 400 or status in (401, 403):
@@ -265,7 +265,7 @@ class SlackApi:
 
 def _refusal(error: SlackApiError) -> Refusal:
     response = error.response
-    # Where the body was no JSON at all the SDK hands out aiohttp's response, which has another name for its status.
+    # If the body is not JSON, the SDK passes aiohttp's response, which has a different name for its status.
     status = getattr(response, "status_code", None) or getattr(response, "status", 0)
     data = getattr(response, "data", None)
     fields = data if isinstance(data, dict) else {}
@@ -279,7 +279,7 @@ def _refusal(error: SlackApiError) -> Refusal:
 
 
 def _broken(method: str, error: Exception, repeatable: bool) -> ChannelError:
-    """Return the error for a call without a readable answer: it may have been done if its request was written."""
+    """Return the error for a call without a readable answer: it may have been applied if its request was written."""
     if repeatable or isinstance(error, NOT_SENT):
         return Temporary(f"{method}: {type(error).__name__}")
     return OutcomeUnknown(f"{method}: {type(error).__name__}")

@@ -42,19 +42,19 @@ if TYPE_CHECKING:
 MOST_AT_WORK = 1000
 """Threads whose working status is remembered."""
 _WORKING = "⏳"
-"""A sign instead of a word: words come from the gateway, in people's language."""
+"""A symbol instead of a word: texts come from the gateway, in people's language."""
 _RECEIPT = "eyes"
 _COURTESIES = {
     "assistant.threads.setStatus": "no working status is shown",
     "reactions.add": "no `receipt` is shown",
     "chat.postEphemeral": "who presses a button is told nothing more",
 }
-"""Calls that can be done without; what is missing then."""
+"""Optional calls, and what is missing without them."""
 _NO_STREAMS = "answers grow by edits, not as streams"
 _EDIT_SECONDS = 1.2
 """chat.update: 50 a minute in a workspace, over all channels (Web API rate limits, tier 3)."""
 _APPEND_SECONDS = 0.6
-"""chat.appendStream: 100 a minute (tier 4). In channels every answer is in a thread, where streams are."""
+"""chat.appendStream: 100 a minute (tier 4). In channels every answer is in a thread, where streams are possible."""
 _COMMANDS = frozenset(name for name, _ in COMMANDS)
 
 
@@ -135,12 +135,12 @@ class SlackChannel(Adapter):
 
             async def receive() -> None:
                 try:
-                    # What comes before the greeting waits, unacknowledged: so both tokens are known to be good by then.
+                    # Envelopes before the greeting wait unacknowledged: both tokens are known to be valid by then.
                     await connection.opened.wait()
                     await hello(identity)
                     await until_first(intake.run(), catch_up.run())
                 finally:
-                    intake.close()  # the connection, which ends at the same time, waits for what is in it
+                    intake.close()  # the connection, which ends at the same time, waits for its content
 
             await until_first(connection.run(), receive())
         finally:
@@ -154,7 +154,7 @@ class SlackChannel(Adapter):
         self._about = about
 
     def _refusal(self, locale: str | None) -> str:
-        """What a slash command that is given where the bot is not comes to."""
+        """The answer to a slash command given in a channel that the bot is not a member of."""
         about = self._about.get((locale or "")[:2], self._about.get(None))
         return about.outside.format(bot=self._identity.username) if about is not None and self._identity else ""
 
@@ -176,9 +176,9 @@ class SlackChannel(Adapter):
     async def send(
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
     ) -> str:
-        """Send one part, in the thread that is the conversation, and else to the chat; nothing is quoted in Slack.
+        """Send one part to the conversation's thread, or else to the chat; Slack has no quotes.
 
-        An unanswered send is OutcomeUnknown: the message has its key as metadata, see `find`.
+        An unanswered send is OutcomeUnknown: the message carries its key as metadata, see `find`.
         """
         shown = own(part, outbound.SlackPart)
         if shown.file is not None:
@@ -202,16 +202,16 @@ class SlackChannel(Adapter):
         try:
             await self._show("chat.update", target, shown)
         except StillStreaming:
-            # An earlier process was killed while it streamed, or lost hold of it.
+            # An earlier process was killed while streaming, or lost track of the stream.
             await streams.stop(self._api, target)
             await self._show("chat.update", target, shown)
         self._sent(address, message_id)
         await self._tell_work(address, shown)
 
     async def _show(self, method: str, params: outbound.Params, part: outbound.SlackPart) -> str:
-        """Post or update, in plain text where the blocks are refused; returns the message's id.
+        """Post or update, in plain text if the blocks are refused; returns the message's id.
 
-        Raises BlocksRefused where one message of plain text would not show all of it.
+        Raises BlocksRefused if one message of plain text would not show all of it.
         """
         repeatable = method == "chat.update"
         try:
@@ -236,7 +236,7 @@ class SlackChannel(Adapter):
             await self._api.call("chat.delete", {"channel": address.chat, "ts": message_id})
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """Look for the key among the messages that came since; files have none and are found by name."""
+        """Look for the key in the messages since then; files have no key and are found by name."""
         shown = own(part, outbound.SlackPart)
         if shown.file is not None and self._uploads.lost(probe.idem_key):
             return await self._uploads.find_lost(address, probe.idem_key)
@@ -265,16 +265,16 @@ class SlackChannel(Adapter):
         return None
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
-        """Stream the file; at most `max_download_mb`, no matter what size was declared."""
+        """Stream the file; at most `max_download_mb`, whatever size was declared."""
         await fetch(self._api, attachment, sink, int(self._config.max_download_mb * 1024 * 1024))
 
     async def typing(self, address: Address) -> None:
-        """Slack shows a status only in threads. Where the operator wants it, the message gets a reaction as well."""
+        """Show the working status, which exists only in threads, and the reaction if the operator configured it."""
         await self._set_status(address, _WORKING)
         await self._give_receipt(address)
 
     async def _tell_work(self, address: Address, part: outbound.SlackPart) -> None:
-        """Keep the thread's working status from the first notice to the first words of the answer."""
+        """Keep the thread's working status from the first notice to the first text of the answer."""
         thread = address.chat, address.topic or ""
         if part.status and not part.markdown and not part.keyboard and thread not in self._at_work:
             await self._set_status(address, _WORKING)
@@ -292,18 +292,18 @@ class SlackChannel(Adapter):
         await self._politely("assistant.threads.setStatus", {**where, "status": status})
 
     async def _give_receipt(self, address: Address) -> None:
-        """Give the reaction once for each message, with what is shown first, be it a status or already the answer."""
+        """Add the reaction once per message, along with what is shown first, whether a status or the answer."""
         if self._config.receipt == "eyes" and (message_id := self._sightings.take_fresh(address)) is not None:
             await self._politely("reactions.add", {"channel": address.chat, "timestamp": message_id, "name": _RECEIPT})
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
-        """Show the text to the person who pressed; the button itself does not wait."""
+        """Show the text to the person who pressed the button; the button itself has no waiting state."""
         if text:
             whom = {"user": press.callback_id, "text": outbound.escaped(text)}
             await self._politely("chat.postEphemeral", outbound.place(press.address) | whom)
 
     async def _politely(self, method: str, params: dict[str, Any]) -> None:
-        """Make a call whose failure changes nothing for people: it is only logged."""
+        """Make an optional call, whose failure is only logged."""
         what = _COURTESIES[method]
         if what in self._missing:
             return
@@ -315,23 +315,23 @@ class SlackChannel(Adapter):
             self._ports.log.debug("%s: %s", self._account, error)
 
     def command(self, name: str, address: Address) -> str:
-        """The slash command in a DM, if the manifest has it, and else a mention.
+        """The slash command in a DM, if the manifest has it, else a mention.
 
-        Threads have no slash commands, and what else begins with a slash is never sent.
+        Threads have no slash commands, and Slack does not send other texts that begin with a slash.
         """
         if address.kind == "dm" and address.topic is None and name in _COMMANDS:
             return slash(name)
         return f"@{self._identity.username if self._identity is not None else 'antler'} /{name}"
 
     def chat_link(self, text: str) -> ChatLink | None:
-        """Opens the app's messages in the Slack client; nothing can be typed there by a link."""
+        """A link that opens the app's messages in the Slack client; it cannot enter a text there."""
         if self._identity is None or not self._api.app_id:
             return None
         team = self._identity.bot_id.partition("/")[0]
         return ChatLink(url=f"https://slack.com/app_redirect?app={self._api.app_id}&team={team}", says=False)
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
-        """Begin a stream in a thread. Raises Rejected where Slack gives none: then delivery sends and edits."""
+        """Begin a stream in a thread. Raises Rejected if Slack refuses it: delivery then sends and edits."""
         params = outbound.place(address) | {"chunks": streams.opening(idem_key)}
         writer = self._sightings.writer(address.chat, reply_to)
         if address.kind != "dm" and writer is not None:
@@ -343,7 +343,7 @@ class SlackChannel(Adapter):
         try:
             message_id = _timestamp(await self._api.call("chat.startStream", params, repeatable=False))
         except RateLimited as error:
-            # The limit is this method's own: an ordinary message is not late because of it.
+            # The limit applies only to this method: an ordinary message is not delayed by it.
             self._no_stream_before = self._ports.clock.monotonic() + error.retry_after
             raise Rejected(f"Slack begins no more streams for now: {error}") from error
         except NotAllowed as error:
@@ -359,7 +359,7 @@ class SlackChannel(Adapter):
         return streams.StreamedReply(self._api, self.edit, address, message_id, idem_key, stopped)
 
     async def _stop_asked(self, address: Address, message_id: str, person: str | None) -> None:
-        """Publish a /stop by the person whom the stream answers: Slack does not say who pressed its stop button."""
+        """Publish a /stop by the person the stream answers: Slack does not report who pressed its stop button."""
         if person is None:
             self._ports.log.warning(
                 "%s: a stream's stop button is ignored: it is not known whose message the stream answers", self._account

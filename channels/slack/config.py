@@ -26,7 +26,7 @@ _KINDS = {
 }
 
 COMMAND_PREFIX = "antler-"
-"""Prefix of commands whose names Slack keeps for itself: /status becomes /antler-status."""
+"""Prefix of commands whose names Slack reserves: /status becomes /antler-status."""
 _RESERVED = frozenset(
     {"feedback", "help", "leave", "me", "open", "remind", "search", "shortcuts", "status", "topic", "who"}
 )
@@ -35,7 +35,7 @@ _DESCRIPTION_LENGTH = 100
 
 
 class SlackRate(BaseModel):
-    """Rates that Slack tolerates for long (its "Rate limits" page); chat.update has a budget of the whole workspace."""
+    """Rates that Slack tolerates in the long run ("Rate limits" page); chat.update has a workspace-wide budget."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -99,7 +99,7 @@ class SlackConfig(BaseModel):
 
 
 def _checked(token: SecretStr, form: re.Pattern[str], wanted: str) -> SecretStr:
-    """The token without white space around it. Raises ValueError, which tells the token's kind and not the token."""
+    """The token without surrounding whitespace. Raises ValueError, which contains the token's kind, not the token."""
     value = token.get_secret_value().strip()
     if form.fullmatch(value):
         return SecretStr(value)
@@ -110,7 +110,7 @@ def _checked(token: SecretStr, form: re.Pattern[str], wanted: str) -> SecretStr:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A permission. purpose: what does not work without it."""
+    """A permission. purpose: what is missing without it."""
 
     name: str
     purpose: str
@@ -131,7 +131,7 @@ SCOPES = (
     Scope("reactions:write", "no receipt (the eyes) can be given"),
     Scope("users:read", "people have ids instead of names, and no language"),
 )
-"""No more than what is used: a token that leaks should open little."""
+"""Only the scopes that are used: a leaked token should give little access."""
 EVENTS = (
     "app_mention",
     "app_uninstalled",
@@ -174,11 +174,11 @@ COMMANDS = (
     ("web", "For administrators: a link to the page in the browser"),
     ("why", "For administrators: why a message was answered, or not"),
 )
-"""(name, description) of the slash commands, unless others are given."""
+"""Default (name, description) pairs of the slash commands."""
 
 
 def manifest(name: str, commands: Sequence[tuple[str, str]] = COMMANDS) -> str:
-    """The manifest as YAML. name: what the app and its bot are called (cut at Slack's 35 characters).
+    """The manifest as YAML. name: of the app and its bot (cut to Slack's 35 characters).
 
     commands: (name, description) of each slash command.
     """
@@ -207,7 +207,7 @@ def manifest(name: str, commands: Sequence[tuple[str, str]] = COMMANDS) -> str:
 
 
 def slash(name: str) -> str:
-    """One of our commands as it is called here."""
+    """The slash command for one of our commands."""
     return f"/{COMMAND_PREFIX if name in _RESERVED else ''}{name}"
 
 

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from channels.supervision import Supervisor
 
 STEADY_SECONDS = 30.0
-"""A socket that ends earlier counts as a failure, so that a server which closes each one is not asked in a hot loop."""
+"""A socket that ends earlier counts as a failure, so that a server that closes every socket causes no busy loop."""
 _ENDS_OF_TOKENS = frozenset({"app_uninstalled", "tokens_revoked"})
 _NEEDED = "chat:write"
 _RECEIVING = frozenset({"app_mentions:read", "im:history"})
 GRANT = "add it under OAuth & Permissions, Scopes, and install the app again"
-"""What is to be done about a scope that a bot token lacks."""
+"""The remedy for a scope that a bot token lacks."""
 
 
 async def who_am_i(api: SlackApi, account: str, log: logging.Logger) -> Me:
     """Check both tokens and return the bot behind them.
 
-    Raises Fatal when a token cannot work, and what the calls raise.
+    Raises Fatal if a token cannot work, and what the calls raise.
     """
     answer = await api.call("auth.test", {})
     setting = f"channels.{account}.bot_token"
@@ -51,11 +51,11 @@ async def who_am_i(api: SlackApi, account: str, log: logging.Logger) -> Me:
 
 
 async def _check_app(api: SlackApi, bot: str, account: str) -> None:
-    """Raise Fatal for tokens of two apps: both work, and no event ever comes."""
+    """Raise Fatal if the tokens belong to two apps: both work, but no event would ever arrive."""
     try:
         answer = await api.call("bots.info", {"bot": bot})
     except Rejected:
-        return  # the scope for this is not needed otherwise
+        return  # nothing else needs the scope for this call
     match answer:
         case {"bot": {"app_id": str(found)}} if api.app_id and found != api.app_id:
             raise Fatal(
@@ -65,9 +65,9 @@ async def _check_app(api: SlackApi, bot: str, account: str) -> None:
 
 
 def _check_scopes(scopes: frozenset[str] | None, setting: str, account: str, log: logging.Logger) -> None:
-    """Log each missing scope with what does not work without it. Raises Fatal when nothing can work."""
+    """Log each missing scope and what does not work without it. Raises Fatal if nothing can work."""
     if not scopes:
-        return  # not told
+        return  # not reported
     missing = [scope for scope in SCOPES if scope.name not in scopes]
     if _NEEDED not in scopes:
         raise Fatal(f"{setting} lacks the scope {_NEEDED}: nothing can be answered", GRANT)
@@ -78,9 +78,9 @@ def _check_scopes(scopes: frozenset[str] | None, setting: str, account: str, log
 
 
 class Connection:
-    """An account's socket, always one (two while one follows the other). take: commits an envelope's payload.
+    """An account's socket, always one (two while one replaces the other). take: commits an envelope's payload.
 
-    on_gap: called once a socket is open, with the seconds since the last sign of life (None at the first one).
+    on_gap: called once a socket is open, with the seconds since the last sign of life (None for the first one).
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Connection:
         self.opened = asyncio.Event()
         """Set when the first socket is open."""
         self._doubt = asyncio.Event()
-        """Set when Slack says that tokens are dead: ours is tried at once."""
+        """Set when Slack reports revoked tokens: ours is tested at once."""
 
     async def run(self) -> None:
         """Stay connected until cancelled. Raises Fatal."""
@@ -134,7 +134,7 @@ class Connection:
                 await self._close(left)
 
     async def _until_over(self, socket: Socket) -> None:
-        """Wait for the socket's end. Raises Fatal when Slack has told that the tokens are dead, and they are."""
+        """Wait for the socket's end. Raises Fatal if Slack reports revoked tokens and ours is one of them."""
         while True:
             self._doubt.clear()
             await until_first(socket.ended(), self._doubt.wait())
@@ -158,11 +158,11 @@ class Connection:
         self._sockets.discard(socket)
 
     async def _another(self) -> Socket | None:
-        """Open a new socket while the old one still works; None if that did not succeed at once."""
+        """Open a new socket while the old one still works; None if that fails at the first attempt."""
         try:
             return await self._open()
         except ChannelError:
-            return None  # tried again, and told, when the old one is gone
+            return None  # retried, and reported, when the old one is gone
 
     async def _received(self, kind: Kind, payload: Mapping[str, Any]) -> bool | str:
         event = payload.get("event")

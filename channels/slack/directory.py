@@ -1,7 +1,6 @@
-"""What an account remembers of people, channels and messages, all of it bounded.
+"""An account's caches of people, channels and messages, all of them bounded.
 
-Events carry ids instead of the names of people and the titles of channels: those are looked up once, and never waited
-for long.
+Events contain ids instead of people's names and channel titles: those are looked up once, with a short time limit.
 """
 
 from __future__ import annotations
@@ -26,18 +25,17 @@ if TYPE_CHECKING:
     from channels.slack.api import SlackApi
 
 LEARN_SECONDS = 1.0
-"""How long an event may wait for a name: Slack wants its ack within 3 s."""
+"""How long an event may wait for a name: Slack expects its ack within 3 s."""
 _NAMES = 5000
 _MESSAGES = 10_000
 _LOOKUPS = 20
-"""How many names are asked for at once."""
+"""Maximum number of names looked up concurrently."""
 
 
 class Directory:
     """Names and titles of one account. me: the bot's user id.
 
-    What Slack refuses to tell is shown as its id and not asked for again, where it is a right that is missing for a
-    while.
+    What Slack refuses to reveal is shown as its id and not looked up again (for a while, if a permission is missing).
     """
 
     def __init__(self, api: SlackApi, me: str, log: logging.Logger, missing: Missing) -> None:
@@ -53,7 +51,7 @@ class Directory:
         return Known(self._people, self._titles)
 
     async def learn(self, payloads: Iterable[Mapping[str, Any]], typed_in: Iterable[str] = ()) -> set[str]:
-        """Look up who and what is named in these payloads, as far as time allows. Never raises.
+        """Look up the people and channels named in these payloads, as far as time allows. Never raises.
 
         typed_in: chats in which slash commands were given; returns those that are closed to the bot.
         """
@@ -77,7 +75,7 @@ class Directory:
         return closed
 
     async def _look_in(self, closed: set[str], chat: str) -> None:
-        # conversations.info needs rights that nothing else does; one more is enough to write where the bot is not.
+        # conversations.info needs scopes that nothing else does; another one permits writing without membership.
         if "chat:write.public" not in (self._api.scopes or ()):
             try:
                 await self._api.call("conversations.history", {"channel": chat, "limit": "1"})
@@ -92,7 +90,7 @@ class Directory:
             self._people[user] = _read_person(answer, user)
 
     async def _title(self, channel: str) -> None:
-        # Of public and of private channels: that is two rights.
+        # Public and private channels need different scopes.
         match await self._ask(f"the title of {channel}", "conversations.info", {"channel": channel}):
             case {"channel": {"name": str(name)}}:
                 self._titles[channel] = name
@@ -100,7 +98,7 @@ class Directory:
                 self._titles[channel] = ""
 
     async def _ask(self, asked: str, method: str, params: Mapping[str, str]) -> Mapping[str, Any] | None:
-        """Call the method; {} when Slack refuses for good, None when it may be asked again."""
+        """Call the method; {} if Slack refuses permanently, None if the call may be repeated later."""
         if (what := f"{asked} is not known") in self._missing:
             return None
         try:
@@ -117,7 +115,7 @@ class Directory:
 
 
 class Sightings:
-    """Messages of one account seen lately. What is forgotten costs a longer search, or a reaction."""
+    """Recently seen messages of one account. A forgotten one costs a longer search, or a missing reaction."""
 
     def __init__(self) -> None:
         self._newest: LRUCache[str, str] = LRUCache(_MESSAGES)
@@ -140,7 +138,7 @@ class Sightings:
             self._fresh[address.chat, address.topic] = message.platform_message_id
 
     def newest(self, chat: str) -> str | None:
-        """The newest id seen in a chat: what is sent from now on has a higher one."""
+        """The newest id seen in a chat: messages sent from now on have higher ones."""
         return self._newest.get(chat)
 
     def writer(self, chat: str, message_id: str | None) -> str | None:
@@ -152,7 +150,7 @@ class Sightings:
         return self._last.get((address.chat, address.topic))
 
     def take_fresh(self, address: Address) -> str | None:
-        """The newest message of a conversation, given out once."""
+        """The newest message of a conversation; returned only once."""
         return self._fresh.pop((address.chat, address.topic), None)
 
 

@@ -1,4 +1,4 @@
-"""What a refusal of the Web API means for the caller: every answer but ok becomes a ChannelError. Pure.
+"""Translates refusals of the Web API: every answer except ok becomes a ChannelError. Pure.
 
 The error names are Slack's own; sources: the "Errors" section of each method's reference page.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEFAULT_RETRY = 10.0
-"""Seconds to wait where a 429 does not say how long."""
+"""Seconds to wait if a 429 does not specify a time."""
 
 _TOKEN_DEAD = {
     "invalid_auth": "Slack does not know this token: copy it again from the app's settings",
@@ -47,7 +47,7 @@ _NOT_GRANTED = {
     "method_deprecated": "this Slack does not have the call any more",
     "feature_not_enabled": "the workspace's plan does not have it",
 }
-"""Of one call: others may be allowed."""
+"""Refusals of one call: others may be allowed."""
 _MESSAGE_GONE = frozenset(
     {
         "message_not_found",
@@ -83,7 +83,7 @@ _CHAT_GONE = frozenset(
     }
 )
 _NEEDED = frozenset({"auth.test", "apps.connections.open", "chat.postMessage"})
-"""Without the right to call them nothing can be received or answered; every other call can be done without."""
+"""Calls without which nothing can be received or answered; every other call is optional."""
 _NOTHING_DONE = frozenset({"service_unavailable", "request_timeout", "team_added_to_org", "accesslimited"})
 # "It's possible some aspect of the operation succeeded before the error was raised."
 _MAYBE_DONE = frozenset({"fatal_error", "internal_error"})
@@ -93,11 +93,11 @@ _BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_
 
 
 class BlocksRefused(Rejected):
-    """The blocks were not taken: plain text may be."""
+    """The blocks were not accepted: plain text may be."""
 
 
 class StillStreaming(Rejected):
-    """The message is an open stream, which cannot be edited before it is stopped."""
+    """The message is an open stream, which cannot be edited until it is stopped."""
 
 
 class StoppedByUser(MessageGone):
@@ -106,7 +106,7 @@ class StoppedByUser(MessageGone):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer other than ok. error: "" when the body is not the Web API's. retry_after: seconds, if Slack says so."""
+    """An answer other than ok. error: "" if the body is not the Web API's. retry_after: seconds, if specified."""
 
     status: int
     error: str
@@ -115,7 +115,7 @@ class Refusal:
 
 
 def sorted_out(method: str, refusal: Refusal, repeatable: bool, setting: str) -> ChannelError:
-    """The error to raise. repeatable: doing the call twice does no harm. setting: the token's place in the config."""
+    """The error to raise. repeatable: making the call twice does no harm. setting: the token's place in the config."""
     error = refusal.error
     text = f"{method}: {error or f'HTTP {refusal.status} without an answer of the Web API'}"
     if refusal.status == 429 or error in _LIMITED:
@@ -155,7 +155,7 @@ def _permanent(text: str, error: str, refusal: Refusal) -> ChannelError:
 
 
 def missing_scope(method: str, needed: str, setting: str) -> ChannelError:
-    """The error of a call, or of what is asked for like one, for want of a scope."""
+    """The error for a call, or a similar request, that lacks a scope."""
     text = f"{method}: the token lacks the scope {needed or '(Slack does not say which)'}"
     if needed == "connections:write":
         return Fatal(f"{setting} lacks the scope connections:write", f"make an app-level token with it for {setting}")
@@ -166,7 +166,7 @@ def missing_scope(method: str, needed: str, setting: str) -> ChannelError:
 
 
 def _details(details: Mapping[str, Any]) -> str:
-    """What Slack says about blocks, as one short line."""
+    """Slack's details about refused blocks, as one short line."""
     errors = details.get("errors")
     lines = [str(error) for error in errors] if isinstance(errors, list) else []
     return " ".join("; ".join(lines).split())[:300]

@@ -1,7 +1,7 @@
-"""Files in and out: downloads up to a limit, and uploads, which are found again when their last step was not answered.
+"""Files in and out: downloads up to a limit, and uploads, which can be found again if their last step was not answered.
 
-Slack shares an uploaded file some time after the call, and its answer names no message. So the id of a part that is a
-file is the file's own (F...), which says where it is shared.
+Slack shares an uploaded file some time after the call, and its answer does not contain a message. So the id of a file
+part is the file's own (F...), by which the place where it is shared can be looked up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from channels.slack.api import SlackApi
 
 MAX_UPLOAD = 1024**3
-"""Bytes of one file (files.getUploadURLExternal)."""
+"""Maximum size of one file in bytes (files.getUploadURLExternal)."""
 _REMEMBERED = 1000
 
 
@@ -35,7 +35,7 @@ def is_file(message_id: str) -> bool:
 
 
 async def fetch(api: SlackApi, attachment: Attachment, sink: Sink, most: int) -> None:
-    """Stream the file into `sink`, at most so many bytes. Raises AttachmentFailed, Temporary."""
+    """Stream the file into `sink`, at most `most` bytes. Raises AttachmentFailed, Temporary."""
     taken = capped(sink, most, attachment.size)
     file_id, url = file_of(attachment)
     if url is None:
@@ -44,7 +44,7 @@ async def fetch(api: SlackApi, attachment: Attachment, sink: Sink, most: int) ->
 
 
 async def _looked_up(api: SlackApi, file_id: str) -> str:
-    """The address of a file of Slack Connect, which its message does not tell (file_access "check_file_info")."""
+    """The URL of a Slack Connect file, which its message does not contain (file_access "check_file_info")."""
     match await api.call("files.info", {"file": file_id}):
         case {"file": {"mode": "external"}}:
             raise AttachmentFailed("the file is not kept by Slack", "gone")
@@ -54,7 +54,7 @@ async def _looked_up(api: SlackApi, file_id: str) -> str:
 
 
 class Uploads:
-    """Uploads of one account. A lost one that was forgotten is found by its name."""
+    """Uploads of one account. A lost upload that was forgotten is found by its name."""
 
     def __init__(self, api: SlackApi) -> None:
         self._api = api
@@ -62,11 +62,11 @@ class Uploads:
         self._known: LRUCache[str, None] = LRUCache(_REMEMBERED)
 
     def see(self, file_id: str) -> None:
-        """Note a file that is recorded as sent, so that it is not taken for a lost one."""
+        """Note a file that is recorded as sent, so that it is not mistaken for a lost one."""
         self._known[file_id] = None
 
     async def send(self, address: Address, file: OutboundFile, idem_key: str) -> str:
-        """Upload and share; returns the file's id. Raises Rejected, Temporary, OutcomeUnknown."""
+        """Upload and share a file; returns its id. Raises Rejected, Temporary, OutcomeUnknown."""
         with opened(file) as (content, size):
             answer = await self._api.call("files.getUploadURLExternal", {"filename": file.name, "length": str(size)})
             match answer:
@@ -84,7 +84,7 @@ class Uploads:
         return file_id
 
     async def find_lost(self, address: Address, idem_key: str) -> str | None:
-        """The id of a file whose upload was not answered; None if it is not shared there (yet)."""
+        """The id of a file whose upload was not answered; None if it is not (yet) shared in the chat."""
         file_id = self._lost.get(idem_key)
         if file_id is None or not await self.shared_as(address, file_id):
             return None
@@ -92,7 +92,7 @@ class Uploads:
         return file_id
 
     def lost(self, idem_key: str) -> bool:
-        """Whether this process sent it, so that its id is known."""
+        """Whether this process sent the upload, so that its id is known."""
         return idem_key in self._lost
 
     def adopt(self, message: Mapping[str, Any], file: OutboundFile) -> str | None:
@@ -106,7 +106,7 @@ class Uploads:
         return None
 
     async def shared_as(self, address: Address, file_id: str) -> str | None:
-        """The id of the message that shows a file in this chat, None if there is none."""
+        """The id of the message that shows a file in this chat, None if none does."""
         try:
             answer = await self._api.call("files.info", {"file": file_id})
         except AttachmentFailed:
@@ -123,7 +123,7 @@ class Uploads:
 
 @contextlib.contextmanager
 def opened(file: OutboundFile) -> Iterator[tuple[BinaryIO, int]]:
-    """Open the file; gives its content and size. Raises Rejected when it is none, empty or too large, or not there."""
+    """Open the file; yields content and size. Raises Rejected if it is missing, not regular, empty or too large."""
     with open_regular(file.path) as content:
         size = os.fstat(content.fileno()).st_size
         if size > MAX_UPLOAD:

@@ -1,4 +1,4 @@
-"""Raw envelope -> event of the port. Pure: all it knows is in its arguments.
+"""Raw envelope -> event of the port. Pure: it depends only on its arguments.
 
 Sources: Events API "message", "app_mention", "member_joined_channel"; "Handling user interaction"; "Slash commands".
 """
@@ -30,12 +30,12 @@ Kind = Literal["events_api", "interactive", "slash_commands"]
 Found = Message | MessageEdited | ButtonPressed | MembershipChanged | Unparsed
 
 _SPOKEN = frozenset({None, "file_share", "thread_broadcast", "me_message"})
-"""The subtypes of message that are a person's words; the rest are notices, other programs, and what was deleted."""
+"""The message subtypes written by people; the rest are notices, other programs and deletions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """The bot itself: its workspace (by id and by name), its user there, and its name."""
+    """The bot itself: its workspace (id and name), its user there, and its name."""
 
     team: str
     user: str
@@ -45,7 +45,7 @@ class Me:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was looked up: people by user id, titles by channel id."""
+    """Results of lookups: people by user id, titles by channel id."""
 
     people: Mapping[str, Person]
     titles: Mapping[str, str]
@@ -53,14 +53,14 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Turns the envelopes of one account into events."""
+    """Converts the envelopes of one account into events."""
 
     account: str
     me: Me
     thread_follow: bool
 
     def read(self, kind: Kind, payload: Mapping[str, Any], known: Known, now: datetime) -> Found | None:
-        """The event in an envelope; None when it says nothing to us, Unparsed when it cannot be read."""
+        """The event in an envelope; None if it is irrelevant, Unparsed if it cannot be read."""
         try:
             match kind:
                 case "events_api":
@@ -69,15 +69,15 @@ class Reader:
                     return self._pressed(RawInteraction.model_validate(payload), known, now)
                 case "slash_commands":
                     return self._command(RawCommand.model_validate(payload), known, now)
-        except Exception as error:  # no payload may break the receiving: it is set aside, and does not come again
+        except Exception as error:  # no payload may break receiving: set it aside, so that it is not sent again
             return self._unparsed(payload, error, now)
 
     def read_past(self, chat: str, message: Mapping[str, Any], known: Known, now: datetime) -> Found | None:
-        """The event that a message of the history would have been."""
+        """The event for a message from the history."""
         try:
             raw = RawMessage.model_validate({**message, "channel": chat})
             return self._message(raw, (_message_key(raw.channel, raw.ts),), self.me.team, known, now)
-        except Exception as error:  # no payload may break the receiving: it is set aside, and does not come again
+        except Exception as error:  # no payload may break receiving: set it aside, so that it is not read again
             return self._unparsed({**message, "channel": chat}, error, now)
 
     def _event(self, raw: RawCallback, known: Known, now: datetime) -> Found | None:
@@ -110,7 +110,7 @@ class Reader:
         *,
         named: bool = False,
     ) -> Message | None:
-        """named: Slack itself says that the bot is mentioned, however the mention is written."""
+        """The event for a message. named: Slack itself reports a mention of the bot, however it is written."""
         if raw.subtype not in _SPOKEN or raw.bot_id is not None or raw.user in (None, self.me.user):
             return None
         return self._content(raw, raw.channel, keys, raw.ts, team, known, now, named=named)
@@ -120,7 +120,7 @@ class Reader:
         if new.subtype not in _SPOKEN or new.bot_id is not None or new.user in (None, self.me.user):
             return None
         if old is not None and self._spoken(old, known) == self._spoken(new, known):
-            return None  # a link's preview came, or a thread began
+            return None  # a link preview was added, or a thread began
         keys = (key, _message_key(raw.channel, raw.ts))
         message = self._content(new, raw.channel, keys, raw.ts, team, known, now)
         if message is None:
@@ -167,10 +167,10 @@ class Reader:
         return spoken(raw, self.me.user, self.me.username, known.people)
 
     def _address(self, channel: str, ts: str, thread_ts: str | None) -> tuple[Address, bool]:
-        """Where a message is, and whether it is a reply in a thread.
+        """The address of a message, and whether it is a reply in a thread.
 
-        In a channel the thread is the conversation, also for the message that begins it. A DM is one conversation, and
-        each thread in it (an assistant's among them) another.
+        In a channel the thread is the conversation, including the message that begins it. A DM is one conversation, and
+        each thread in it (including assistant threads) is another.
         """
         in_thread = thread_ts is not None and thread_ts != ts
         if is_dm(channel):
@@ -237,7 +237,7 @@ class Reader:
             sent_at=_time(raw.event_ts) if raw.event_ts is not None else now,
             received_at=now,
             address=Address(account=self.account, chat=raw.channel, kind="dm" if is_dm(raw.channel) else "group"),
-            # Nobody is named where the bot was taken out, or came in by an integration.
+            # No person is given if the bot was removed, or was added by an integration.
             sender=self._sender(raw.inviter or self.me.user, team, known),
             present=change == "member_joined_channel",
             chat_title=one_line(known.titles.get(raw.channel, "")),
@@ -253,7 +253,7 @@ def person_id(team: str, user: str) -> str:
 
 
 def is_dm(channel: str) -> bool:
-    """Channels are C... or G..., DMs of one person with the bot D...."""
+    """Whether a chat is a DM (D...); channels are C... or G...."""
     return channel.startswith("D")
 
 

@@ -1,6 +1,6 @@
-"""Lays a reply out as Slack messages (Markdown blocks with buttons and a status line), and as Web API parameters. Pure.
+"""Lays out a reply as Slack messages (Markdown blocks with buttons and a status line), and as Web API parameters. Pure.
 
-Every edit of a growing reply passes `layout`.
+`layout` is called for every edit of a growing reply.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 PAGE_CHARACTERS = 11_500
 """Characters of one Markdown block; all those of a message may have 12000 (Block Kit reference, "Markdown")."""
 PAGE_BLOCKS = 45
-"""Slack makes blocks of a Markdown block's paragraphs, headings, lists and so on, and takes 50 in a message: the rest
-is for buttons and the status line."""
+"""Slack splits a Markdown block into one block per paragraph, heading, list and so on, and accepts 50 per message: the
+rest is for buttons and the status line."""
 TABLES, TABLE_ROWS, TABLE_COLUMNS, TABLE_CHARACTERS = 1, 100, 20, 10_000
 """Limits of one message (Block Kit reference, "Table"); the characters are those of all cells together."""
 PLAIN_CHARACTERS = 2900
-"""Escaped characters of one message without formatting: a section below which buttons stand takes 3000."""
+"""Escaped characters of one message without formatting: a section with buttons below it accepts 3000."""
 BUTTONS_BELOW = 100
-"""Most buttons below a text, which leaves room for four full rows; more stand in a message of their own."""
+"""Most buttons below a text, which leaves room for four full rows; more are sent in a separate message."""
 METADATA_EVENT = "antler_reply"
 FALLBACK_CHARACTERS = 3900
 """Characters of a message's `text`; chat.update refuses more than 4000."""
@@ -47,7 +47,7 @@ _MOST_IN_ROW = 25
 """Buttons in one row."""
 _BACKSLASHED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _WORD_JOINER = "\u2060"
-# What could call people: <!channel>, <@U1>, <#C1>, <!subteam^S1>, wherever a line is cut; and the words themselves.
+# What could notify people: <!channel>, <@U1>, <#C1>, <!subteam^S1>, wherever a line is cut; and the words themselves.
 _CALL = re.compile(r"<(?=[!@#]|$)|@(?=(?:here|channel|everyone|group)\b)", re.IGNORECASE)
 _CALL_IN_CODE = re.compile(r"<(?=!(?:here|channel|everyone|subteam|date)|@[UWB][A-Z0-9]|#[CGD][A-Z0-9])", re.IGNORECASE)
 
@@ -55,7 +55,7 @@ Params: TypeAlias = dict[str, Any]
 
 
 def disarmed(text: str) -> str:
-    """The text with a word joiner in everything that would call people; it looks the same."""
+    """The text with a word joiner in everything that would notify people; it looks the same."""
     return _CALL.sub(lambda found: found.group() + _WORD_JOINER, text)
 
 
@@ -77,9 +77,9 @@ DIALECT = Dialect(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackPart(Part):
-    """One message: Markdown with what hangs below it, or one file and nothing else.
+    """One message: Markdown with the elements below it, or one file and nothing else.
 
-    plain: the text is no Markdown, and goes without blocks where no button needs one.
+    plain: the text is not Markdown, and is sent without blocks unless buttons need one.
     """
 
     markdown: str = ""
@@ -90,14 +90,14 @@ class SlackPart(Part):
 
 
 def escaped(text: str) -> str:
-    """Plain text in Slack's own mark-up, where it cannot call anybody ("Escaping text")."""
+    """Plain text in Slack's own markup, in which it cannot notify anyone ("Escaping text")."""
     return html.escape(text, quote=False)
 
 
 def layout(message: OutboundMessage) -> tuple[SlackPart, ...]:
-    """The messages that show a reply: its text, then its files; () when there is nothing to see.
+    """The messages that show a reply: its text, then its files; () if nothing is visible.
 
-    While the text grows, all but the last two stay as they are.
+    While the text grows, all but the last two stay unchanged.
     """
     growing = not message.final
     plain = message.plain
@@ -115,7 +115,7 @@ def layout(message: OutboundMessage) -> tuple[SlackPart, ...]:
 
 
 def _plain_pages(markdown: str) -> tuple[str, ...]:
-    """Escaped Markdown as the text that it shows, in pieces for one message each."""
+    """Escaped Markdown as the text that it shows, in pieces of one message each."""
     pieces = _fitting(_BACKSLASHED.sub(r"\1", sanitize(markdown)))
     return tuple(piece for piece in pieces if not is_blank(piece))
 
@@ -124,13 +124,13 @@ def _fitting(text: str) -> Iterator[str]:
     if len(escaped(text)) <= PLAIN_CHARACTERS:
         yield text.strip("\n")
         return
-    # Escaping made it too long: smaller pieces.
+    # Escaping made it too long: use smaller pieces.
     for piece in split_text(text, min(PLAIN_CHARACTERS, len(text) // 2 + 1), TextUnit.CHARACTERS):
         yield from _fitting(piece)
 
 
 def place(address: Address) -> Params:
-    """Parameters of where to send: the channel, and the thread if it has one."""
+    """Parameters for the destination: the channel, and the thread if any."""
     params: Params = {"channel": address.chat}
     if address.topic is not None:
         params["thread_ts"] = address.topic
@@ -138,19 +138,19 @@ def place(address: Address) -> Params:
 
 
 def content(part: SlackPart) -> Params:
-    """Parameters of what is shown. blocks are always given: chat.update leaves what it is not told about."""
+    """Parameters for the content. blocks are always given: chat.update leaves missing parameters unchanged."""
     if part.plain:
         return plain_content(part)
     return {"text": _fallback(part), "blocks": _blocks(part)}
 
 
 def fits_plain(part: SlackPart) -> bool:
-    """Whether `plain_content` shows all of it."""
+    """Whether `plain_content` shows all of the part."""
     return len(escaped(part.markdown)) <= PLAIN_CHARACTERS
 
 
 def plain_content(part: SlackPart) -> Params:
-    """The same where Slack did not take the blocks: text, with a section only where buttons need one."""
+    """Parameters for the content if Slack refuses the blocks: text, with a section only if buttons need one."""
     text = _fallback(part)
     if not part.keyboard:
         return {"text": text, "blocks": []}
@@ -159,12 +159,12 @@ def plain_content(part: SlackPart) -> Params:
 
 
 def quiet() -> Params:
-    """Parameters against previews of links: fetching one tells its owner without a click."""
+    """Parameters that disable link previews: fetching one leaks the link to its owner without a click."""
     return {"unfurl_links": False, "unfurl_media": False}
 
 
 def marked(idem_key: str) -> Params:
-    """Metadata by which a message is found again whose send was not answered."""
+    """Metadata by which a message can be found again if its send was not answered."""
     return {"metadata": {"event_type": METADATA_EVENT, "event_payload": {"key": idem_key}}}
 
 
@@ -184,13 +184,13 @@ def _blocks(part: SlackPart) -> list[Params]:
         line = {"type": "plain_text", "text": part.status, "emoji": False}
         blocks.append({"type": "context", "elements": [line]})
     if part.keyboard:
-        # The Markdown block counts as the blocks that Slack makes of it.
+        # The Markdown block counts as the blocks that Slack splits it into.
         blocks += _actions(part, _MOST_BLOCKS - len(parse(part.markdown)) - bool(part.status))
     return blocks
 
 
 def _actions(part: SlackPart, room: int) -> list[Params]:
-    """The buttons in at most `room` blocks: in their rows, or in full ones where those are too many."""
+    """The buttons in at most `room` blocks: in their rows, or in full rows if those are too many."""
     rows = [piece for row in part.keyboard for piece in _in_blocks(row)]
     if len(rows) > room:
         rows = _in_blocks([button for row in rows for button in row])
@@ -213,12 +213,12 @@ def _button(action_id: str, label: str, data: str) -> Params:
 
 
 def _fallback(part: SlackPart) -> str:
-    """Text for notifications, searches and clients that know no blocks; cut last, since escaping makes it longer."""
+    """Text for notifications, searches and clients without blocks; cut last, because escaping makes it longer."""
     labels = " ".join(f"[{label}]" for row in part.keyboard for label, _ in row)
     text = escaped(part.markdown or part.status or labels or "…")
     if len(text) <= FALLBACK_CHARACTERS:
         return text
     text = text[: FALLBACK_CHARACTERS - 1]
-    # Not inside an entity, which would become an ampersand and some letters.
+    # Do not cut inside an entity, which would become an ampersand and some letters.
     start = text.rfind("&", len(text) - 5)
     return (text if start < 0 or ";" in text[start:] else text[:start]) + "…"

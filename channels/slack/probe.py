@@ -1,4 +1,4 @@
-"""What Slack says about an app's tokens: the bot, its workspace and scopes, and whether another program listens too."""
+"""Checks an app's tokens with Slack: the bot, its workspace and scopes, and whether another program also listens."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 async def probe(
     account: str, config: SlackConfig, route: Callable[[str], Route], clock: Clock, *, alone: bool
 ) -> AccountReport:
-    """Ask who the bot is and what it may do; when `alone`, open a socket and close it at its greeting."""
+    """Query who the bot is and its permissions; if `alone`, open a socket and close it at its greeting."""
     report, began = AccountReport(), clock.monotonic()
-    log = logging.Logger("channels.slack.probe", logging.CRITICAL)  # what is missing is told by the report
+    log = logging.Logger("channels.slack.probe", logging.CRITICAL)  # the report contains what is missing
     try:
         api = SlackApi(account, config, route, log)
         try:
@@ -40,7 +40,7 @@ async def probe(
 
 
 async def _asked(api: SlackApi, account: str, log: logging.Logger) -> AccountReport:
-    """Raises what auth.test raises when the bot token itself does not work."""
+    """Query the tokens. Raises what auth.test raises if the bot token itself does not work."""
     try:
         me = await who_am_i(api, account, log)
     except Fatal as error:
@@ -67,7 +67,7 @@ def _missing(api: SlackApi) -> tuple[str, ...]:
 
 
 async def _rivals(api: SlackApi, account: str) -> tuple[Problem, ...]:
-    """Other programs that are given some of this app's events."""
+    """Other programs that receive some of this app's events."""
     others = await api.count_sockets() - 1
     if others <= 0:
         return ()

@@ -1,7 +1,7 @@
-"""What a Slack message says to the agent: its words without the bot's name, its files and links. Pure.
+"""The content of a Slack message for the agent: its text without the bot's name, its files and links. Pure.
 
-What people type arrives as rich text blocks, which become Markdown. Messages without such blocks have Slack's own
-markup (mrkdwn), of which entities, links and mentions are made readable.
+What people type arrives as rich text blocks, which become Markdown. Messages without such blocks use Slack's own markup
+(mrkdwn), in which entities, links and mentions are made readable.
 Sources: Block Kit reference, "Rich text block"; "Formatting text for app surfaces".
 """
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     Json = Mapping[str, Any]
     Mention = Callable[[str], str]
-    """Gives what to write for a person's id."""
+    """Returns the text to write for a person's id."""
 
 _ME = "\0"
-"""Stands for the bot's mention until it is taken out; no text holds it otherwise."""
+"""Placeholder for the bot's mention until it is removed; it does not occur in texts otherwise."""
 _AT_START = re.compile(rf"^\s*(?:{_ME}[ \t,:;]*)+")
 _BEFORE_PUNCTUATION = re.compile(rf"(?<![ \t])[ \t]*+{_ME}(?=[,.;:!?)])")
 _BETWEEN = re.compile(rf"(?<=\s){_ME}[ \t]?|[ \t]?{_ME}(?=\s|$)|{_ME}")
@@ -33,13 +33,13 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _TOKEN = re.compile(r"<([^<>\n]+)>")
 _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 _MARKS = (("code", "`"), ("strike", "~~"), ("italic", "*"), ("bold", "**"))
-"""Innermost first."""
+"""Styles and their marks, innermost first."""
 _NO_FILE = frozenset({"tombstone", "hidden_by_limit"})
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What Slack tells of somebody; the name is text from a stranger."""
+    """What Slack reports about a person; the name is untrusted text."""
 
     name: str
     locale: str | None = None
@@ -54,16 +54,16 @@ class Spoken:
 
 
 def spoken(raw: RawContent, me: str, name: str, people: Mapping[str, Person]) -> Spoken:
-    """What the message says; me, name: the bot's user id, and its name.
+    """The text of the message; me, name: the bot's user id and its name.
 
-    At a message's beginning the name is a mention also where Slack made none of it (a pasted command).
+    At the beginning of a message the name is a mention even if Slack did not convert it (a pasted command).
     """
 
     def mention(user: str) -> str:
         user = user.partition("|")[0]
         return _ME if user == me else f"@{people[user].name if user in people else user}"
 
-    # Also where the blocks are of a new kind, or empty.
+    # The fallback also applies if the blocks are of a new kind, or empty.
     text = rich_text(raw.blocks, mention) or readable(raw.text.replace(_ME, ""), mention)
     if _ME not in text and name:
         text = re.sub(rf"^\s*@{re.escape(name)}(?=[\s,:;]|$)", _ME, text, count=1, flags=re.IGNORECASE)
@@ -73,7 +73,7 @@ def spoken(raw: RawContent, me: str, name: str, people: Mapping[str, Person]) ->
 
 
 def mentioned(raw: RawContent) -> set[str]:
-    """The ids of all people who are named in it."""
+    """The ids of all people mentioned in the message."""
     found: set[str] = set()
 
     def note(user: str) -> str:
@@ -86,12 +86,12 @@ def mentioned(raw: RawContent) -> set[str]:
 
 
 def read_attachments(raw: RawContent) -> tuple[Attachment, ...]:
-    """The files that Slack keeps; what is elsewhere is in the text as a link."""
+    """The files stored by Slack; files stored elsewhere are in the text as links."""
     return tuple(_attachment(file) for file in raw.files if file.mode != "external" and file.mode not in _NO_FILE)
 
 
 def file_of(attachment: Attachment) -> tuple[str, str | None]:
-    """A file's id and, if it was told, where its bytes are. Raises AttachmentFailed("gone") for a foreign reference."""
+    """A file's id and its URL, if known. Raises AttachmentFailed("gone") for another platform's reference."""
     try:
         fields = json.loads(attachment.ref)
         file_id, url = fields["id"], fields.get("url")
@@ -107,13 +107,13 @@ def one_line(name: str) -> str:
 
 
 def _without_me(text: str) -> str:
-    """The text without the bot's mentions: no doubled blank where one was, no orphaned comma where the text begins."""
+    """The text without the bot's mentions, leaving no double blank and no orphaned comma at the beginning."""
     text = _AT_START.sub("", text)
     return _BETWEEN.sub("", _BEFORE_PUNCTUATION.sub("", text)).strip(" ")
 
 
 def _shared(raw: RawContent, mention: Mention) -> list[str]:
-    """Messages that were shared into this one: somebody else's words, marked as such."""
+    """Messages that were shared in this one: other people's text, marked as such."""
     return [
         f"[forwarded from {one_line(shared.author_name or 'somebody')}]\n"
         + _plain(readable(shared.text.replace(_ME, ""), mention)).replace(_ME, "")
@@ -156,7 +156,7 @@ def _kind(file: RawFile) -> AttachmentKind:
 
 
 def _plain(text: str) -> str:
-    """Text that every store takes: no lone surrogates, newlines as \\n."""
+    """Text that every store accepts: no lone surrogates, newlines as \\n."""
     return _SURROGATES.sub("\ufffd", text).replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -170,7 +170,7 @@ def readable(text: str, mention: Mention) -> str:
 
 
 def link(url: str, label: str) -> str:
-    """A link as text: the address alone where the label says no more than that."""
+    """A link as text: only the address if the label adds nothing."""
     if not label or label == url or url in (f"http://{label}", f"https://{label}", f"mailto:{label}", f"tel:{label}"):
         return url if "://" in url else label or url
     return f"{label} ({url})"
@@ -190,7 +190,7 @@ def _token(content: str, mention: Mention) -> str:
 
 
 def _special(target: str, label: str) -> str:
-    """<!here>, <!subteam^S1|@group>, <!date^…|as it was then>."""
+    """The text for <!here>, <!subteam^S1|@group>, <!date^…|as it was then>."""
     name, _, rest = target.partition("^")
     if name == "date":
         return label
@@ -204,7 +204,7 @@ def _unescaped(text: str) -> str:
 
 
 def rich_text(blocks: Sequence[Json], mention: Mention) -> str | None:
-    """All rich text blocks as Markdown; None when there are none."""
+    """All rich text blocks as Markdown; None if there are none."""
     parts = [part for block in blocks if block.get("type") == "rich_text" for part in _objects(block.get("elements"))]
     if not any(block.get("type") == "rich_text" for block in blocks):
         return None
@@ -218,7 +218,7 @@ def rich_text(blocks: Sequence[Json], mention: Mention) -> str | None:
 
 
 def _is_block(text: str) -> bool:
-    """Whether the last line belongs to a list, quote or code block, below which a section needs a line of its own."""
+    """Whether the last line belongs to a list, quote or code block, after which a section needs a new line."""
     last = text[text.rfind("\n") + 1 :].lstrip()
     return last.startswith((">", "- ", "```")) or last.partition(". ")[0].isdigit()
 
@@ -281,7 +281,7 @@ def _content(element: Json) -> str:
 
 
 def _styled(text: str, style: object) -> str:
-    """Marks around the words, white space left outside, where Markdown would not see them as marks."""
+    """The text with marks around it; outer whitespace stays outside, or Markdown would not recognize the marks."""
     words = text.strip()
     if not isinstance(style, dict) or not words:
         return text

@@ -1,7 +1,7 @@
-"""Receiving: envelopes are committed in order before they are acknowledged, and what was missed meanwhile is read.
+"""Receiving: envelopes are committed in order before they are acknowledged, and missed messages are fetched.
 
-Slack repeats an event that was not acknowledged. What was said during a longer absence is fetched, as at each start.
-The newest that is stored of a chat tells how far it is known: so nothing is stored of it before what was missed there.
+Slack repeats an event that was not acknowledged. Messages from a longer absence are fetched, as at each start. A chat's
+newest stored message shows how far it is known, so nothing newer is stored before the missed messages.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from channels.slack.inbound import Found, Kind, Reader
 
 MOST_WAITING = 2000
-"""Envelopes; what comes beyond is not acknowledged, so that Slack sends it again."""
+"""Most queued envelopes; further ones are not acknowledged, so that Slack sends them again."""
 BATCH = 100
 GAP_SECONDS = 45.0
-"""A shorter absence is covered by Slack's own repetitions (about at once, after one minute and after five)."""
+"""A shorter absence is covered by Slack's own repetitions (almost at once, after one minute and after five)."""
 LONGEST_ABSENCE = timedelta(hours=24)
-"""What was said before that is not answered any more."""
+"""Older messages are no longer answered."""
 MOST_PLACES = 60
-"""Channels and threads that are looked at, the newest first."""
+"""Most channels and threads that are read, the newest first."""
 TRIES = 5
 _NOT_READ = "what was missed is not read everywhere"
 
@@ -49,7 +49,7 @@ class _Waiting:
 
     @property
     def chat(self) -> str:
-        """The channel that it came from, "" for none."""
+        """The channel that the envelope came from, "" for none."""
         match self.payload:
             case {"event": {"channel": str(chat)}} | {"channel_id": str(chat)} | {"channel": {"id": str(chat)}}:
                 return chat
@@ -57,12 +57,12 @@ class _Waiting:
 
 
 class Intake:
-    """Queue of one account's envelopes, committed in batches in the order in which they came.
+    """Queue of one account's envelopes, committed in batches in the order in which they arrived.
 
-    The SDK handles envelopes at the same time, each in its own task: without this queue messages could change places.
-    see: called with everything that was committed. refusal: what is read, by locale, by who gives a slash command where
-    the bot is not, and nothing else comes of it; "" for nothing, then it is committed. unread: says whether something
-    of a chat is still to be fetched that is older than what comes now; that waits until then.
+    The SDK handles envelopes concurrently, each in its own task: without this queue messages could be reordered.
+    see: called with everything that was committed. refusal: the only answer, by locale, to a slash command given in a
+    chat that the bot is not in; "" for none, then the command is committed. unread: whether older messages of a chat
+    still have to be fetched; its new ones wait until then.
     """
 
     def __init__(
@@ -87,15 +87,15 @@ class Intake:
 
     @property
     def chats(self) -> dict[str, None]:
-        """Those of which something waits, the longest first."""
+        """The chats with queued envelopes, the longest-waiting first."""
         return dict.fromkeys(waiting.chat for waiting in self._waiting)
 
     def look_again(self) -> None:
-        """Something may be committed that had to wait."""
+        """Check the queue again: envelopes that had to wait may now be committed."""
         self._more.set()
 
     async def take(self, kind: Kind, payload: Mapping[str, Any]) -> bool | str:
-        """Return whether the envelope is committed (or of no interest), see `Take`."""
+        """Return whether the envelope is committed (or irrelevant), see `Take`."""
         if self._closed:
             return False
         if len(self._waiting) >= MOST_WAITING:
@@ -109,7 +109,7 @@ class Intake:
         return await waiting.committed
 
     async def run(self) -> None:
-        """Commit what comes, until cancelled; what is not committed by then stays unacknowledged."""
+        """Commit envelopes until cancelled; those not committed by then stay unacknowledged."""
         while True:
             await self._more.wait()
             self._more.clear()
@@ -161,7 +161,7 @@ class Intake:
 
 
 class CatchUp:
-    """Reads what one account missed. What is known already is dropped by its key, so reading too much does no harm."""
+    """Reads what one account missed. Known events are dropped by their keys, so reading too much does no harm."""
 
     def __init__(
         self,
@@ -180,11 +180,11 @@ class CatchUp:
         self._missing = missing
         self._wanted = asyncio.Event()
         self._unread: set[str] | None = set()
-        """Chats; None: it is not known yet which."""
+        """Chats that still have to be read; None: not yet known."""
         intake.unread = self._is_unread
 
     def after_gap(self, seconds: float | None) -> None:
-        """Note that a socket is open after so many seconds of silence; None: for the first time."""
+        """Note that a socket is open after `seconds` of silence; None: for the first time."""
         if seconds is None or seconds >= GAP_SECONDS:
             self._wanted.set()
             self._unread = None
@@ -193,15 +193,15 @@ class CatchUp:
         return self._unread is None or chat in self._unread
 
     async def run(self) -> None:
-        """Catch up whenever it is needed, until cancelled."""
+        """Catch up whenever needed, until cancelled."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
             await self._catch_up(_places(await self._ports.newest(), self._earliest()))
 
     async def _catch_up(self, places: list[tuple[str, str | None, str]]) -> None:
-        """Read the known places, first those of chats in which somebody waits, then the threads that have begun in them
-        meanwhile."""
+        """Read the known places, first those of chats with queued envelopes, then the threads that have begun in them
+        since."""
         known = {(chat, thread) for chat, thread, _ in places}
         begun: list[tuple[str, str | None, str]] = []
         unread = self._unread = {chat for chat, _, _ in places}
@@ -225,7 +225,7 @@ class CatchUp:
             await self._read(chat, thread, oldest, [])
 
     async def _answered_since(self, chat: str, oldest: str) -> list[str]:
-        """Older messages that somebody has replied to since: a thread may have begun there."""
+        """Older messages that have been replied to since: a thread may have begun there."""
         try:
             before = await self._api.page(chat, latest=oldest)
         except NotAllowed as error:
@@ -237,7 +237,7 @@ class CatchUp:
         return [message["ts"] for message in before if _replied_after(message, oldest)]
 
     async def _read(self, chat: str, thread: str | None, oldest: str, roots: list[str]) -> None:
-        """Read one place, with a few tries; a failure is logged. roots: filled with its threads."""
+        """Read one place, with a few attempts; a failure is logged. roots: its threads are added to it."""
         for attempt in range(TRIES):
             try:
                 if await self._fetch(chat, thread, oldest, roots):
@@ -289,7 +289,7 @@ def _replied_after(message: Mapping[str, Any], oldest: str) -> bool:
 def _places(newest: Sequence[Newest], earliest: str) -> list[tuple[str, str | None, str]]:
     """(chat, thread or None, oldest) of what to read, newest first.
 
-    In a channel each message may begin a thread, so what is stored of its threads tells how far the channel is known.
+    In a channel each message may begin a thread, so the stored messages of its threads show how far it is known.
     """
     known: dict[tuple[str, str | None], str] = {}
     for entry in newest:

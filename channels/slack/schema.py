@@ -1,4 +1,4 @@
-"""The part of Slack's payloads that the adapter reads, checked when read; the rest is ignored.
+"""The part of Slack's payloads that the adapter reads, validated when read; the rest is ignored.
 
 Names are Slack's own (Events API, Interactivity, Slash commands).
 """
@@ -16,7 +16,7 @@ _TIMESTAMP = r"[0-9]{1,12}\.[0-9]{1,9}"
 
 
 def _size(value: object) -> object:
-    """A number of bytes, None for anything else: no message is lost because its file states a wrong size."""
+    """A number of bytes, None for anything else: no message is lost because of a wrong file size."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
         return int(value)
     return value if type(value) is int and 0 <= value < 2**63 else None
@@ -27,7 +27,7 @@ Timestamp = Annotated[StrictStr, Field(pattern=f"^{_TIMESTAMP}$")]
 
 
 def is_timestamp(message_id: str | None) -> bool:
-    """Whether it is a message's id (files and slash commands have others)."""
+    """Whether an id is a message's (files and slash commands have others)."""
     return message_id is not None and re.fullmatch(_TIMESTAMP, message_id) is not None
 
 
@@ -52,7 +52,7 @@ class RawFile(Raw):
 
 
 class RawAttachment(Raw):
-    """Attachment of a message: a preview of a link, or a message that was shared into this one."""
+    """Attachment of a message: a link preview, or a message that was shared in this one."""
 
     text: Name = ""
     author_name: Spare[Text] = None
@@ -61,7 +61,7 @@ class RawAttachment(Raw):
 
 
 class RawContent(Raw):
-    """A message, as an event or a part of one, and as the history gives it."""
+    """A message as an event, as a part of one, or from the history."""
 
     ts: Timestamp
     subtype: Text | None = None

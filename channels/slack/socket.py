@@ -1,7 +1,7 @@
-"""One Socket Mode connection: bolt's handler of envelopes, on the SDK's client with its reconnecting turned off.
+"""One Socket Mode connection: bolt's handler of envelopes, on the SDK's client with automatic reconnection turned off.
 
-That reconnecting tries a refused ticket endlessly, swallows a revoked token, and notices a reset only at its next ping.
-See ADR 7.
+The SDK's reconnection retries a refused ticket endlessly, hides a revoked token, and notices a reset only at its next
+ping. See ADR 7.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ if TYPE_CHECKING:
     from channels.slack.inbound import Me
 
 Take = Callable[[Kind, Mapping[str, Any]], Awaitable[bool | str]]
-"""Commits an envelope's payload; False when it has to come again, words for only who gave a command to see."""
+"""Commits an envelope's payload; False if it has to be sent again, a text to show only to the sender of a command."""
 
 OPEN_SECONDS = 15.0
 CLOSE_SECONDS = 2.0
 """Time for the closing handshake; a half-open connection never answers it."""
 ACK_SECONDS = 3.0
-"""Slack sends an envelope again that was not acknowledged by then."""
+"""Slack sends an envelope again that is not acknowledged within this time."""
 WATCH_SECONDS = 0.5
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 _KIND = "antler.kind"
-"""Key in bolt's context: bolt's request does not say what type of envelope it came in."""
-# What reading JSON of another shape than the expected one raises.
+"""Key in bolt's context, because bolt's request does not contain the type of its envelope."""
+# Errors raised when reading JSON of an unexpected structure.
 _NOT_UNDERSTOOD = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
 
 
 class _Committed(BoltResponse):
-    """The answer to an envelope that was handed to `Take`: bolt acknowledges a 200 and nothing else."""
+    """The answer to an envelope that was passed to `Take`: bolt acknowledges only a 200."""
 
     def __init__(self, committed: bool | str) -> None:
         super().__init__(status=200 if committed else 503, body=committed if isinstance(committed, str) else "")
 
 
 class _Commit(AsyncMiddleware):
-    """Bolt middleware that commits; it answers before any listener, whose absence would leave envelopes unanswered."""
+    """Bolt middleware that commits and answers, because envelopes without a listener would stay unanswered."""
 
     def __init__(self, take: Take) -> None:
         self._take = take
@@ -74,7 +74,7 @@ class _Commit(AsyncMiddleware):
 class Dispatcher:
     """The bolt app of one account. take: commits an envelope's payload.
 
-    Nothing in bolt's chain waits before `take` is called, so envelopes keep the order in which they came.
+    Nothing in bolt's chain waits before `take` is called, so envelopes keep their order of arrival.
     """
 
     def __init__(self, client: AsyncWebClient, log: logging.Logger, me: Me, take: Take) -> None:
@@ -84,10 +84,10 @@ class Dispatcher:
             name=log.name,
             logger=log,
             client=client,
-            # Bolt may read the environment, for tokens and for OAuth's settings: what is given here goes first.
+            # Bolt may read tokens and OAuth settings from the environment: the arguments given here take precedence.
             signing_secret="",
             authorize=_authorization(me),
-            # What remains is for HTTP, or would keep from us what we have to store.
+            # The rest is for HTTP, or would hide events that we have to store.
             request_verification_enabled=False,
             ssl_check_enabled=False,
             url_verification_enabled=False,
@@ -97,7 +97,7 @@ class Dispatcher:
         self.app.use(_Commit(take))
 
     async def answer(self, request: SocketModeRequest) -> BoltResponse:
-        """Commit an envelope and return bolt's answer. What bolt cannot take apart is committed as it is."""
+        """Commit an envelope and return bolt's answer. What bolt cannot parse is committed as it is."""
         kind = _KINDS.get(request.type)
         if kind is None:
             return BoltResponse(status=200)
@@ -114,7 +114,7 @@ class Dispatcher:
 
 
 def _authorization(me: Me) -> Callable[..., Awaitable[AuthorizeResult]]:
-    """Bolt's authorization without an auth.test of its own: it was asked at the start."""
+    """Bolt's authorization without its own auth.test, which was already called at the start."""
     known = AuthorizeResult(enterprise_id=None, team_id=me.team, bot_user_id=me.user, user=me.username)
 
     async def authorize() -> AuthorizeResult:
@@ -126,7 +126,7 @@ def _authorization(me: Me) -> Callable[..., Awaitable[AuthorizeResult]]:
 class Socket(AsyncBaseSocketModeHandler):
     """A handler for one connection, which ends with it; needs a running loop. on_sign: called at each frame and pong.
 
-    announced: Slack said that it is going to close this socket, so another can be opened first.
+    announced: Slack announced that it will close this socket, so another can be opened first.
     reason: why it ended, for logs.
     """
 
@@ -149,7 +149,7 @@ class Socket(AsyncBaseSocketModeHandler):
     async def connect_async(self) -> None:
         """Connect. Raises Temporary."""
         client = self.client
-        # The SDK's session takes what the environment says, and would not tell how a handshake failed.
+        # The SDK's session uses the environment, and does not report how a handshake failed.
         await client.aiohttp_client_session.close()
         client.aiohttp_client_session = aiohttp.ClientSession(trust_env=False, trace_configs=[self._refusals()])
         client.on_message_listeners.append(self._frame)
@@ -169,7 +169,7 @@ class Socket(AsyncBaseSocketModeHandler):
             raise Temporary(f"the socket was not opened: {why}")
 
     async def ended(self) -> None:
-        """Wait until the connection is dead, or is going to be closed by Slack (`announced`)."""
+        """Wait until the connection is dead, or Slack announces that it will close it (`announced`)."""
         client = self.client
         pong = client.last_ping_pong_time
         while not client.over.is_set():
@@ -189,13 +189,13 @@ class Socket(AsyncBaseSocketModeHandler):
             self.reason = "no answer to pings"
 
     async def close_async(self) -> None:
-        """Let what is being committed be acknowledged, then close. Idempotent, never raises, takes a bounded time."""
+        """Wait until running commits are acknowledged, then close. Idempotent, never raises, takes a bounded time."""
         client = self.client
         if client.closed:
             return
         try:
             with contextlib.suppress(TimeoutError):
-                # asyncio.timeout raises no TimeoutError in a task that was cancelled before (Python 3.11.2).
+                # asyncio.timeout does not raise TimeoutError in a task that was cancelled before (Python 3.11.2).
                 await asyncio.wait_for(self._rests(), ACK_SECONDS)
             client.closed, client.auto_reconnect_enabled = True, False
             tasks = [
@@ -210,22 +210,22 @@ class Socket(AsyncBaseSocketModeHandler):
                 with contextlib.suppress(TimeoutError, OSError, aiohttp.ClientError, RuntimeError):
                     await asyncio.wait_for(client.current_session.close(), CLOSE_SECONDS)
         finally:
-            # Also when the closing is cancelled, as at the end of a process: nobody else has hold of this session.
+            # Even if closing is cancelled, as at the end of a process: nothing else can close this session.
             client.closed = True
             await client.aiohttp_client_session.close()
 
     async def _rests(self) -> None:
-        """Wait until nothing is being committed."""
+        """Wait until no commit is running."""
         async with self._worked:
             await self._worked.wait_for(lambda: not self._working)
 
     async def handle(self, client: AsyncBaseSocketModeClient, req: SocketModeRequest) -> None:
-        """Answer one envelope: acknowledged once it is committed, and left alone otherwise, so that it comes again."""
+        """Answer one envelope: acknowledge it once it is committed; otherwise do nothing, so that it is sent again."""
         began = time.time()
         self._working += 1
         try:
             response = await self._dispatcher.answer(req)
-            # An acknowledgement that cannot be written any more is a missing one.
+            # An acknowledgement that can no longer be written counts as missing.
             with contextlib.suppress(ConnectionError):
                 await send_async_response(client, req, response, began)
         finally:
@@ -237,7 +237,7 @@ class Socket(AsyncBaseSocketModeHandler):
         self._on_sign()
 
     def _refusals(self) -> aiohttp.TraceConfig:
-        """Trace that tells how a handshake failed; the SDK only logs that and tries the same address again."""
+        """Trace that reports how a handshake failed; the SDK only logs that and retries the same URL."""
         trace = aiohttp.TraceConfig()
 
         async def answered(
@@ -258,17 +258,17 @@ class Socket(AsyncBaseSocketModeHandler):
 
 
 class _Client(SocketModeClient):
-    """The SDK's client for one address, which asks for a new connection instead of making one."""
+    """The SDK's client for one URL, which requests a new connection instead of opening one."""
 
     def __init__(self, web: AsyncWebClient, url: str, proxy: str | None, ping_interval: float) -> None:
-        # No token: the address is given to it.
+        # No token: the URL is set below.
         super().__init__("", web.logger, web, ping_interval=ping_interval)
         self.wss_uri = url
-        self.proxy = proxy  # without one the SDK takes the environment's
+        self.proxy = proxy  # without one the SDK uses the environment's
         self.over = asyncio.Event()
         self.announced = False
 
     async def connect_to_new_endpoint(self, force: bool = False) -> None:
-        # Slack's own disconnect message is the only caller that forces.
+        # `force` is set only for Slack's own disconnect message.
         self.announced = self.announced or force
         self.over.set()

@@ -1,7 +1,7 @@
 """Replies that grow while they are written: Slack's own streams.
 
-A stream begins with a task whose id is the reply's key: chat.startStream takes no metadata, and by that the message is
-found again when the answer to it is lost. When it ends, an edit leaves the same message as a `send`.
+A stream begins with a task whose id is the reply's key: chat.startStream accepts no metadata, and this id allows the
+message to be found again if the answer is lost. When it ends, an edit leaves the same message as a `send`.
 Sources: chat.startStream, chat.appendStream, chat.stopStream.
 """
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     Edit = Callable[[Address, str, Part], Awaitable[None]]
 
 STREAM_SECONDS = 270.0
-"""Slack ends a stream about five minutes after its start, however much it grew meanwhile."""
+"""Slack ends a stream about five minutes after its start, however much it grows."""
 SIGN_SECONDS = 5.0
-"""Slack tells of a pressed stop button in the answer to the next addition only."""
+"""Slack reports a pressed stop button only in the answer to the next addition."""
 _NOTHING_YET = "…"
 _TITLE_CHARACTERS = 240
 
@@ -67,7 +67,7 @@ class StreamedReply:
         try:
             await self._api.call("chat.appendStream", {**self._target(), "chunks": chunks}, repeatable=False)
         except OutcomeUnknown as error:
-            # Appending again could say it twice; an edit says all of it once.
+            # Appending again could duplicate text; an edit shows all of it once.
             self._over = True
             raise MessageGone(f"it is not known what the stream shows: {error}") from error
         except StoppedByUser:
@@ -89,18 +89,18 @@ class StreamedReply:
 
 
 async def stop(api: SlackApi, target: Mapping[str, Any]) -> None:
-    """End a stream; one that has ended already is fine."""
+    """End a stream; one that has already ended is not an error."""
     with contextlib.suppress(MessageGone):
         await api.call("chat.stopStream", target)
 
 
 def opening(idem_key: str) -> list[dict[str, str]]:
-    """The first chunks of a stream: what it is found by."""
+    """The first chunks of a stream, by which it can be found."""
     return [_task(idem_key, _NOTHING_YET)]
 
 
 def opened_with(message: Mapping[str, Any]) -> str | None:
-    """The key in a message that `opening` began; None for others."""
+    """The key in a message begun with `opening`; None for others."""
     blocks = message.get("blocks")
     for block in blocks if isinstance(blocks, list) else ():
         match block:
@@ -110,16 +110,16 @@ def opened_with(message: Mapping[str, Any]) -> str | None:
 
 
 def shown(text: str) -> str:
-    """What a stream shows of a growing text: a beginning of what it will show later, in the model's own Markdown."""
+    """The part of a growing text that a stream shows: a prefix of what it will show later, in the model's Markdown."""
     text = sanitize(text)
-    # The next character decides whether these call somebody.
+    # The next character decides whether these notify someone.
     while (text and text[-1] in "<@") or _ends_in_call(text):
         text = text[: max(text.rfind("<"), text.rfind("@"))]
     return disarmed(text)[:PAGE_CHARACTERS]
 
 
 def _ends_in_call(text: str) -> bool:
-    """Whether the text ends in what may become @channel, @here or @everyone."""
+    """Whether the text ends in what may become @channel, @here, @everyone or @group."""
     start = text.rfind("@")
     word = text[start + 1 :].lower()
     return start >= 0 and any(call.startswith(word) for call in ("here", "channel", "everyone", "group"))
