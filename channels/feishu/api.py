@@ -1,6 +1,6 @@
-"""The calls to one app's open platform, and the one place where failures of the wire become channels.errors.
+"""The calls to one app's open platform, and the one place that translates network failures into channels.errors.
 
-A call is a request of the SDK, sent through Antler's own HTTP session: the SDK makes an HTTP client for each call and
+A call is an SDK request sent through Antler's own HTTP session: the SDK creates an HTTP client for each call and
 fetches tokens synchronously, see docs/decisions/0006-feishu-connection.md.
 """
 
@@ -34,12 +34,12 @@ ANSWER_SECONDS = 30.0
 """Longest wait for the complete answer, once connected."""
 UPLOAD_SECONDS = 300.0
 EARLY_SECONDS = 600.0
-"""Time before its end at which a token is renewed; the platform gives out a new one in its last 30 minutes."""
+"""Time before expiry at which a token is renewed; the platform issues a new one in its last 30 minutes."""
 
 _WHOLE_SECOND = 1.0
-"""The platform tells its time in whole seconds."""
+"""Resolution of the platform's time in seconds."""
 _CLOCKS_DIFFER = 2.0
-"""Seconds by which the clocks may differ, assumed when an answer does not tell the platform's time."""
+"""Assumed clock difference in seconds, for answers without the platform's time."""
 _PATH_FIELD = re.compile(r":(\w+)")
 _PREFIX = "/open-apis/"
 _GRANTED = 1
@@ -57,8 +57,8 @@ class Answer:
     payload: bytes
 
     def body(self) -> Json:
-        """The answer's JSON object, in which "data" is an object too. Raises Temporary when it is something else."""
-        body = json.loads(self.payload)  # read before, when it was checked for a refusal
+        """The answer's JSON object, in which "data" is an object too. Raises Temporary for anything else."""
+        body = json.loads(self.payload)  # valid JSON: it was already parsed when checked for a refusal
         if not isinstance(body, dict):
             raise Temporary(f"{self.what}: the answer is not an object")
         data = body.get("data")
@@ -66,9 +66,9 @@ class Answer:
 
 
 class Network:
-    """The app's HTTP session, calls and websocket alike. Raises Fatal when the configured route is unusable.
+    """The app's HTTP session for calls and the websocket. Raises Fatal when the configured route is unusable.
 
-    The session is made at the first use, since it needs a running loop.
+    The session is created at the first use, because it needs a running loop.
     """
 
     def __init__(self, account: str, root: str, route: Callable[[str], Route]) -> None:
@@ -81,7 +81,7 @@ class Network:
         self._closed = False
 
     def session(self) -> aiohttp.ClientSession:
-        """Raises Temporary once it is closed."""
+        """The HTTP session. Raises Temporary once it is closed."""
         if self._closed:
             raise Temporary("the account's connections are closed")
         if self._session is None:
@@ -89,12 +89,12 @@ class Network:
         return self._session
 
     def proxy_for(self, url: str) -> str | None:
-        """The proxy for a URL of the platform; a websocket's host counts like a web page's."""
+        """The proxy for a URL of the platform; a websocket URL is treated like an HTTP one."""
         asked = url.replace("ws", "http", 1) if url.startswith("ws") else url
         return usable_proxy(self._route(asked), self._account)
 
     async def close(self) -> None:
-        """Idempotent."""
+        """Close the session. Idempotent."""
         self._closed = True
         session, self._session = self._session, None
         if session is not None:
@@ -104,7 +104,7 @@ class Network:
 class Tokens:
     """The app's tenant access token: fetched when needed, renewed early, dropped when the platform refuses it.
 
-    fetch: asks the platform, returns (token, seconds that it is valid). One fetch at a time serves all who wait.
+    fetch: requests (token, seconds that it is valid) from the platform. One fetch at a time serves all waiting callers.
     """
 
     def __init__(self, fetch: Callable[[], Awaitable[tuple[str, float]]], clock: Clock) -> None:
@@ -125,7 +125,7 @@ class Tokens:
         return self._token
 
     def drop(self, token: str) -> None:
-        """This token was refused; a newer one stays."""
+        """Drop a token that was refused; a newer one stays."""
         if token == self._token:
             self._token = ""
 
@@ -134,9 +134,9 @@ class Tokens:
 
 
 class FeishuApi:
-    """Client of one app. All methods raise only ChannelError; no text of an error holds the secret or a token.
+    """Client of one app. All methods raise only ChannelError; no error text contains the secret or a token.
 
-    A request is what `sdk.build` makes.
+    Requests are created with `sdk.build`.
     """
 
     def __init__(self, account: str, config: FeishuConfig, route: Callable[[str], Route], clock: Clock) -> None:
@@ -149,16 +149,16 @@ class FeishuApi:
         """Monotonic time of the platform's first answer."""
 
     async def call(self, request: BaseRequest, *, repeatable: bool = True) -> Json:
-        """Make a call, return the answer's body.
+        """Make a call and return the answer's body.
 
-        A call is `repeatable` when doing it twice does no harm: then an unknown outcome is just Temporary.
+        A call is `repeatable` if making it twice does no harm: then an unknown outcome is only Temporary.
         """
         return (await self._call(request, repeatable=repeatable)).body()
 
     async def dated_call(self, request: BaseRequest) -> tuple[Json, float]:
-        """A repeatable call; the answer's body and the platform's time of it (unix seconds, rounded down).
+        """Make a repeatable call; return the answer's body and its time on the platform (unix seconds, rounded down).
 
-        That time is later than all that earlier processes sent, though rounded down: until then the call waits.
+        The call waits until that time, although rounded down, is later than everything earlier processes sent.
         """
         await self._tokens.get()
         assert self._answered_at is not None, "the platform has given a token"
@@ -173,9 +173,9 @@ class FeishuApi:
         return answer.body(), date
 
     async def upload(self, request: BaseRequest, name: str) -> Json:
-        """Upload the open file that is a field of the request's body, return the answer's body.
+        """Upload the open file that is a field of the request's body and return the answer's body.
 
-        Repeatable: an unused key does no harm.
+        Repeatable: an unused file key does no harm.
         """
         return (await self._call(request, name=name, seconds=UPLOAD_SECONDS)).body()
 
@@ -200,7 +200,7 @@ class FeishuApi:
         raise Temporary("application/v6/scopes did not say what the app may do")
 
     async def socket_url(self) -> Json:
-        """{URL, ClientConfig} of a new long connection. The secret goes in the body, as the SDK sends it."""
+        """{URL, ClientConfig} of a new long connection. The secret is sent in the body, as in the SDK."""
         body = {"AppID": self._config.app_id, "AppSecret": self._config.app_secret.get_secret_value()}
         answer = await self._send(
             build(BaseRequest, http_method=HttpMethod.POST, uri=const.GEN_ENDPOINT_URI, body=body)
@@ -214,7 +214,7 @@ class FeishuApi:
         return data
 
     async def download(self, request: BaseRequest, sink: Sink) -> None:
-        """Stream a message's file into `sink`. Raises AttachmentFailed, NotAllowed, Temporary, what the sink raises."""
+        """Stream a file into `sink`. Raises AttachmentFailed, NotAllowed, Temporary and what the sink raises."""
         for again in (True, False):
             token = await self._tokens.get()
             try:
@@ -253,7 +253,7 @@ class FeishuApi:
         name: str | None = None,
         seconds: float = ANSWER_SECONDS,
     ) -> Answer:
-        """Any answer. name: of the file in the request's body, None without one. seconds: for the whole answer."""
+        """Send a request; return any answer. name: of the file in its body, if any. seconds: for the whole answer."""
         method, path = request.http_method.name, _path(request)
         what, url = f"{method} {path.removeprefix(_PREFIX).lstrip('/')}", self._config.root + path
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -276,7 +276,7 @@ class FeishuApi:
             ) as response:
                 answer = Answer(what, response.status, _lowered(response.headers), await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # Only what failed before the request was written is known to have changed nothing.
+            # Only a call that failed before its request was written is known to have changed nothing.
             unknown = not isinstance(error, NOT_SENT) and not repeatable
             text = f"{what}: no answer ({type(error).__name__})"
             raise (OutcomeUnknown(text) if unknown else Temporary(text)) from None
@@ -295,7 +295,7 @@ class FeishuApi:
             await pour(response, sink)
 
     async def _refuse_download(self, response: aiohttp.ClientResponse) -> None:
-        """Raises what the answer means; returns when it is a file that just happens to be JSON."""
+        """Raise the error that the answer reports; return if it is a file that just happens to be JSON."""
         if response.status == 200 and "Content-Disposition" in response.headers:
             return
         payload = await response.content.read(64 * 1024)
@@ -326,24 +326,24 @@ class FeishuApi:
         return Temporary(text) if isinstance(error, Permanent) else error
 
     def _clean(self, refusal: Refusal) -> Refusal:
-        """One short line for logs; a server might echo what it was asked."""
+        """The refusal with one short line for logs, without the secret, because a server might echo the request."""
         line = " ".join(refusal.message.split()).replace(self._config.app_secret.get_secret_value(), "***")
         short = line if len(line) <= 400 else line[:399] + "…"
         return Refusal(refusal.status, refusal.code, short, refusal.headers)
 
 
 def _path(request: BaseRequest) -> str:
-    """The request's path with its fields filled in."""
+    """The request's path with its placeholders filled in."""
     path: str = _PATH_FIELD.sub(lambda found: quote(request.paths[found[1]], safe=""), request.uri)
     return path
 
 
 def _form(body: Any, name: str) -> aiohttp.FormData:
-    """The fields of a body that holds an open file; the file is shown as `name`."""
+    """The form for a body that contains an open file; the file is shown as `name`."""
     form = aiohttp.FormData(quote_fields=False, default_to_multipart=True)
     for field, value in vars(body).items():
         if isinstance(value, io.IOBase):
-            again = os.fdopen(os.dup(value.fileno()), "rb")  # the session closes what it was handed
+            again = os.fdopen(os.dup(value.fileno()), "rb")  # the session closes the file it is given
             again.seek(0)
             form.add_field(field, again, filename=name, content_type="application/octet-stream")
         elif value is not None:

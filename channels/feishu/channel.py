@@ -36,10 +36,10 @@ _NO_RECEIPT = "no `receipt` is shown"
 
 
 class Receipts:
-    """Shows that an answer is being made: a reaction on the answered message, until the answer is there.
+    """Shows that an answer is being prepared: a reaction on the answered message, until the answer appears.
 
-    The platform has no typing sign. emoji: the reaction's name in the API. Nothing here raises: a missing reaction is
-    no failure.
+    The platform has no typing indicator. emoji: the reaction's name in the API. Nothing here raises: a missing reaction
+    is not a failure.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Receipts:
         self._shown: LRUCache[Address, tuple[str, str]] = LRUCache(_REMEMBERED)
 
     async def show(self, address: Address, message_id: str | None = None) -> None:
-        """React to a message, once; None: to the newest one there."""
+        """React to a message, once; None: to the newest message of the chat or thread."""
         message_id = message_id or self._anchors.newest(address)
         if message_id is None or self._shown.get(address, ("", ""))[0] == message_id or _NO_RECEIPT in self._missing:
             return
@@ -164,7 +164,7 @@ class FeishuChannel(Adapter):
     async def send(
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
     ) -> str:
-        """Send one part. Repeated within the hour with the same key it is the same message (the platform's uuid)."""
+        """Send one part. Repeating it with the same key within an hour gives the same message (the platform's uuid)."""
         shown, worked_on = own(part, outbound.FeishuPart), self._anchors.newest(address)
         if reply_to is not None:
             worked_on = MessageId.parse(reply_to).native
@@ -173,13 +173,13 @@ class FeishuChannel(Adapter):
         self._lookup.learn_chat(address.chat, direct=address.kind == "dm")
         self._lookup.learn_topic(MessageId.parse(message_id).native, address.topic)
         if self._config.receipt and shown.growing and not shown.text:
-            await self._receipts.show(address, worked_on)  # no word of the answer is there yet
+            await self._receipts.show(address, worked_on)  # the answer has no text yet
         else:
             await self._answers(address, shown)
         return message_id
 
     async def _answers(self, address: Address, part: outbound.FeishuPart) -> None:
-        """A part was shown; with the first words of an answer its receipt goes. A notice about another one has none."""
+        """Handle a shown part: the first text of an answer removes the receipt."""
         if self._config.receipt and (part.text or part.file is not None):
             await self._receipts.clear(address)
 
@@ -194,17 +194,17 @@ class FeishuChannel(Adapter):
             await self._messenger.delete(message_id)
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """Never needed: a repeated send gives back the message of the first one."""
+        """Always raise OutcomeUnknown: never needed, because a repeated send returns the message of the first one."""
         raise OutcomeUnknown("Feishu's messages are not looked for; the send is repeated")
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
-        """Stream the file; at most `max_download_mb`, no matter what size was declared."""
+        """Stream the file; at most `max_download_mb`, whatever size was declared."""
         message_id, key, kind = _reference(attachment)
         request = build(im.GetMessageResourceRequest, message_id=message_id, file_key=key, type=kind)
         await self._api.download(request, capped(sink, int(self._config.max_download_mb * 1024 * 1024)))
 
     def chat_link(self, text: str) -> ChatLink | None:
-        """Opens the bot's chat in the client; nothing can be typed there by a link."""
+        """A link that opens the bot's chat in the client; it cannot enter a text there."""
         host = LINKS.get(self._config.domain)
         if host is None:
             return None
@@ -215,7 +215,7 @@ class FeishuChannel(Adapter):
             await self._receipts.show(address)
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
-        """The platform shows it if it comes within its three seconds."""
+        """Answer a press; the platform shows the text if it arrives within three seconds."""
         self._toasts.show(press.callback_id, text)
 
 

@@ -1,4 +1,4 @@
-"""Settings of a Feishu or Lark app, as an operator writes them. Imports no SDK."""
+"""The operator's settings for a Feishu or Lark app. Imports no SDK."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from channels.capabilities import NotifyAfter
 
 DOMAINS = {"feishu": "https://open.feishu.cn", "lark": "https://open.larksuite.com"}
-"""China's platform, and the international one. An app exists on one of them only."""
+"""China's platform and the international one. An app exists on only one of them."""
 LINKS = {"feishu": "https://applink.feishu.cn", "lark": "https://applink.larksuite.com"}
-"""What links into the client begin with."""
+"""Beginnings of links that open the client."""
 _APP_ID = re.compile(r"cli_[A-Za-z0-9_-]{4,60}")
 _EMOJI = re.compile(r"[A-Za-z0-9_]{0,60}")
 
 
 class FeishuRate(BaseModel):
-    """Limits of calls that the open platform tolerates for long; one group's five a second are for all its bots."""
+    """The call rate that the open platform tolerates in the long run; all bots of a group share five per second."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -83,18 +83,18 @@ class FeishuConfig(BaseModel):
 
     @property
     def root(self) -> str:
-        """The open platform's root URL, without a slash at its end."""
+        """The open platform's root URL, without a trailing slash."""
         return DOMAINS.get(self.domain, self.domain)
 
     @staticmethod
     def names_group(native_id: str) -> bool:
-        """Tell a chat's id (oc_...) from a person's open_id, which begins with ou_."""
+        """Whether an id is a chat's (oc_...) and not a person's open_id, which begins with ou_."""
         return native_id.startswith("oc_")
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A permission of the app. names: any one of them will do. purpose: what does not work without it."""
+    """A permission of the app. names: any one of them suffices. purpose: what does not work without it."""
 
     names: tuple[str, ...]
     purpose: str
@@ -114,7 +114,7 @@ SCOPES = (
     Scope(("im:chat:readonly", "im:chat"), "the titles of groups are not known"),
     Scope(("contact:user.base:readonly",), "people have ids instead of names"),
 )
-"""What docs/setup-feishu.md has operators import."""
+"""The scopes that operators import according to docs/setup-feishu.md."""
 RECEIPT = Scope(("im:message.reactions:write_only", "im:message"), "no `receipt` is shown")
 ALL_OF_GROUPS = "im:message.group_msg"
-"""Optional: without it groups tell only of messages that mention the bot."""
+"""Optional: without it only those group messages are received that mention the bot."""

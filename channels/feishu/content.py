@@ -1,6 +1,6 @@
-"""The part of Feishu's events and messages that the adapter reads, and what a message holds: Markdown and files. Pure.
+"""The part of Feishu's events and messages that the adapter reads, and their content: Markdown and files. Pure.
 
-Names of what is checked when read are the platform's own, and the rest is ignored. Source: its "message content" page.
+Names of validated fields are the platform's own; other fields are ignored. Source: its "message content" page.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _LONGEST_CARD = 4000
 
 
 def _clean(value: object) -> object:
-    """Text that every store takes: U+FFFD for each lone surrogate (JSON can carry them), no NUL."""
+    """Text that every store accepts: U+FFFD for each lone surrogate (JSON can carry them), no NUL."""
     if isinstance(value, str):
         value = value.replace("\0", "")
     return without_surrogates(value)
 
 
 def _absent(value: object) -> object:
-    """null, as if the field was not there."""
+    """The value, with null treated like a missing field."""
     return "" if value is None else value
 
 
@@ -56,7 +56,7 @@ class RawHeader(_Raw):
 
 
 class RawIds(_Raw):
-    """open_id is the person's id for this app, and immutable."""
+    """A person's ids. open_id: the id for this app, immutable."""
 
     open_id: Text = ""
     union_id: Text = ""
@@ -69,7 +69,7 @@ class RawSender(_Raw):
 
 
 class RawMention(_Raw):
-    """key: what stands in the text, such as @_user_1. id: ids in events, a bare open_id in fetched messages."""
+    """A mention. key: its placeholder in the text, such as @_user_1. id: ids in events, a bare open_id if fetched."""
 
     key: Text = ""
     id: Annotated[RawIds, BeforeValidator(lambda value: {"open_id": value} if isinstance(value, str) else value)] = (
@@ -95,7 +95,7 @@ class RawMessage(_Raw):
 
 
 class RawReceived(_Raw):
-    """im.message.receive_v1."""
+    """The body of im.message.receive_v1."""
 
     sender: RawSender
     message: RawMessage
@@ -112,7 +112,7 @@ class RawContext(_Raw):
 
 
 class RawPressed(_Raw):
-    """card.action.trigger."""
+    """The body of card.action.trigger."""
 
     operator: RawIds
     action: RawAction
@@ -120,7 +120,7 @@ class RawPressed(_Raw):
 
 
 class RawMembership(_Raw):
-    """im.chat.member.bot.added_v1 and deleted_v1."""
+    """The body of im.chat.member.bot.added_v1 and deleted_v1."""
 
     chat_id: Annotated[Text, Field(min_length=1)]
     operator_id: RawIds = RawIds()
@@ -138,7 +138,7 @@ class RawBody(_Raw):
 
 
 class RawItem(_Raw):
-    """A message as GET im/v1/messages/:id gives it; of a merged forward the children follow the forward itself."""
+    """A message as returned by GET im/v1/messages/:id; the children of a merged forward follow the forward itself."""
 
     message_id: Text = ""
     root_id: Text = ""
@@ -160,14 +160,14 @@ class RawEnvelope(_Raw):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """People whom the keys in a text stand for; `own` are the bot's keys."""
+    """The people that the keys in a text stand for; `own` are the bot's keys."""
 
     by_key: Mapping[str, str] = field(default_factory=dict)
     own: frozenset[str] = frozenset()
 
     @staticmethod
     def of(mentions: Sequence[RawMention], bot: str) -> Names:
-        """Read from the mentions of a message. bot: its open_id. A mention of all is not one of the bot."""
+        """Read the names from a message's mentions. bot: its open_id. A mention of all does not mention the bot."""
         named = {mention.key: mention.name for mention in mentions if mention.key and mention.key != "@_all"}
         return Names(named, frozenset(mention.key for mention in mentions if bot and mention.id.open_id == bot))
 
@@ -177,7 +177,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """text: without the bot's own name. named: the bot's name stood in it."""
+    """The content of a message. text: without the bot's own name. named: it contained the bot's name."""
 
     text: str
     files: tuple[Attachment, ...] = ()
@@ -199,16 +199,16 @@ _UNREAD = {
     "general_calendar": "event",
     "video_chat": "video_call",
 }
-"""Messages that an agent cannot read: their type, and its kind in `channels.message.UNREAD`."""
+"""Types of messages that an agent cannot read -> kind in `channels.message.UNREAD`."""
 
 
 def unread(kind: str) -> Content | None:
-    """Content of a message that cannot be read but is answered, since its sender waits; None for service messages."""
+    """Content of an unreadable message that is answered because its sender waits; None for service messages."""
     return Content("", unread=_UNREAD[kind]) if kind in _UNREAD else None
 
 
 def shared_person(raw: str) -> str:
-    """The open_id of the person whose card was shared; "" where it says none."""
+    """The open_id of the person whose card was shared; "" if it has none."""
     try:
         fields = json.loads(raw)
     except (ValueError, RecursionError):
@@ -217,9 +217,9 @@ def shared_person(raw: str) -> str:
 
 
 def read_content(kind: str, raw: str, names: Names, message_id: str) -> Content | None:
-    """The content of a message of that type; None when it says nothing to an agent (a sticker, a shared card).
+    """The content of a message of that type; None if it means nothing to an agent (a sticker, a shared card).
 
-    Raises ValueError when it is not what the platform documents.
+    Raises ValueError if it does not match the platform's documentation.
     """
     if kind == "merge_forward":
         return Content("[forwarded messages]")
@@ -238,7 +238,7 @@ def read_content(kind: str, raw: str, names: Names, message_id: str) -> Content 
 
 
 def without_names(text: str, names: Names) -> str:
-    """The text with names instead of keys, and without the bot's own; no orphaned blank or comma where that was."""
+    """The text with names instead of keys and without the bot's own name, leaving no orphaned blank or comma."""
     kept, position = "", 0
     cut = False
     for found in _KEY.finditer(text):
@@ -286,7 +286,7 @@ def _post(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
 
 
 def _one_locale(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Received posts have one form; fetched ones may still be keyed by locale, or wrapped."""
+    """The post of one locale: received posts have one form; fetched ones may be keyed by locale, or wrapped."""
     if "content" in fields or "title" in fields:
         return fields
     inner = fields.get("post", fields)
@@ -393,7 +393,7 @@ def _files(message_id: str, key: str, kind: AttachmentKind, name: str | None) ->
 
 
 def _card_text(card: Any) -> str:
-    """The words of a card in reading order; what the platform gives of it is lossy anyway."""
+    """The text of a card in reading order; what the platform returns of a card is lossy anyway."""
     words: list[str] = []
 
     def walk(value: Any) -> None:

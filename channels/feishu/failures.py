@@ -1,4 +1,4 @@
-"""Meaning of the open platform's refusals: every answer but code 0 becomes a ChannelError. Pure.
+"""Translates the open platform's refusals: every answer except code 0 becomes a ChannelError. Pure.
 
 Codes: the "server error codes" page of the platform.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TOKEN_STALE = frozenset({99991661, 99991663, 99991664, 99991668})
 MISSING_SCOPE = 99991672
 TABLES = 11310
-"""Too many tables in one card; comes inside a 230099."""
+"""Too many tables in one card; reported inside a 230099."""
 SEQUENCE = 300317
 STREAMING_CLOSED = frozenset({300309, 200850})
 ELEMENT_MISSING = 300313
@@ -43,13 +43,13 @@ _BOT_OFF = frozenset({230006, 11205})
 _IP_DENIED = 99991401
 _CHAT_GONE = frozenset({230002, 230013, 232009, 232010})
 _TOPIC_CLOSED = frozenset({230027, 230035})
-"""No right to write here: the chat is muted for all but some, or open to its own organisation only."""
+"""No permission to write here: the chat is muted for all but some, or open only to its own organisation."""
 _NO_RIGHT = frozenset({230027, 99991679})
-"""No right to read a file; these answers do not always name the scopes, which are _READING then."""
+"""No permission to read a file; these answers do not always name the scopes, which are then _READING."""
 _READING = ("im:resource", "im:message:readonly")
 _MESSAGE_GONE = frozenset({230011, 230110, 231003})
 _EDIT_REFUSED = frozenset({230031, 230054, 230071, 230072, 230075, 200740, 200750, 300311})
-"""Too old, edited too often, or sent by somebody else; the last three are card entities that have expired."""
+"""Too old, edited too often, or sent by someone else; the last three are card entities that have expired."""
 _BUSY = frozenset({1, 2200, 230049, 1000040343})
 _DEFAULT_RETRY = 1.0
 _SCOPES = re.compile(r"\[([a-z0-9_:., -]+)\]")
@@ -57,7 +57,7 @@ _INNER = re.compile(r"ErrCode:\s*([0-9]{2,9})")
 
 
 class Refused(Rejected):
-    """code: the platform's; of a refused card the inner one, which tells more."""
+    """The content was refused. code: the platform's; of a refused card the inner one, which is more specific."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -65,11 +65,11 @@ class Refused(Rejected):
 
 
 class StaleToken(Temporary):
-    """The access token is not valid any more: get a new one and repeat once."""
+    """The access token is no longer valid: get a new one and retry once."""
 
 
 class MissingScope(NotAllowed):
-    """scopes: any one of which would allow the call. Fatal only where words cannot be sent in any form: sending.py."""
+    """A scope is missing; any of `scopes` suffices. Fatal only if no form of text can be sent: sending.py."""
 
     def __init__(self, message: str, scopes: tuple[str, ...], account: str) -> None:
         names = ", ".join(scopes) if scopes else "that the message names"
@@ -82,7 +82,7 @@ class MissingScope(NotAllowed):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer but success. status: HTTP; code: the body's, the status where the body has none."""
+    """An unsuccessful answer. status: HTTP; code: the body's, or the status if the body has none."""
 
     status: int
     code: int
@@ -91,7 +91,7 @@ class Refusal:
 
 
 def read_refusal(status: int, payload: bytes, headers: Mapping[str, str]) -> Refusal | None:
-    """Read what can be read (a load balancer answers in HTML); None when it is a success."""
+    """The refusal as far as it can be read (a load balancer answers in HTML); None for a success."""
     try:
         answer = json.loads(payload)
     except (ValueError, RecursionError):
@@ -105,7 +105,7 @@ def read_refusal(status: int, payload: bytes, headers: Mapping[str, str]) -> Ref
 
 
 def sorted_out(what: str, refusal: Refusal, repeatable: bool, account: str) -> ChannelError:
-    """The error to raise. repeatable: doing the call twice does no harm; account: for the hint to the operator."""
+    """The error to raise. repeatable: making the call twice does no harm; account: for the hint to the operator."""
     text = f"{what}: {refusal.message or 'no message'} ({refusal.code})"
     code = refusal.code
     if code in _RATE or refusal.status == 429:
@@ -134,7 +134,7 @@ def sorted_out(what: str, refusal: Refusal, repeatable: bool, account: str) -> C
 
 
 def refused_download(refusal: Refusal, account: str) -> ChannelError:
-    """The error to raise for a file: what is refused for good is gone, but for want of a right."""
+    """The error to raise for a file: a permanent refusal means it is gone, unless a permission is missing."""
     error = sorted_out("download", refusal, True, account)
     if refusal.code in _NO_RIGHT:
         return MissingScope(str(error), _scopes(refusal.message) or _READING, account)
@@ -144,7 +144,7 @@ def refused_download(refusal: Refusal, account: str) -> ChannelError:
 
 
 def asked_to_wait(error: ChannelError) -> tuple[str, float] | None:
-    """A `channels.supervision.Judge`: what to tell of a rate limit, and how long it lasts."""
+    """A `channels.supervision.Judge`: what to report for a rate limit, and how long it lasts."""
     if isinstance(error, RateLimited):
         return f"Feishu asks to wait {error.retry_after:.0f} s", error.retry_after + 0.5
     return None
@@ -179,7 +179,7 @@ def _inner(refusal: Refusal) -> int:
 
 
 def _retry_after(refusal: Refusal) -> float:
-    """Seconds until the limit is lifted; without a header a moment, which delivery lengthens when it was too short."""
+    """Seconds until the limit is lifted; without a header a short time, which delivery extends if necessary."""
     for name in ("x-ogw-ratelimit-reset", "retry-after"):
         said = refusal.headers.get(name, "")
         if said.isascii() and said.isdecimal() and int(said) > 0:

@@ -1,7 +1,7 @@
 """Card entities that grow in place (CardKit): their text streams, and they end as plain cards.
 
-Every operation on a card has a number above the last one's. The numbers come from the clock, so that a later process
-goes on above an earlier one's without knowing them: fifths of a second since 2026, an int32 until 2039.
+Every operation on a card has a higher number than the last one. The numbers are derived from the clock, so that a later
+process continues above an earlier one's without knowing them: fifths of a second since 2026, an int32 until 2039.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from channels.message import Address
 
 RENEW_SECONDS = 540.0
-"""The platform ends streaming ten minutes after it was switched on."""
+"""Seconds until streaming is renewed: the platform ends it ten minutes after it was switched on."""
 TICKS_PER_SECOND = 5
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 _JUMP = 3_000
-"""Ticks to skip when another process numbered its operations by a faster clock: ten minutes, then more."""
+"""Ticks to skip if another process numbered its operations by a faster clock: ten minutes, then more."""
 _TRIES = 4
 _REMEMBERED = 5_000
 
 
 @dataclass(slots=True)
 class Growing:
-    """Known state of one card entity. text, status: contents of its elements while it streams, None when not known.
+    """Known state of one card entity. text, status: contents of its elements while it streams, None if unknown.
 
-    streaming_since: monotonic time at which streaming was switched on last.
+    streaming_since: monotonic time at which streaming was last switched on.
     """
 
     card_id: str
@@ -51,7 +51,7 @@ class Growing:
 
 
 class GrowingCards:
-    """All card entities of one account. Bounded: a forgotten card is written whole at its next change."""
+    """All card entities of one account. Bounded: a forgotten card is rewritten completely at its next change."""
 
     def __init__(self, api: FeishuApi, clock: Clock) -> None:
         self._api = api
@@ -59,7 +59,7 @@ class GrowingCards:
         self._known: LRUCache[str, Growing] = LRUCache(_REMEMBERED)
 
     async def create(self, address: Address, part: FeishuPart) -> tuple[str, float]:
-        """A new entity that streams: its card_id, and when it was made in the platform's time (unix seconds)."""
+        """Create an entity that streams: its card_id, and its creation in the platform's time (unix seconds)."""
         body = build(cardkit.CreateCardRequestBody, type="card_json", data=outbound.card(part, address, streams=True))
         answer, made = await self._api.dated_call(build(cardkit.CreateCardRequest, request_body=body))
         card_id = answer["data"].get("card_id")
@@ -71,7 +71,7 @@ class GrowingCards:
         return card_id, made
 
     async def show(self, card_id: str, address: Address, part: FeishuPart) -> None:
-        """Make the card look like `part`; one change of a card at a time. address: where its message stands."""
+        """Make the card look like `part`; one change of a card at a time. address: of its message."""
         card = self._card(card_id)
         async with card.lock:
             try:
@@ -115,7 +115,7 @@ class GrowingCards:
             await self._write(card, address, part, streams=True)
 
     async def _contents(self, card: Growing, part: FeishuPart) -> None:
-        """Stream what changed. A call that failed leaves the element unknown: it is sent again next time."""
+        """Stream the changes. A failed call leaves the element's state unknown: it is sent again next time."""
         if part.text != card.text:
             card.text = None
             await self._content(card, outbound.TEXT, part.text)

@@ -1,4 +1,4 @@
-"""Reads a raw event into an event of the port. Pure: all it knows is in its arguments.
+"""Converts a raw event into an event of the port. Pure: it depends only on its arguments.
 
 Sources: the platform's pages of the events named below.
 """
@@ -45,7 +45,7 @@ Body = RawReceived | RawPressed | RawMembership
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """The bot itself. open_id: what people mention; app_id: what it sends as."""
+    """The bot itself. open_id: its id in mentions; app_id: its id as a sender."""
 
     app_id: str
     open_id: str
@@ -54,7 +54,7 @@ class Me:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event whose form was checked."""
+    """An event whose structure was validated."""
 
     header: RawHeader
     body: Body
@@ -75,16 +75,16 @@ def parse(raw: Mapping[str, Any]) -> Event | None:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Turns the events of one account into those of the port. thread_follow: see FeishuConfig."""
+    """Converts the events of one account into those of the port. thread_follow: see FeishuConfig."""
 
     account: str
     me: Me
     thread_follow: bool = True
 
     def read(self, event: Event, context: Context, now: datetime) -> Found | None:
-        """The event of the port, None when it holds nothing for an agent.
+        """The event of the port, None if it contains nothing for an agent.
 
-        Raises ValueError when a message's content cannot be read.
+        Raises ValueError if a message's content cannot be read.
         """
         match event.body:
             case RawReceived():
@@ -95,7 +95,7 @@ class Reader:
                 return self._membership(event.header, event.body, context, now)
 
     def unparsed(self, payload: bytes, error: Exception, now: datetime) -> Unparsed:
-        """An event that could not be read, kept as it came."""
+        """An event that could not be read, kept as received."""
         return unparsed(self.account, payload, error, now)
 
     def _message(self, header: RawHeader, body: RawReceived, context: Context, now: datetime) -> Message | None:
@@ -160,7 +160,7 @@ class Reader:
         )
 
     def _forwarded(self, context: Context) -> str:
-        """The messages of a bundle, one after the other; the bot's name in them is no mention."""
+        """The text of a forwarded bundle's messages; the bot's name in them does not count as a mention."""
         lines = []
         for item in context.children:
             said = self._said(item)
@@ -170,7 +170,7 @@ class Reader:
         return "\n".join(["[forwarded messages]", *lines])
 
     def _said(self, item: RawItem) -> Content:
-        """Content of a fetched message; an empty one when it cannot be read."""
+        """Content of a fetched message; empty if it cannot be read."""
         names = Names({mention.key: mention.name for mention in item.mentions})
         try:
             return read_content(item.msg_type, item.body.content, names, item.message_id) or Content("")
@@ -217,12 +217,12 @@ class Reader:
 
 
 def _is_direct(raw: RawMessage, chat: Chat | None) -> bool:
-    """Whether it is one person's chat, as the event says; where that says nothing, as is known of it."""
+    """Whether the chat is a DM: according to the event, else according to what is known about the chat."""
     return raw.chat_type == "p2p" if raw.chat_type else chat is not None and chat.direct
 
 
 def _time(milliseconds: int, now: datetime) -> datetime:
-    """The platform's time, `now` when it says none. Raises ValueError for a date beyond time."""
+    """The platform's time, `now` if it gives none. Raises ValueError for a date out of range."""
     if not milliseconds:
         return now
     try:

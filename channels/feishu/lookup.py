@@ -1,11 +1,11 @@
-"""Lookups of what an event does not say itself: names, titles, quotes, forwards; and the ids under which the gateway
+"""Lookups of what an event does not contain: names, titles, quotes, forwards; and the ids under which the gateway
 stores messages.
 
-The platform is asked before an event is read, in a bounded time: what does not come in time is left out.
+The platform is queried before an event is read, within a bounded time: what does not arrive in time is left out.
 
-A stored id is the platform's id and what a later process must know to edit the message: "om_x" is a card that is the
-message's own content, "om_x/<card_id>" one that shows a card entity, "om_x/post", "om_x/text" and "om_x/file" are what
-they say.
+A stored id is the platform's id plus what a later process must know to edit the message: "om_x" is a card that is the
+message's own content, "om_x/<card_id>" one that shows a card entity; "om_x/post", "om_x/text" and "om_x/file" are a
+post, a text and a file.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from channels.message import Address
 
 ANSWER_SECONDS = 1.2
-"""Seconds for all questions of one event: the platform wants its acknowledgement within three."""
+"""Seconds for all lookups of one event: the platform expects its acknowledgement within three."""
 _MOST_CHILDREN = 100
 _MOST_NAMES = 20
-"""Authors of one forwarded bundle whose names are asked for."""
+"""Number of authors of one forwarded bundle whose names are looked up."""
 _KEPT_SECONDS = 3600.0
 _RETRY_SECONDS = 300.0
 _REMEMBERED = 10_000
@@ -49,7 +49,7 @@ _ITEMS: TypeAdapter[tuple[RawItem, ...]] = TypeAdapter(Several[RawItem])
 
 @dataclass(frozen=True, slots=True)
 class MessageId:
-    """A stored id in parts. native: the platform's id. card_id: of the entity that it shows, or "".
+    """A parsed stored id. native: the platform's id. card_id: of the entity that it shows, or "".
 
     form: "card" or one of the above.
     """
@@ -71,7 +71,7 @@ class MessageId:
 
 
 class Anchors:
-    """The newest message known of each chat and thread: a thread can only be written to by answering in it. Bounded."""
+    """The newest known message of each chat and thread: writing to a thread requires answering a message. Bounded."""
 
     def __init__(self) -> None:
         self._newest: LRUCache[tuple[str, str | None], str] = LRUCache(_REMEMBERED)
@@ -83,14 +83,14 @@ class Anchors:
         return self._newest.get((address.chat, address.topic))
 
     def lost(self, address: Address, message_id: str) -> None:
-        """That message is gone: nothing can be put below it."""
+        """Forget a message that is gone: nothing can be posted below it."""
         if self._newest.get((address.chat, address.topic)) == message_id:
             del self._newest[address.chat, address.topic]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat:
-    """title: of a group. direct: one person and the bot."""
+    """A chat. title: of a group. direct: one person and the bot."""
 
     title: str = ""
     direct: bool = False
@@ -98,9 +98,9 @@ class Chat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """names: open_id -> display name, of those who were asked about. chat: None when it is not known.
+    """Results of the lookups. names: open_id -> display name of those looked up. chat: None if unknown.
 
-    quoted: the message that is answered. children: what a forwarded bundle holds. topic: of a pressed card.
+    quoted: the message that is answered. children: the messages of a forwarded bundle. topic: of a pressed card.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class _Known:
 
 
 class Lookup:
-    """Lookups of one account. All memories are bounded and expire."""
+    """Lookups of one account. All caches are bounded and expire."""
 
     def __init__(self, api: FeishuApi, ports: ChannelPorts, account: str, missing: Missing) -> None:
         self._api = api
@@ -130,7 +130,7 @@ class Lookup:
         self._threads: LRUCache[str, None] = LRUCache(_REMEMBERED)
 
     async def for_message(self, message: RawMessage, sender: str) -> Context:
-        """sender: the open_id of who wrote."""
+        """The context of a message. sender: the author's open_id."""
         group = message.chat_type != "p2p"
         forwarded, shared = message.message_type == "merge_forward", message.message_type == SHARED_PERSON
         names, chat, quoted, children = await asyncio.gather(
@@ -145,7 +145,7 @@ class Lookup:
         return Context(names=names, chat=chat, quoted=quoted, children=children or ())
 
     async def for_press(self, where: RawContext, person: str, value: object) -> Context:
-        """The chat's kind, and the thread of the pressed message: as its value says, asked for where it does not."""
+        """The chat's kind and the thread of the pressed message: from the button's value if given, else looked up."""
         pressed = read_value(value, where.open_chat_id)
         if pressed is not None and pressed.direct is not None:
             names = await self._names_of([person])
@@ -159,12 +159,12 @@ class Lookup:
         return Context(names=await self._names_of([person]))
 
     def learn_chat(self, chat_id: str, *, direct: bool) -> None:
-        """An event said of what kind the chat is."""
-        if direct:  # and it stays one
+        """Record the chat's kind as given by an event."""
+        if direct:  # it stays a DM
             self._remember(self._chats, chat_id, Chat(direct=True), math.inf)
 
     def learn_topic(self, message_id: str, topic: str | None) -> None:
-        """The bot sent a message there."""
+        """Record the topic of a message that the bot sent."""
         self._remember(self._topics, message_id, topic or "", 30 * 24 * 3600.0)
 
     async def _names_of(self, people: list[str]) -> dict[str, str]:
@@ -198,7 +198,7 @@ class Lookup:
         return await self._known(self._topics, message_id, ask, "messages") or ""
 
     def _quotes(self, message: RawMessage) -> bool:
-        """True if it answers a message. In a thread each "answers" the first one, which is quoted only once."""
+        """Whether it answers a message. In a thread each "answers" the first one, which is quoted only once."""
         if not message.thread_id or message.parent_id != message.root_id:
             return bool(message.parent_id)
         known = message.thread_id in self._threads
@@ -214,7 +214,7 @@ class Lookup:
         return tuple(item for item in items if item.upper_message_id == message_id)[:_MOST_CHILDREN]
 
     async def _items(self, message_id: str) -> tuple[RawItem, ...]:
-        """Never empty."""
+        """The message and its children; never empty."""
         answer = await self._api.call(build(im.GetMessageRequest, message_id=message_id))
         items = _ITEMS.validate_python(answer["data"].get("items", ()))
         if not items:
@@ -229,7 +229,7 @@ class Lookup:
             value: T | None = known.value
             return value
         found = await self._in_time(ask, what)
-        if found is None and known is not None:  # an old answer is better than none
+        if found is None and known is not None:  # an outdated answer is better than none
             found = known.value
             self._remember(memory, key, found, _RETRY_SECONDS)
         else:
@@ -237,7 +237,7 @@ class Lookup:
         return found
 
     async def _in_time(self, ask: Callable[[], Awaitable[T]], what: str) -> T | None:
-        """The answer, or None; a question whose scope is missing is not asked again for a while."""
+        """The answer, or None; a lookup whose scope is missing is not repeated for a while."""
         if (unknown := f"{what} are not known") in self._missing:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Lays a reply out as Feishu messages (pages of the card's Markdown, then files) and writes them as JSON. Pure.
+"""Lays out a reply as Feishu messages (pages of the card's Markdown, then files) and writes them as JSON. Pure.
 
 `layout` is called for every edit of a growing reply. Sources: "Card JSON 2.0 structure", "Message content".
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PAGE_UNITS = 24_000
 """Limit of one card's text, in bytes of JSON within JSON; a card may have 30 KB."""
 TABLES = 5
-"""Most tables in one card; the platform publishes no number and was seen to refuse more."""
+"""Most tables in one card; the platform publishes no limit and has been observed to refuse more."""
 _STATUS_CHARACTERS = 1000
 _DONE_CHARACTERS = 1900
 _BUTTONS_ONLY = "👇"
@@ -32,9 +32,9 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _HTML = re.compile(r"[<>|]|&(?=[#A-Za-z])|:(?=\w+:)")
 
 TEXT, STATUS = "text", "status"
-"""Ids of the elements that stream."""
+"""Ids of the streaming elements."""
 NOTHING = "\u200b"
-"""An element that streams cannot be empty."""
+"""Content of an empty streaming element, which must not be empty."""
 _SUMMARY_CHARACTERS = 80
 _MENTION = re.compile(r"<(?=/?at\b)", re.IGNORECASE)
 # Faster than the default of one character in 70 ms, so that the text does not lag behind the answer.
@@ -47,7 +47,7 @@ _STREAMING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeishuPart(Part):
-    """One message. text: Markdown of the platform, "" for a file. growing: more of it follows, so it streams.
+    """One message. text: the platform's Markdown, "" for a file. growing: more text follows, so it streams.
 
     awaited: an answer will grow here, once its buttons are gone.
     """
@@ -62,7 +62,7 @@ class FeishuPart(Part):
 
 
 def measure(text: str) -> int:
-    """Bytes of the text inside JSON inside JSON, as it travels in a card."""
+    """Bytes of the text as JSON within JSON, as it is sent in a card."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return len(text)
     inner = json.dumps(text, ensure_ascii=False)[1:-1]
@@ -70,9 +70,9 @@ def measure(text: str) -> int:
 
 
 def escape(text: str) -> str:
-    """Shown literally: the platform wants entities where CommonMark has backslashes (page "Rich text component").
+    """Text that is shown literally: the platform needs entities instead of backslashes (page "Rich text component").
 
-    With < an element such as a mention of all would begin, with a word between colons an emoji.
+    A < would begin an element such as a mention of all, and a word between colons would be an emoji.
     """
     marked = escape_marks(_HTML.sub(lambda found: _entity(found[0]), text))
     return _ESCAPED.sub(lambda found: _entity(found[1]), marked)
@@ -93,7 +93,7 @@ DIALECT = Dialect(
 
 
 def layout(message: OutboundMessage) -> tuple[FeishuPart, ...]:
-    """The messages that show a reply: its text, then its files; () when there is nothing to see."""
+    """The messages that show a reply: its text, then its files; () if nothing is visible."""
     open_end = not message.final
     texts = list(pages(message.text, DIALECT, PAGE_UNITS, growing=open_end))
     status = escape(shortened(seen_lines(message.status, _STATUS_CHARACTERS), _STATUS_CHARACTERS))
@@ -121,7 +121,7 @@ def layout(message: OutboundMessage) -> tuple[FeishuPart, ...]:
 
 
 def tables_as_code(text: str) -> str:
-    """The page with its tables in code blocks, for when the platform wants fewer than it used to take."""
+    """The page with its tables in code blocks, in case the platform accepts fewer tables than expected."""
     lines: list[str] = []
     fenced = inside = False
     for line in text.split("\n"):
@@ -146,7 +146,7 @@ def dumps(value: Any) -> str:
 def card(part: FeishuPart, address: Address, *, streams: bool = False, card_id: str = "") -> str:
     """The whole card. streams: its text and status grow in place. card_id: its entity.
 
-    Its buttons carry what a press must tell of the card: where it stands, and its entity.
+    Its buttons carry what a press must report about the card: its place and its entity.
     """
     elements: list[dict[str, Any]] = [_markdown(TEXT, part.text or NOTHING)]
     if part.status or streams:
@@ -163,7 +163,7 @@ def card(part: FeishuPart, address: Address, *, streams: bool = False, card_id: 
 
 
 def settings(part: FeishuPart, *, streams: bool) -> str:
-    """Settings of an entity: streaming on, or off with the line that the list of chats shows from then on."""
+    """Settings of an entity: streaming on, or off with the line shown in the list of chats from then on."""
     if streams:
         return dumps({"config": {"streaming_mode": True, "streaming_config": _STREAMING}})
     return dumps({"config": {"streaming_mode": False, "summary": {"content": summary(part)}}})
@@ -180,13 +180,13 @@ def post(part: FeishuPart) -> str:
 
 
 def text(part: FeishuPart) -> str:
-    """A text message, which shows Markdown's signs as they are. What would mention somebody is taken apart."""
+    """A text message, which shows Markdown literally. Anything that would mention someone is broken up."""
     plain = html.unescape(_with_the_rest(part))
     return dumps({"text": _MENTION.sub("<" + NOTHING, plain)})
 
 
 def summary(part: FeishuPart) -> str:
-    """The line that the list of chats shows of the answer."""
+    """The line shown for the answer in the list of chats."""
     return shortened(one_line(html.unescape(part.text or part.status)).lstrip("#> "), _SUMMARY_CHARACTERS)
 
 
@@ -195,7 +195,7 @@ def _with_the_rest(part: FeishuPart) -> str:
 
 
 def _panel(head: str, *lines: str) -> dict[str, Any]:
-    """Lines below a heading that opens them (page "Collapsible panel component")."""
+    """Lines below a heading that expands them (page "Collapsible panel component")."""
     text = escape(shortened("\n".join(lines), _DONE_CHARACTERS))
     return {
         "tag": "collapsible_panel",
@@ -211,7 +211,7 @@ def _markdown(element_id: str, content: str, **more: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pressed:
-    """The value of a pressed button. direct: whether its chat is a DM, None where it does not say.
+    """The value of a pressed button. direct: whether its chat is a DM, None if not given.
 
     topic: meaningful only where `direct` is known.
     """
@@ -223,9 +223,9 @@ class Pressed:
 
 
 def read_value(value: object, chat: str) -> Pressed | None:
-    """A value as `card` wrote it, pressed in `chat`; None for any other.
+    """Parse a value written by `card` and pressed in `chat`; None for any other value.
 
-    What it says of its place counts only in that place: a card may have been forwarded.
+    Its information about the place counts only in that place: a card may have been forwarded.
     """
     if not isinstance(value, dict) or not isinstance(data := value.get("data"), str):
         return None
@@ -249,7 +249,7 @@ def _origin(address: Address, card_id: str) -> dict[str, str]:
 
 
 def _buttons(keyboard: Keyboard, origin: dict[str, str]) -> list[dict[str, Any]]:
-    """Rows of buttons. Their value is an object: the platform refuses others when they come back."""
+    """Rows of buttons. Their value is an object: the platform refuses others when a button is pressed."""
     rows = []
     for row in keyboard:
         columns = [

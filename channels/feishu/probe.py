@@ -1,4 +1,4 @@
-"""What Feishu says about an app's credentials: its bot, its scopes, and whether a long connection may be opened."""
+"""Checks an app's credentials with Feishu: its bot, its scopes, and whether a long connection may be opened."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from channels.feishu.config import FeishuConfig, Scope
 
 _ACTIVE = 2
-"""activate_status of a bot that can be talked to (bot/v3/info)."""
+"""activate_status of a bot that people can talk to (bot/v3/info)."""
 
 
 async def probe(
     account: str, config: FeishuConfig, route: Callable[[str], Route], clock: Clock, *, alone: bool
 ) -> AccountReport:
-    """Ask who the bot is and what it may do, and for the address of a connection; none is opened.
+    """Query who the bot is, its permissions, and the address of a connection; no connection is opened.
 
-    alone: without effect. Feishu lets an app have several connections and tells none of them of the others.
+    alone: has no effect. Feishu allows an app several connections and does not report the others to any of them.
     """
     report, began = AccountReport(), clock.monotonic()
     try:
@@ -55,7 +55,7 @@ def _inactive(status: object) -> tuple[Problem, ...]:
 async def _with_scopes(report: AccountReport, api: FeishuApi, account: str, scopes: tuple[Scope, ...]) -> AccountReport:
     try:
         granted = await api.granted_scopes()
-    except Permanent as error:  # private deployments may not have the call
+    except Permanent as error:  # private deployments may not support the call
         return replace(report, notes=(*report.notes, f"its scopes are not known ({error})"))
     if ALL_OF_GROUPS not in granted:
         said = f"in groups it is given only what mentions it, also in threads (scope {ALL_OF_GROUPS})"

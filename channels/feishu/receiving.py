@@ -1,7 +1,7 @@
-"""Takes events from the socket, hands them over, and says whether they are committed.
+"""Takes events from the socket, hands them over, and reports whether they are committed.
 
-An event that is not acknowledged within three seconds comes again (after 15 s, 5 min, 1 h, 6 h), so what cannot be
-committed in time is refused, and known keys make the repetition a duplicate.
+An event that is not acknowledged within three seconds is sent again (after 15 s, 5 min, 1 h, 6 h), so an event that
+cannot be committed in time is refused, and known keys make the repetition a duplicate.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from channels.feishu.lookup import Anchors, Context, Lookup
 
 COMMIT_SECONDS = 2.5
-"""Time in which an event must be committed, from when it was received."""
+"""Time within which an event must be committed, from when it was received."""
 TOAST_SECONDS = 2.0
-"""Time in which the text that a pressed button shows must be known, from then as well."""
+"""Time within which the text shown for a pressed button must be known, also from when the press was received."""
 TOGETHER_SECONDS = 2.0
 """Longest time between two messages of one bundle, by the platform's clock."""
 _LONGEST_TOAST = 100
 
 
 class Toasts:
-    """Texts that pressed buttons show: the acknowledgement of a press waits a moment for its own. Bounded."""
+    """Texts shown for pressed buttons: the acknowledgement of a press briefly waits for its text. Bounded."""
 
     _MOST = 1_000
 
@@ -52,7 +52,7 @@ class Toasts:
         return self._texts[callback_id]
 
     def show(self, callback_id: str, text: str) -> None:
-        """Answer a press; ignored when nobody waits any more."""
+        """Answer a press; ignored if nothing waits for it any longer."""
         text_of = self.of(callback_id)
         if not text_of.done():
             text_of.set_result(text)
@@ -62,7 +62,7 @@ class Toasts:
 
 
 class Lanes:
-    """One lock per chat: its events are handed over in the order of their arrival, and no chat waits for another."""
+    """One lock per chat: its events are handed over in order of arrival, and no chat waits for another."""
 
     def __init__(self) -> None:
         self._lanes: dict[str, tuple[asyncio.Lock, int]] = {}
@@ -82,15 +82,15 @@ class Lanes:
 
 @dataclass(slots=True)
 class Bundles:
-    """Finds the messages that belong together: files sent at once, and the words that come right after them.
+    """Finds messages that belong together: files sent at once, and the text that follows right after them.
 
-    A Feishu client sends each file as a message of its own, and what was typed with them as another. Bounded.
+    A Feishu client sends each file as a separate message, and the text typed with them as another. Bounded.
     """
 
     _last: LRUCache[tuple[str, str | None, str], tuple[datetime, str]] = field(default_factory=lambda: LRUCache(1_000))
 
     def keyed(self, message: Message) -> Message:
-        """The message with its bundle key, if it is a part of a bundle."""
+        """The message, with a bundle key if it is part of a bundle."""
         who = (message.address.chat, message.address.topic, message.sender.id)
         last = self._last.pop(who, None)
         joins = last is not None and 0 <= (message.sent_at - last[0]).total_seconds() <= TOGETHER_SECONDS
@@ -117,7 +117,7 @@ class Receiver:
         self._bundles = Bundles()
 
     async def handle(self, payload: bytes) -> Ack:
-        """Commit one event. What is not committed comes again, as does what is not answered since this has raised."""
+        """Commit one event. It is sent again if it was not committed, or not answered because this raised."""
         received = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(COMMIT_SECONDS):
@@ -137,7 +137,7 @@ class Receiver:
         try:
             raw = json.loads(payload)
             event = parse(raw)
-        except Exception as error:  # any bug in reading it: it is set aside, and does not come again
+        except Exception as error:  # any bug in reading it: set the event aside, so that it is not sent again
             return await self._publish(self._reader.unparsed(payload, error, now))
         if event is None:
             return None
@@ -168,7 +168,7 @@ class Receiver:
         return found
 
     async def _pressed(self, press: ButtonPressed, received: float) -> Ack:
-        """The press is committed; the answer tells what came of it, if that is known at once."""
+        """Answer a committed press with its result, if that is known in time."""
         left = received + TOAST_SECONDS - asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(max(0.0, left)):

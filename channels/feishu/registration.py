@@ -1,8 +1,8 @@
-"""A Feishu app made by scanning a code: the program that asks lark-oapi for one, and how it is run.
+"""Creation of a Feishu app by scanning a code: the program that requests one through lark-oapi, and how it is run.
 
-The SDK's own flow (`scene.registration`) loads the whole SDK, which a gateway never does (sdk.py), so that it runs in a
-process of its own: `python -m channels.feishu.registration ROOT`. It writes a JSON object a line: {"url", "expire_in"},
-and then {"client_id", "client_secret", "lark"} or {"error"}.
+The SDK's own flow (`scene.registration`) loads the whole SDK, which a gateway never does (sdk.py), so it runs in a
+separate process: `python -m channels.feishu.registration ROOT`. It writes one JSON object per line: {"url",
+"expire_in"}, and then {"client_id", "client_secret", "lark"} or {"error"}.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ACCOUNTS = {"feishu": "https://accounts.feishu.cn", "lark": "https://accounts.larksuite.com"}
-"""Where apps are registered; people of Lark are sent on from the first."""
+"""Where apps are registered; Lark users are redirected from the first."""
 EVENTS = ("im.message.receive_v1", "im.chat.member.bot.added_v1", "im.chat.member.bot.deleted_v1")
 CALLBACKS = ("card.action.trigger",)
 
 
 class RegistrationFailed(Exception):
-    """No app was made; the text says what the platform answered."""
+    """No app was created; the text contains the platform's answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The app that was made. domain: as in FeishuConfig."""
+    """The app that was created. domain: as in FeishuConfig."""
 
     app_id: str
     app_secret: str
@@ -38,7 +38,7 @@ class Registered:
 
 
 async def register(domain: str, show: Callable[[str, int], None]) -> Registered:
-    """Have a person make an app. show: is handed the link that they open or scan, and the seconds that it is good for.
+    """Let a person create an app. show: receives the link to open or scan, and the seconds for which it is valid.
 
     Raises RegistrationFailed. Cancelling it ends the process.
     """
@@ -91,7 +91,7 @@ def main() -> None:
     """Run the flow until it ends."""
     try:
         asyncio.run(_ask(sys.argv[1]))
-    except Exception as error:  # whatever the SDK raises: its own errors, httpx's, a missing key of an answer
+    except Exception as error:  # anything the SDK raises: its own errors, httpx's, a missing key in an answer
         _say(error=f"{type(error).__name__}: {error}")
 
 

@@ -1,8 +1,8 @@
-"""The parts of lark-oapi that Antler works with, loaded without the rest: frames, requests and their JSON.
+"""The parts of lark-oapi that Antler uses, loaded without the rest: frames, requests and their JSON.
 
 `import lark_oapi` loads all of its API, 10 962 modules and 147 MB, in the `__init__` of its packages. While this module
-is imported, bare packages stand in for those, so that only the modules named here load; afterwards they are removed.
-Nothing else in a gateway imports lark_oapi, so no thread can meet a bare package (docs/decisions/0006).
+is imported, empty packages replace those, so that only the modules named here load; afterwards they are removed.
+Nothing else in a gateway imports lark_oapi, so no thread can encounter an empty package (docs/decisions/0006).
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _BARE = (
     "lark_oapi.core.model",
     "lark_oapi.ws",
     "lark_oapi.ws.pb",
-    "lark_oapi.ws.pb.google",  # would load pkg_resources, which costs more than all the rest
+    "lark_oapi.ws.pb.google",  # would load pkg_resources, which is more expensive than all the rest
 )
 
 
 @contextlib.contextmanager
 def _bare_packages() -> Iterator[None]:
-    """Stand-ins for the SDK's packages, unless the whole SDK is loaded already. Raises ModuleNotFoundError."""
+    """Placeholders for the SDK's packages, unless the whole SDK is already loaded. Raises ModuleNotFoundError."""
     spec = importlib.util.find_spec("lark_oapi")
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("No module named 'lark_oapi'", name="lark_oapi")
@@ -57,7 +57,7 @@ def _bare_packages() -> Iterator[None]:
 
 
 def _models(api: str, *names: str) -> SimpleNamespace:
-    """Classes of one API. Each is in a module of its own, whose name is the class's in snake case."""
+    """Classes of one API. Each is in a separate module, whose name is the class's in snake case."""
     modules = {name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in names}
     return SimpleNamespace(
         **{
@@ -121,7 +121,7 @@ __all__ = ["JSON", "BaseRequest", "DecodeError", "Frame", "FrameType", "HttpMeth
 
 
 def build(kind: Any, **fields: Any) -> Any:
-    """A request or a part of one, made with its builder. Raises AttributeError for a field that it does not have."""
+    """Create a request or a part of one with its builder. Raises AttributeError for a field that does not exist."""
     builder = kind.builder()
     for name, value in fields.items():
         builder = getattr(builder, name)(value)

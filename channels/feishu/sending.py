@@ -1,6 +1,6 @@
-"""Sends and changes the messages and files of one account, in the best form that the platform takes.
+"""Sends and edits the messages and files of one account, in the best form that the platform accepts.
 
-Growing answers are card entities, finished ones plain cards; where cards are refused, posts, and then plain text.
+Growing answers are card entities, finished ones plain cards; where cards are refused, posts, then plain text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REMEMBERED = 1_000
 _REPEATS = 4
 _NOT_ANSWERED = "answers go to the chat and quote no message"
 _CONTENT_CODES = frozenset({TABLES, 230001, 230025, 230028, 200860, 200570, 200220, 300305})
-"""Refusals of this very content, which say nothing about the next one."""
+"""Refusals of one particular content, which say nothing about the next one."""
 MAX_FILE = 30 * 1024 * 1024
 MAX_IMAGE = 10 * 1024 * 1024
 _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp"})
@@ -51,7 +51,7 @@ _FILE_TYPES = {
     "ppt": "ppt",
     "pptx": "ppt",
 }
-"""The platform's type of file by the name's ending; everything else is a "stream"."""
+"""The platform's file type by file extension; everything else is a "stream"."""
 _MESSAGE_TYPES = {"opus": "audio", "mp4": "media"}
 
 
@@ -73,9 +73,9 @@ class Form(IntEnum):
 
 
 class Forms:
-    """The best form that an account's chats still take. Why a lesser one is used is logged when it begins. Bounded.
+    """The best form that an account's chats accept. The reason for a lesser one is logged when it starts. Bounded.
 
-    After a while the best is tried again: what was missing may have been added.
+    After a while the best form is tried again: a missing permission may have been granted.
     """
 
     def __init__(self, clock: Clock, log: logging.Logger, account: str) -> None:
@@ -83,10 +83,10 @@ class Forms:
         self._log = log
         self._account = account
         self._lesser: LRUCache[str, tuple[Form, float]] = LRUCache(_REMEMBERED)
-        """Form by chat ("" is all of them), and until when (monotonic) it is used."""
+        """Form by chat ("" is all chats), and the monotonic time until which it is used."""
 
     def of(self, chat: str, part: FeishuPart) -> list[Form]:
-        """The forms to try, one after the other."""
+        """The forms to try, in order."""
         best = max(self._known(chat), self._known(""), Form.GROWING_CARD if part.growing or part.awaited else Form.CARD)
         return [form for form in Form if form >= best]
 
@@ -95,7 +95,7 @@ class Forms:
         return form if self._clock.monotonic() < until else Form.GROWING_CARD
 
     def refused(self, chat: str, form: Form, error: Refused | MissingScope) -> None:
-        """A form was refused: everywhere for want of a scope, in one chat for a reason other than the content."""
+        """Record a refused form: everywhere if a scope is missing, in one chat if the content is not the reason."""
         if form is Form.TEXT:
             return
         lesser = Form(form + 1)
@@ -120,7 +120,7 @@ class Messenger:
         self._growing = GrowingCards(api, ports.clock)
         self._forms = Forms(ports.clock, ports.log, account)
         self._begun: LRUCache[str, tuple[str, float, FeishuPart]] = LRUCache(_REMEMBERED)
-        """The entities of the latest sends, by idempotency key: a repeated send must name the same one."""
+        """The entities of the latest sends, by idempotency key: a repeated send must refer to the same one."""
 
     async def send(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> str:
         if part.file is not None:
@@ -133,7 +133,7 @@ class Messenger:
             try:
                 return str(await self._send_as(form, address, part, idem_key, reply_to))
             except MissingScope as error:
-                if form is not Form.GROWING_CARD:  # the others need nothing but the right to send
+                if form is not Form.GROWING_CARD:  # the others only need the permission to send
                     raise Fatal(str(error), error.hint) from error
                 refusal = error
             except Refused as error:
@@ -149,13 +149,13 @@ class Messenger:
             await self._edit_card(target, address, part)
         elif part.keyboard:
             raise Rejected("a post and a text have no buttons")
-        elif not part.growing:  # at most twenty edits of a post or text: they are kept for what counts
+        elif not part.growing:  # a post or text can be edited at most twenty times: save the edits for the final state
             content = outbound.post(part) if target.form == lookup.POST else outbound.text(part)
             body = build(im.UpdateMessageRequestBody, msg_type=target.form, content=content)
             await self._api.call(build(im.UpdateMessageRequest, message_id=target.native, request_body=body))
 
     async def delete(self, message_id: str) -> None:
-        """Raises MessageGone when the message is not there."""
+        """Delete a message. Raises MessageGone if it does not exist."""
         await self._api.call(build(im.DeleteMessageRequest, message_id=MessageId.parse(message_id).native))
 
     async def _send_as(
@@ -183,10 +183,10 @@ class Messenger:
         return (await self._put(address, "interactive", simpler, idem_key, reply_to))[0]
 
     async def _send_growing(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> MessageId:
-        """A message that shows a new entity.
+        """Send a message that shows a new entity.
 
-        If an earlier process sent this key, the platform gives back that message, which shows another entity, not
-        known here. It is recognised by its age, recalled, and the answer goes on in a new message.
+        If an earlier process sent this key, the platform returns that message, which shows another entity, unknown
+        here. It is recognised by its age and recalled, and the answer continues in a new message.
         """
         card_id, made = await self._entity(address, part, idem_key)
         for attempt in range(_REPEATS):
@@ -201,9 +201,9 @@ class Messenger:
         raise OutcomeUnknown("the platform takes each send for a repeated one")
 
     async def _entity(self, address: Address, part: FeishuPart, idem_key: str) -> tuple[str, float]:
-        """An entity that shows `part`, and when it was made."""
+        """An entity that shows `part`, and the time of its creation."""
         if idem_key not in self._begun:
-            begun = replace(part, keyboard=(), growing=True)  # buttons name the entity, which has to be there before
+            begun = replace(part, keyboard=(), growing=True)  # buttons refer to the entity, which has to exist first
             card_id, made = await self._growing.create(address, begun)
             self._begun[idem_key] = card_id, made, begun
         card_id, made, shown = self._begun[idem_key]
@@ -225,9 +225,9 @@ class Messenger:
     async def _put(
         self, address: Address, msg_type: str, content: str, uuid: str, reply_to: str | None
     ) -> tuple[str, float | None]:
-        """Create a message: its id, and when it was made in the platform's time (unix seconds), None if not told.
+        """Create a message: its id, and its creation in the platform's time (unix seconds), None if not given.
 
-        Without the right to answer a message it goes to the chat.
+        Without the permission to answer a message it is sent to the chat.
         """
         answered = MessageId.parse(reply_to).native if reply_to is not None else None
         anchor = self._anchors.newest(address) if answered is None and address.topic is not None else None
@@ -267,7 +267,7 @@ class Messenger:
         return native, int(created) / 1000 if created.isdecimal() else None
 
     async def _edit_card(self, target: MessageId, address: Address, part: FeishuPart) -> None:
-        """A card that cannot become what it must is taken back, so that a message in a lesser form can replace it."""
+        """Edit a card; if it cannot be changed as required, it is recalled, so that a lesser form can replace it."""
         try:
             if target.card_id:
                 await self._growing.show(target.card_id, address, part)
@@ -278,7 +278,7 @@ class Messenger:
                 raise
             self._forms.refused("", Form.GROWING_CARD, error)
         except Refused:
-            if part.growing:  # a draft may stay behind: the finished answer will come
+            if part.growing:  # a draft may stay outdated: the finished answer will follow
                 raise
         else:
             return
@@ -298,7 +298,7 @@ class Messenger:
             await become(without_tables(part))
 
     async def _edit_file(self, target: MessageId, part: FeishuPart) -> None:
-        """A file's message never changes; one that has to become another kind is replaced."""
+        """Edit a part with a file: a file's message never changes; if the kind has to change, it is replaced."""
         if part.file is not None and target.form == lookup.FILE:
             return
         await self.delete(target.native)
@@ -307,7 +307,7 @@ class Messenger:
 
 @dataclass(frozen=True, slots=True)
 class _Upload:
-    """key: the field of the answer that names the file."""
+    """A prepared upload. key: the field of the answer that identifies the file."""
 
     request: Any
     key: str
@@ -316,9 +316,9 @@ class _Upload:
 
 @contextlib.contextmanager
 def _upload(file: OutboundFile) -> Iterator[_Upload]:
-    """A file on this machine, open for its upload.
+    """A file on this machine, opened for its upload.
 
-    Raises Rejected when it is no regular file, empty or too large, or not there.
+    Raises Rejected if it is missing, not a regular file, empty or too large.
     """
     with open_regular(file.path) as content:
         size = os.fstat(content.fileno()).st_size

@@ -1,4 +1,4 @@
-"""The long connection of one app: frames in, acknowledgements out, and a dead connection that is noticed.
+"""The long connection of one app: frames in, acknowledgements out, and detection of a dead connection.
 
 The frames are the SDK's; the client is not, for the reasons in docs/decisions/0006-feishu-connection.md.
 """
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from channels.feishu.api import FeishuApi
 
 LONGEST_PING = 25.0
-"""Most seconds between two pings, at any pace that the platform asks for: three lost ones are noticed within 90 s."""
+"""Most seconds between two pings, whatever interval the platform requests: three lost ones are noticed within 90 s."""
 SHORTEST_PING = 0.5
 LEAST_SILENCE = 3.0
 CONNECT_SECONDS = 20.0
 CLOSE_SECONDS = 2.0
 MOST_BYTES = 16 * 1024 * 1024
 AT_ONCE = 256
-"""Frames that are handled at the same time; beyond it the socket is not read, and so the platform waits."""
+"""Frames handled concurrently; beyond that the socket is not read, so the platform waits."""
 
 
 class BadFrame(ValueError):
-    """The bytes are no frame, or a frame that cannot be used."""
+    """The bytes are not a frame, or an unusable one."""
 
 
 def read_frame(data: bytes) -> Frame:
@@ -58,7 +58,7 @@ def read_frame(data: bytes) -> Frame:
 
 
 def header(frame: Frame, key: str) -> str:
-    """A header's value, "" when it is not there; of a repeated one the last."""
+    """A header's value, "" if missing; the last one if it is repeated."""
     return next((each.value for each in reversed(frame.headers) if each.key == key), "")
 
 
@@ -70,7 +70,7 @@ def ping(service: int) -> bytes:
 
 
 def acknowledged(frame: Frame, payload: bytes, biz_milliseconds: int) -> bytes:
-    """The acknowledgement of a frame: the same frame with another payload. The frame itself becomes that."""
+    """The acknowledgement of a frame: the same frame with another payload. Modifies the frame."""
     frame.headers.add(key=const.HEADER_BIZ_RT, value=str(biz_milliseconds))
     frame.payload = payload
     data: bytes = frame.SerializeToString()
@@ -79,7 +79,7 @@ def acknowledged(frame: Frame, payload: bytes, biz_milliseconds: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """code: 200 for committed, 500 for "send it again". reply: what a button's press shows, None for nothing."""
+    """An acknowledgement. code: 200 for committed, 500 for "send it again". reply: shown for a press, None for none."""
 
     code: int
     reply: dict[str, Any] | None = None
@@ -92,7 +92,7 @@ class Ack:
 
 
 class Fragments:
-    """Puts payloads together that came in several frames. Incomplete ones leave after `_SECONDS`, or when many wait."""
+    """Joins payloads split over several frames. Incomplete ones are dropped after `_SECONDS`, or if there are many."""
 
     _SECONDS = 5.0
     _MOST = 64
@@ -101,7 +101,7 @@ class Fragments:
         self._parts: OrderedDict[str, tuple[float, list[bytes]]] = OrderedDict()
 
     def add(self, frame: Frame, now: float) -> bytes | None:
-        """The whole payload once all parts are there. Raises BadFrame."""
+        """The whole payload once all parts have arrived, else None. Raises BadFrame."""
         total, number = _count(header(frame, const.HEADER_SUM), 1), _count(header(frame, const.HEADER_SEQ), 0)
         payload: bytes = frame.payload
         if total <= 1:
@@ -124,9 +124,8 @@ class Fragments:
 
 
 class Socket:
-    """handle: takes an event's payload, answers whether it is committed; what it raises is logged, and not answered.
-
-    alive: called at every sign of life; the first one means that the connection works.
+    """handle: processes an event's payload and returns its acknowledgement; if it raises, the error is logged and no
+    answer sent. alive: called at every sign of life; the first one means that the connection works.
     """
 
     def __init__(
@@ -147,7 +146,7 @@ class Socket:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
-        """One connection, from its beginning to its end: always raises, Temporary when a new one may do better."""
+        """Serve one connection until its end: always raises, Temporary if a new connection may work."""
         answer = await self._api.socket_url()
         self._configure(answer.get("ClientConfig"))
         connection = await self._connect(answer["URL"])
@@ -179,7 +178,7 @@ class Socket:
         except aiohttp.WSServerHandshakeError as error:
             raise _handshake_refused(error) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # Not `from error`: its text may hold the URL, which holds a ticket.
+            # Not `from error`: its text may contain the URL, which contains a ticket.
             raise Temporary(f"the socket cannot be opened ({type(error).__name__})") from None
 
     async def _receive(self, connection: aiohttp.ClientWebSocketResponse) -> None:
@@ -218,7 +217,7 @@ class Socket:
         self._spawn(self._answer(connection, frame, payload), "event")
 
     def _spawn(self, work: Coroutine[None, None, None], what: str) -> None:
-        """A task of this connection, which ends with it."""
+        """Start a task of this connection, which ends with it."""
         task = asyncio.create_task(work, name=f"feishu {what} {self._account}")
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -233,7 +232,7 @@ class Socket:
         began = loop.time()
         ack = await self._handle(payload)
         answer = acknowledged(frame, ack.payload(), int((loop.time() - began) * 1000))
-        # A connection that is gone meanwhile takes no acknowledgement: the event comes again on the next one.
+        # If the connection is gone by now, no acknowledgement is sent: the event is sent again on the next one.
         with contextlib.suppress(aiohttp.ClientError, OSError):
             await connection.send_bytes(answer)
 
@@ -251,14 +250,14 @@ class Socket:
                 self._log.debug("%s: a pong's settings cannot be read", self._account)
 
     def _configure(self, settings: object) -> None:
-        """Take the pace of the pings from the platform's settings; when to come back is the supervisor's business."""
+        """Use the ping interval from the platform's settings; the supervisor decides when to reconnect."""
         wish = settings.get("PingInterval") if isinstance(settings, dict) else None
         if isinstance(wish, int | float) and wish > 0:
             self._interval = min(max(float(wish), SHORTEST_PING), LONGEST_PING)
 
 
 def _handshake_refused(error: aiohttp.WSServerHandshakeError) -> ChannelError:
-    """The error that Feishu's own headers (handshake-status, -msg, -autherrcode) tell of."""
+    """The error reported by Feishu's own headers (handshake-status, -msg, -autherrcode)."""
     headers: Mapping[str, str] = error.headers or {}
     status, said = headers.get(const.HEADER_HANDSHAKE_STATUS, ""), headers.get(const.HEADER_HANDSHAKE_MSG, "")
     code = headers.get(const.HEADER_HANDSHAKE_AUTH_ERRCODE, "")

@@ -1,6 +1,6 @@
-"""What a robot can do on the platform, one method each; files are uploaded in chunks.
+"""The operations of a robot on the platform, one method each; files are uploaded in chunks.
 
-All methods raise only ChannelError. Foreign errors become ours in connection.py (websockets) and media.py (aiohttp).
+All methods raise only ChannelError. Foreign errors are translated in connection.py (websockets) and media.py (aiohttp).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MediaType = Literal["image", "voice", "video", "file"]
 CHUNK = 256 * 1024
-"""Half of what is allowed, so that pings between two are in time on a slow line; the largest file has 80 of 100."""
+"""Half the allowed size, so that pings between chunks are on time on a slow line; the largest file takes 80 of 100."""
 MEGABYTE = 1024 * 1024
 SMALLEST = 6
 LARGEST = 20 * MEGABYTE
@@ -37,12 +37,12 @@ _LARGEST_PICTURE = 2 * MEGABYTE
 _LARGEST_VIDEO = 10 * MEGABYTE
 _LARGEST_VOICE = 2 * MEGABYTE
 _SINGLE, _GROUP = 1, 2
-"""Kinds of chats."""
+"""The chat_type codes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A file that is to be uploaded: read as a whole, since it must not change on its way."""
+    """A file to upload: read as a whole, because it must not change during the upload."""
 
     type: MediaType
     name: str
@@ -58,7 +58,7 @@ def content_of(file: WecomFile) -> Content:
 
 
 async def upload(content: Content, ask: Ask) -> str:
-    """Upload, return the media_id. Raises Temporary, RateLimited, Rejected; nobody sees anything of it yet."""
+    """Upload and return the media_id. Raises Temporary, RateLimited, Rejected; nothing is visible to people yet."""
     pieces = [content.data[at : at + CHUNK] for at in range(0, len(content.data), CHUNK)]
     begin = {
         "type": content.type,
@@ -86,7 +86,7 @@ def _read(path: Path) -> bytes:
 
 
 def _media_type(file: WecomFile, data: bytes) -> MediaType:
-    """How WeCom shows it; what it would refuse in its own form goes as a plain file."""
+    """The media type that WeCom shows it as; what it would refuse as such is sent as a plain file."""
     if file.kind == "image" and data.startswith(_PICTURES) and len(data) <= _LARGEST_PICTURE:
         return "image"
     if file.kind == "video" and data[4:8] == b"ftyp" and len(data) <= _LARGEST_VIDEO:
@@ -97,7 +97,7 @@ def _media_type(file: WecomFile, data: bytes) -> MediaType:
 
 
 def _named(file: WecomFile) -> str:
-    """WeCom shows a file by its name's ending."""
+    """The file's name, with an extension: WeCom shows a file according to it."""
     if "." in file.name:
         return file.name
     return file.name + (mimetypes.guess_extension(file.mime_type) or "")
@@ -117,17 +117,17 @@ class WecomApi:
         self._link = link
 
     async def stream(self, req_id: str, stream_id: str, content: str, *, finish: bool) -> None:
-        """A snapshot of a streamed answer, the whole text so far. Raises StaleRequest and StreamOver too."""
+        """Send a snapshot of a streamed answer, the whole text so far. Also raises StaleRequest and StreamOver."""
         body = {"msgtype": "stream", "stream": {"id": stream_id, "finish": finish, "content": content}}
         await self._link.ask(frames.RESPOND, body, req_id)
 
     async def push(self, address: Address, part: WecomPart, message_id: str) -> None:
-        """A message of its own; message_id: a card's task_id. Raises OutcomeUnknown when it may have been sent."""
+        """Send a separate message; message_id: a card's task_id. Raises OutcomeUnknown when it may have been sent."""
         body: dict[str, Any] = {
             "chatid": frames.native_user(address.chat) if address.kind == "dm" else address.chat,
             "chat_type": _SINGLE if address.kind == "dm" else _GROUP,
         }
-        # Its own id in the frame's: where somebody asks which message a frame in a log was.
+        # The message's id is part of the frame's id, so that a frame in a log can be matched to its message.
         req_id = frames.new_req_id(f"{frames.PUSH}_{message_id}")
         await self._link.ask(frames.PUSH, body | await self._content(part, message_id), req_id)
 
@@ -141,7 +141,7 @@ class WecomApi:
         return {"msgtype": "markdown", "markdown": {"content": part.text}}
 
     async def welcome(self, req_id: str, welcome: str | Card, task_id: str = "") -> None:
-        """Greet a person who opened the chat; within five seconds. task_id: of a card."""
+        """Greet a person who opened the chat; must be sent within five seconds. task_id: of a card."""
         if isinstance(welcome, str):
             body: dict[str, Any] = {"msgtype": "text", "text": {"content": welcome}}
         else:
@@ -149,6 +149,6 @@ class WecomApi:
         await self._link.ask(frames.WELCOME, body, req_id)
 
     async def update_card(self, req_id: str, card: dict[str, Any], user: str) -> None:
-        """Show one person another card in place of the pressed one; within five seconds."""
+        """Show one person another card in place of the pressed one; must be sent within five seconds."""
         body = {"response_type": "update_template_card", "userids": [user], "template_card": card}
         await self._link.ask(frames.UPDATE_CARD, body, req_id)

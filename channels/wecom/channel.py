@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from channels.wecom.config import WecomConfig
 
 STREAM_SECONDS = 330.0
-"""Ten minutes by today's documents, six by those of before: this is below both."""
+"""Below both documented limits: ten minutes in the current documentation, six in the earlier one."""
 
 
 class WecomChannel(Adapter):
@@ -97,11 +97,11 @@ class WecomChannel(Adapter):
         await self._receiver.close()
 
     async def describe(self, about: Mapping[str | None, About]) -> None:
-        """What the bot is becomes its welcome, in Chinese where both languages are open: nobody's language is told."""
+        """Keep the description for the welcome, in Chinese if available: WeCom does not report a person's language."""
         self._about = about.get("zh", about[None])
 
     async def _welcome(self, req_id: str) -> None:
-        """The operator's own words, else a card with what the bot is; as text where the platform refuses the card."""
+        """Send the operator's text, else a card that describes the bot; as text if the platform refuses the card."""
         about, welcome = self._about, self._config.welcome
         if welcome is None and about is not None and about.buttons:
             card = outbound.welcome(about.greeting, about.offer, about.buttons)
@@ -121,9 +121,9 @@ class WecomChannel(Adapter):
     async def send(
         self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
     ) -> str:
-        """Send one part: as the answer to `reply_to` where that is still free, else as a push.
+        """Send one part: as the answer to `reply_to` if that has no answer yet, else as a push.
 
-        Raises OutcomeUnknown without an ack.
+        Raises OutcomeUnknown if no ack arrives.
         """
         shown, req_id = own(part, outbound.WecomPart), frames.req_id_of(reply_to)
         if shown.text and req_id is not None and self._answers.takes(req_id, idem_key):
@@ -131,7 +131,7 @@ class WecomChannel(Adapter):
                 await self._answer(req_id, idem_key, shown.text)
                 return idem_key
             except (Rejected, ChatGone) as error:
-                # It was answered by an earlier process, or is too old. What is wrong with the text shows below.
+                # It was answered by an earlier process, or is too old. A fault of the text itself shows up below.
                 self._answers.spent(req_id)
                 self._ports.log.info("%s: pushed, since it cannot be answered: %s", self._account, error)
         message_id = idem_key if shown.card is None else await self._push_card(address, shown, idem_key)
@@ -141,7 +141,7 @@ class WecomChannel(Adapter):
         return message_id
 
     async def _push_card(self, address: Address, part: outbound.WecomPart, task_id: str) -> str:
-        """Push a card, return its task_id, which the platform takes once: so one is not doubled by a repetition."""
+        """Push a card and return its task_id, which the platform accepts once: a retry cannot duplicate the card."""
         try:
             await self._api.push(address, part, task_id)
         except OutcomeUnknown:
@@ -149,14 +149,14 @@ class WecomChannel(Adapter):
             raise
         except Rejected:
             if self._answers.lost_under(task_id) is None:
-                # Perhaps an earlier process used the id.
+                # An earlier process may have used the id.
                 task_id = f"{task_id}-{secrets.token_hex(4)}"
                 await self._api.push(address, part, task_id)
         self._answers.found(task_id)
         return task_id
 
     async def _answer(self, req_id: str, stream_id: str, text: str) -> None:
-        """The whole answer as a stream of one frame, which can be repeated: it is the same stream."""
+        """Send the whole answer as a stream of one frame, which can be repeated: it is the same stream."""
         self._answers.sent(req_id, stream_id)
         try:
             await self._api.stream(req_id, stream_id, text, finish=True)
@@ -166,25 +166,25 @@ class WecomChannel(Adapter):
         except StreamOver:
             if self._answers.lost_under(stream_id) is None:
                 raise
-            # Over because the frame whose ack is missing was the last of it.
+            # The stream is over because the frame whose ack is missing was its last one.
         self._answers.found(stream_id)
         self._seen()
 
     def _seen(self) -> None:
-        """The platform took something."""
+        """Record that the platform accepted something."""
         self._health.last_outbound = self._ports.clock.monotonic()
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         raise Rejected("WeCom cannot change a message")
 
     async def delete(self, address: Address, message_id: str) -> None:
-        """WeCom removes no messages of robots."""
+        """Do nothing: WeCom cannot delete a robot's messages."""
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """Repeat an answer under its req_id, which makes it or leaves it as it is; a push cannot be looked for.
+        """Repeat an answer under its req_id, which creates it or leaves it unchanged; a push cannot be found.
 
-        An earlier process can only have ended its stream with it: it is there if that stream is over too early for its
-        time to be over. Nothing says so where something else may have been the answer under that req_id.
+        An earlier process can only have ended its stream with it, so it exists if that stream is over before its time
+        limit. This proves nothing if another message may have been the answer under that req_id.
         """
         shown = own(part, outbound.WecomPart)
         req_id = self._answers.lost_under(probe.idem_key) or frames.req_id_of(probe.after)
@@ -205,23 +205,23 @@ class WecomChannel(Adapter):
         await self._downloads.fetch(attachment, sink)
 
     async def typing(self, address: Address) -> None:
-        """WeCom shows it by itself while a stream is open."""
+        """Do nothing: WeCom shows it automatically while a stream is open."""
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
-        """Show the presser which button it was, with a short text, in place of the buttons."""
+        """Show the person which button was pressed, with a short text, in place of the buttons."""
         req_id, key = frames.of_press(press.callback_id)
         changed = Pressed.read(key).card(text).to_json(press.platform_message_id)
         await self._politely("button", self._api.update_card(req_id, changed, frames.native_user(press.sender.id)))
 
     async def _politely(self, what: str, call: Awaitable[None]) -> None:
-        """A call whose failure nobody needs to hear of."""
+        """Make a call whose failure is only logged."""
         try:
             await call
         except ChannelError as error:
             self._ports.log.info("%s: %s: %s", self._account, what, error)
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
-        """Show that an answer is being made, and begin it. Raises Rejected where only pushing is left."""
+        """Show that an answer is being prepared, and begin it. Raises Rejected if only a push is still possible."""
         req_id = frames.req_id_of(reply_to)
         if req_id is None or not self._answers.takes(req_id, idem_key):
             raise Rejected("the message has its answer already, or is not known")
@@ -230,7 +230,7 @@ class WecomChannel(Adapter):
             await self._api.stream(req_id, idem_key, "", finish=False)
             self._seen()
         except OutcomeUnknown as error:
-            # No harm: the next snapshot begins the stream as well as this one.
+            # Harmless: the next snapshot begins the stream just as well.
             self._ports.log.info("%s: %s", self._account, error)
         except Rejected:
             self._answers.spent(req_id)
@@ -238,7 +238,7 @@ class WecomChannel(Adapter):
         return self._stream(address, req_id, idem_key)
 
     def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
-        """Its frames go on under its req_id, as long as the platform knows that: after a reconnect it may not."""
+        """The stream, continued under its req_id while the platform knows that id: after a reconnect it may not."""
         req_id, clock = frames.req_id_of(reply_to), self._ports.clock
         if req_id is None or age >= STREAM_SECONDS or not self._answers.takes(req_id, idem_key):
             return None

@@ -1,4 +1,4 @@
-"""What an operator may set for a WeCom account; imports no SDK. Built by the settings, read by the adapter."""
+"""The operator's settings for a WeCom account; imports no SDK. Built by the settings, read by the adapter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 
 class WecomRate(BaseModel):
-    """What the platform tolerates for long (developer docs 101463): replies, stream updates and pushes share it."""
+    """The rate tolerated in the long run (developer docs 101463), shared by replies, stream updates and pushes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 

@@ -1,7 +1,7 @@
-"""One websocket from its opening to its end: subscribe, pings, acks for what was sent, callbacks for what came.
+"""One websocket from its opening to its end: subscription, pings, acks for sent frames, received callbacks.
 
-WeCom acks a frame by its req_id alone, and all frames of one answer share it: after an ack that came too late, the next
-one may be that late one and not the one that is awaited.
+WeCom acks a frame by its req_id alone, which all frames of one answer share: after an ack has timed out, the next one
+may be that late ack and not the awaited one.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 MAX_FRAME = 16 * 1024 * 1024
 _WIRE_LOG = logging.getLogger("channels.wecom.wire")
-# Below, the library writes whole frames: the secret, what people say, keys of files.
+# At lower levels the library logs whole frames: the secret, people's messages, keys of files.
 _WIRE_LOG.setLevel(logging.WARNING)
 
 
 class Network:
-    """Routes of one account. Methods raise Fatal when a route itself is unusable."""
+    """The network routes of one account. Methods raise Fatal when a route itself is unusable."""
 
     def __init__(self, route: Callable[[str], Route], account: str) -> None:
         self._route = route
@@ -67,9 +67,9 @@ class Network:
 
 
 class Acks:
-    """The acks that are awaited: at most one of a req_id at a time.
+    """The awaited acks: at most one per req_id at a time.
 
-    doubt: seconds for which a success is doubted that may be meant for an earlier frame.
+    doubt: seconds for which a success is not trusted because it may belong to an earlier frame.
     """
 
     def __init__(self, doubt: float) -> None:
@@ -78,23 +78,23 @@ class Acks:
         self._owed: Counter[str] = Counter()
 
     def expect(self, req_id: str) -> asyncio.Future[Ack]:
-        """Await the ack of a frame that is about to be sent."""
+        """Register a frame that is about to be sent; returns the future of its ack."""
         self._awaited[req_id] = answer = asyncio.get_running_loop().create_future()
         return answer
 
     def forget(self, req_id: str, answer: asyncio.Future[Ack]) -> None:
-        """Nobody waits for it any more; an ack that is still to come belongs to it."""
+        """Stop waiting for an ack; one that still arrives belongs to this frame."""
         if self._awaited.get(req_id) is answer:
             del self._awaited[req_id]
             self._owed[req_id] += 1
 
     def arrived(self, ack: Ack) -> None:
-        """An ack came in."""
+        """Process an incoming ack."""
         answer = self._awaited.get(ack.req_id)
         if answer is None or answer.done():
             self._settle(ack.req_id)
         elif ack.errcode or not self._owed[ack.req_id]:
-            # A refusal is taken as meant for the newest frame: to repeat that one does no harm.
+            # A refusal is attributed to the newest frame: repeating that frame does no harm.
             self._give(ack.req_id, answer, ack)
         else:
             self._settle(ack.req_id)
@@ -107,26 +107,26 @@ class Acks:
             answer.set_result(ack)
 
     def _settle(self, req_id: str) -> None:
-        """A late ack has come."""
+        """Count a late ack as received."""
         self._owed[req_id] -= 1
         if self._owed[req_id] <= 0:
             del self._owed[req_id]
 
     def fail_all(self, error: ChannelError) -> None:
-        """No ack comes any more."""
+        """Fail all waiting frames: no more acks will arrive."""
         for answer in self._awaited.values():
             if not answer.done():
                 answer.set_exception(error)
-                answer.exception()  # nobody may be waiting any more
+                answer.exception()  # marks it as retrieved: the waiter may be gone
         self._awaited.clear()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Seconds.
+    """Times in seconds.
 
-    ack, upload: until a frame (one with a piece of a file) counts as unanswered. doubt: see `Acks`. ping: between two,
-    of which each has `pong` to be answered; after `missed` silent ones in a row the connection is dead.
+    ack, upload: until a frame (one with a piece of a file) counts as unanswered. doubt: see `Acks`. ping: between two
+    pings, each of which must be answered within `pong`; after `missed` unanswered ones in a row the connection is dead.
     """
 
     connect: float = 20.0
@@ -140,7 +140,7 @@ class Timing:
 
 
 class Connection:
-    """take: gets the callbacks in their order. heard: called at every frame that comes."""
+    """take: receives the callbacks in order. heard: called at every incoming frame."""
 
     def __init__(
         self, socket: ClientConnection, take: Callable[[Callback], None], heard: Callable[[], None], timing: Timing
@@ -162,7 +162,7 @@ class Connection:
         heard: Callable[[], None],
         timing: Timing,
     ) -> Connection:
-        """Connect, nothing more. Raises Temporary, Fatal."""
+        """Connect without subscribing. Raises Temporary, Fatal."""
         try:
             socket = await connect(
                 config.url,
@@ -179,7 +179,7 @@ class Connection:
         return cls(socket, take, heard, timing)
 
     async def serve(self, config: WecomConfig, account: str, subscribed: Callable[[], None]) -> None:
-        """Subscribe, then keep the connection until it ends, which raises Temporary, Kicked or Fatal."""
+        """Subscribe, then serve the connection until it ends, which raises Temporary, Kicked or Fatal."""
         reading = asyncio.create_task(self._read(), name=f"wecom {account} reads")
         try:
             await self._subscribe_or_say_why(config, account, reading)
@@ -192,18 +192,18 @@ class Connection:
                 pinging.cancel()
                 await asyncio.wait([pinging])
         finally:
-            # What comes before the other side has closed as well is read: nothing of it would come again.
+            # Read what arrives before the other side has closed as well: none of it would be sent again.
             await self._close()
             await asyncio.wait([reading])
             if not reading.cancelled():
-                reading.exception()  # where it matters it was raised above
+                reading.exception()  # marks it as retrieved: where it matters it was raised above
 
     async def _subscribe_or_say_why(self, config: WecomConfig, account: str, reading: asyncio.Task[None]) -> None:
         try:
             await self._subscribe(config, account)
         except Temporary:
             if reading.done():
-                reading.result()  # which knows why there was no ack
+                reading.result()  # raises the reason for the missing ack
             raise
 
     async def _subscribe(self, config: WecomConfig, account: str) -> None:
@@ -216,10 +216,10 @@ class Connection:
             raise refused_subscription(ack, account)
 
     async def ask(self, cmd: str, body: Body, req_id: str | None = None) -> Body:
-        """Send a frame, return the body of its ack. req_id: of the callback that it answers.
+        """Send a frame and return the body of its ack. req_id: of the callback that it answers.
 
-        Frames of one req_id go one after another, each after the ack of the last. Raises OutcomeUnknown when no ack
-        comes, Temporary when nothing was sent, and what `failures.failure` makes of a refusal.
+        Frames of one req_id are sent one after another, each after the ack of the last. Raises OutcomeUnknown if no ack
+        arrives, Temporary if nothing was sent, and the error that `failures.failure` returns for a refusal.
         """
         req_id = req_id or frames.new_req_id(cmd)
         line = self._lines.setdefault(req_id, asyncio.Lock())
@@ -254,7 +254,7 @@ class Connection:
             self._acks.forget(req_id, answer)
 
     async def _read(self) -> None:
-        """Until the connection ends. Raises the reason."""
+        """Read until the connection ends. Raises the reason."""
         try:
             async for text in self._socket:
                 self._heard()
@@ -276,7 +276,7 @@ class Connection:
                 self._take(frame)
 
     async def _ping(self) -> None:
-        """Ask for a sign of life until the connection gives none; then end it."""
+        """Ping until the connection no longer answers; then end it."""
         missed = 0
         while True:
             if not missed:
@@ -293,14 +293,14 @@ class Connection:
                 return
 
     async def _close(self) -> None:
-        # Not asyncio.timeout, which in a task that was cancelled ends as a cancellation (Python 3.11.2).
+        # Not asyncio.timeout, which ends as a cancellation in a task that was cancelled (Python 3.11.2).
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._socket.close(), self._timing.close)
         self._socket.transport.abort()
 
 
 def _why(error: Exception) -> str:
-    """One line without secrets: by its name, for the text of a failed proxy may hold the proxy's password."""
+    """One line without secrets: the error's name, because the text of a proxy error may contain a password."""
     if isinstance(error, InvalidStatus):
         return f"HTTP {error.response.status_code}"
     if isinstance(error, TimeoutError):

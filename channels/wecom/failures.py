@@ -1,6 +1,6 @@
-"""What a refusal of the platform means for the caller: every errcode but 0 becomes a ChannelError. Pure.
+"""Translates refusals of the platform: every errcode except 0 becomes a ChannelError. Pure.
 
-The platform documents few of the codes; the others were seen in practice.
+The platform documents few of the codes; the others were observed in practice.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
 _BUSY = frozenset({-1, 846601, 846602})
 _LIMITED = {846607: 10.0, 45009: 60.0}
-"""Too many messages in one conversation, or calls of one kind -> seconds to wait; the platform names none."""
+"""Too many messages in one conversation, or calls of one kind -> seconds to wait; the platform specifies none."""
 _NOT_THERE = frozenset({93001, 93006, 93008})
 _CREDENTIALS = frozenset({40001, 40013, 40014, 41002, 41004})
 
 
 class StaleRequest(Rejected):
-    """The req_id to answer under is not known (any more): after a day, or after a reconnect."""
+    """The req_id to answer under is not, or no longer, known: after a day, or after a reconnect."""
 
 
 class StreamOver(Rejected):
-    """The stream was finished, or its ten minutes are over."""
+    """The stream was finished, or its ten minutes have passed."""
 
 
 class Conflict(Temporary):
-    """The frame came out of its order, or what it changes is changing."""
+    """The frame arrived out of order, or its target is being changed."""
 
 
 class NotSubscribed(Temporary):
-    """The platform does not count this connection as subscribed any more: connect again."""
+    """The platform no longer considers this connection subscribed: connect again."""
 
 
 class Kicked(ChannelError):
-    """Another program has connected with this robot; the platform allows one."""
+    """Another program has connected with this robot; the platform allows only one."""
 
 
 _KINDS: dict[int, type[ChannelError]] = {
@@ -48,7 +48,7 @@ _KINDS: dict[int, type[ChannelError]] = {
 
 
 def failure(ack: Ack, cmd: str) -> ChannelError:
-    """The error of an ack that is none of success."""
+    """The error for an ack that does not report success."""
     text = f"{cmd}: {ack.errcode} {ack.errmsg}".strip()
     if ack.errcode in _LIMITED:
         return RateLimited(text, _LIMITED[ack.errcode])
@@ -60,7 +60,7 @@ def failure(ack: Ack, cmd: str) -> ChannelError:
 
 
 def refused_subscription(ack: Ack, account: str) -> ChannelError:
-    """The error of a subscription: Fatal for wrong credentials, else worth another try."""
+    """The error for a refused subscription: Fatal for wrong credentials, else worth retrying."""
     text = f"WeCom refuses the robot of account {account}: {ack.errcode} {ack.errmsg}".strip()
     if ack.errcode in _CREDENTIALS or 853000 <= ack.errcode < 854000:
         return Fatal(
@@ -72,7 +72,7 @@ def refused_subscription(ack: Ack, account: str) -> ChannelError:
 
 
 def taken_over(account: str) -> TakenOver:
-    """The end after a kick: two programs that both came back would keep throwing each other out."""
+    """The final error after a kick: two programs that both reconnected would keep disconnecting each other."""
     return TakenOver(
         f"another program has connected with the robot of account {account}",
         f"stop that program, or give it a robot of its own, then start antler again "

@@ -1,7 +1,7 @@
-"""What goes over the long connection: frames, the callbacks in them as far as they matter here, and ids made of both.
+"""The format of the long connection: frames, the relevant callbacks in them, and ids built from both.
 
 A frame is JSON text with a command, headers and a body. The id of a message is "msgid|req_id": WeCom lets a bot answer
-a message under the req_id of its callback only, so the id carries what an answer needs after a restart. Pure.
+a message only under the req_id of its callback, so the id carries what an answer needs after a restart. Pure.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ EVENT = "aibot_event_callback"
 
 _BETWEEN = "|"
 _OF_CORP = "/"
-# JSON may spell half of a character; nothing that carries one can be stored or sent back.
+# JSON may contain half of a surrogate pair; text with one can neither be stored nor sent back.
 _HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callback:
-    """An event that the platform tells. req_id: under which it can be answered."""
+    """An event reported by the platform. req_id: the id under which it can be answered."""
 
     cmd: str
     req_id: str
@@ -64,7 +64,7 @@ class Ack:
 
 
 def read(text: str | bytes) -> Callback | Ack | None:
-    """A frame of the platform; None for what is none, which is stepped over."""
+    """A frame of the platform; None for anything else, which is ignored."""
     try:
         frame = json.loads(text)
     except (ValueError, RecursionError):
@@ -75,7 +75,7 @@ def read(text: str | bytes) -> Callback | Ack | None:
         case {"cmd": "aibot_msg_callback" | "aibot_event_callback" as cmd, "headers": {"req_id": str(req_id)}}:
             return Callback(cmd=cmd, req_id=req_id, body=_body(frame))
         case {"cmd": "aibot_msg_callback" | "aibot_event_callback" as cmd}:
-            return Callback(cmd=cmd, req_id="", body=_body(frame))  # what answers it is pushed
+            return Callback(cmd=cmd, req_id="", body=_body(frame))  # its answer is pushed
         case {"errcode": int(errcode), "headers": {"req_id": str(req_id)}}:
             return Ack(req_id=req_id, errcode=errcode, errmsg=_text(frame.get("errmsg")), body=_body(frame))
     return None
@@ -88,7 +88,7 @@ def request(cmd: str, req_id: str, body: Body | None = None) -> str:
 
 
 def new_req_id(cmd: str) -> str:
-    """A new req_id, as a frame needs that answers nothing."""
+    """A new req_id for a frame that is not an answer."""
     return f"{cmd}_{uuid.uuid4().hex}"
 
 
@@ -106,7 +106,7 @@ class RawText(Raw):
 
 
 class RawMedia(Raw):
-    """url: valid for five minutes. aeskey: base64, of this file alone. Without them it is gone."""
+    """A file. url: valid for five minutes. aeskey: base64, for this file alone. Without them the file is lost."""
 
     url: Text = ""
     aeskey: Text = ""
@@ -114,7 +114,7 @@ class RawMedia(Raw):
 
 
 class RawContent(Raw):
-    """What a message, a part of a mixed one or a quoted one holds: the field that msgtype names."""
+    """The content of a message, a part of a mixed one or a quoted one: the field that msgtype names."""
 
     msgtype: Text
     text: RawText | None = None
@@ -161,12 +161,12 @@ class RawEventCallback(RawEnvelope):
 
 
 def message_id(msgid: str, req_id: str) -> str:
-    """The platform_message_id of a message that came with this req_id."""
+    """The platform_message_id of a message received with this req_id."""
     return f"{msgid}{_BETWEEN}{req_id}"
 
 
 def press_id(req_id: str, key: str) -> str:
-    """The callback_id of a press: its req_id, and the key of the button, which says what its card shows."""
+    """The callback_id of a press: its req_id and the key of the button, which describes its card."""
     return f"{req_id}{_BETWEEN}{key}"
 
 
@@ -182,10 +182,10 @@ def req_id_of(message: str | None) -> str | None:
 
 
 def person(user: str, corp: str | None) -> str:
-    """The id of a person. WeCom names the corp only where one robot serves several, whose user ids may be equal."""
+    """The id of a person. WeCom gives the corp only if one robot serves several corps, whose user ids may be equal."""
     return f"{corp}{_OF_CORP}{user}" if corp else user
 
 
 def native_user(person_id: str) -> str:
-    """The user id in a person's id, as the platform wants it."""
+    """The user id in a person's id, as the platform expects it."""
     return person_id.rpartition(_OF_CORP)[2]

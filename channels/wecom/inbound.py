@@ -1,4 +1,4 @@
-"""Turns callbacks into events; pure."""
+"""Converts callbacks into events; pure."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _KINDS = frozenset({"text", "image", "mixed", "voice", "file", "video"})
 
 
 class Reader:
-    """Reader of one account's callbacks. bot_name: what people type after @ in groups, "" when it is not known."""
+    """Reader of one account's callbacks. bot_name: what people type after @ in groups, "" if unknown."""
 
     def __init__(self, account: str, bot_name: str) -> None:
         self._account = account
-        # The name ends at white space or the text's end, so that "@Bot" is not cut out of "@Bottle".
+        # The name ends at whitespace or the end of the text, so that "@Bot" is not cut out of "@Bottle".
         self._mention = re.compile(rf"(?<!\S)@{re.escape(bot_name)}(?=\s|$)[ \t\u2005]?") if bot_name else None
 
     def read(self, callback: Callback, now: datetime) -> InboundEvent | None:
-        """The event that a callback is, None for one that means nothing here. now: when it was received."""
+        """The event of a callback, None for an irrelevant one. now: when it was received."""
         try:
             if callback.cmd == frames.MESSAGE:
                 return self._message(callback, now)
             if callback.event_type == "template_card_event":
                 return self._press(callback, now)
-        except Exception as error:  # a callback may hold anything: it is set aside as dead
+        except Exception as error:  # a callback may contain anything: set it aside as dead
             return self._unparsed(callback, error, now)
         return None
 
@@ -101,7 +101,7 @@ class Reader:
         )
 
     def _address(self, raw: RawEnvelope) -> Address:
-        # Only groups have a chatid: where the kind is not told, a group must not be taken for one person's chat.
+        # Only groups have a chatid: if the kind is missing, a group must not be mistaken for a private chat.
         if raw.chattype == "group" or (raw.chattype is None and raw.chatid):
             if not raw.chatid:
                 raise ValueError("a group without chatid")
@@ -156,24 +156,24 @@ def _attachments(content: RawContent) -> Iterator[Attachment]:
 
 
 def _quote(quote: RawContent) -> Quote:
-    """WeCom says neither whose message it was nor which."""
+    """The quoted message; WeCom gives neither its author nor its id."""
     return Quote(message_id="", text="\n".join(_texts(quote)), author="", from_bot=False)
 
 
 def _sender(raw: RawEnvelope) -> Sender:
-    """People are known by their user id alone, which is what colleagues read as well."""
+    """The sender. People are known only by their user id, which is what colleagues see as well."""
     return Sender(id=frames.person(raw.sender.userid, raw.sender.corpid), display_name=raw.sender.userid)
 
 
 def _sent_at(raw: RawEnvelope, now: datetime) -> datetime:
     try:
         return datetime.fromtimestamp(raw.create_time, UTC) if raw.create_time else now
-    except (ValueError, OverflowError, OSError):  # a date beyond time
+    except (ValueError, OverflowError, OSError):  # a date out of range
         return now
 
 
 def _without_keys(value: object) -> object:
-    """The same without the keys of its files, which belong into no table that people read."""
+    """The value without the keys of its files, which must not be in any table that people read."""
     if isinstance(value, dict):
         return {name: _without_keys(item) for name, item in value.items() if name != "aeskey"}
     return [_without_keys(item) for item in value] if isinstance(value, list) else value

@@ -1,6 +1,6 @@
-"""The connection that is there now, and the next one when it has ended: for receiving and for sending.
+"""Keeps one connection at a time for receiving and sending, and replaces it when it ends.
 
-Started by the first use, receiving or sending; only Fatal ends it, `let_go` until the next `begin`, and `close`.
+Started by the first use, receiving or sending; ended only by Fatal, by `let_go` (until the next `begin`) and `close`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 KICK_SECONDS = 60.0
 STABLE_SECONDS = 60.0
-"""A connection that lasted so long was a good one: the next failure is a new one, and is waited for shortly."""
+"""A connection that lasted this long counts as stable: the next failure starts with a short wait again."""
 READY_SECONDS = 5.0
-"""How long a call waits for a connection that is being made, before the call fails and is left to be repeated."""
+"""How long a call waits for a connection that is being opened, before it fails and is left to be retried."""
 
 
 class Link:
-    """take: gets the callbacks of all connections in their order."""
+    """The account's connection. take: receives the callbacks of all connections in order."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Link:
         self._closed = False
 
     async def begin(self) -> None:
-        """Before anything is received: forget how it ended the last time."""
+        """Prepare for receiving: forget how the link ended the last time."""
         self._refusal = None
         self._let_go = False
         if self._keeping is not None and self._keeping.done():
@@ -104,12 +104,12 @@ class Link:
         return await self._connection.ask(cmd, body, req_id)
 
     async def end(self, error: Fatal) -> None:
-        """This account may not be served: every send is told so."""
+        """Stop because this account must not be served: every send raises `error`."""
         self._refusal = error
         await self._put_away()
 
     async def let_go(self) -> None:
-        """Disconnect, and stay so until `begin`: one more connection throws another process's out."""
+        """Disconnect until `begin`: another connection would disconnect that of another process."""
         self._let_go = True
         await self._put_away()
 
@@ -124,7 +124,7 @@ class Link:
             keeping.cancel()
             await asyncio.wait([keeping])
             if not keeping.cancelled():
-                keeping.exception()  # those who waited for it were told
+                keeping.exception()  # marks it as retrieved: the waiters have received it
 
     async def _keep(self) -> None:
         try:
@@ -159,5 +159,5 @@ class Link:
 
 
 def _after_kick(error: ChannelError) -> tuple[str, float] | None:
-    """A `channels.supervision.Judge`: who was thrown out leaves the other one some time, and comes back at no beat."""
+    """A `channels.supervision.Judge`: after a kick, leave the other program time, and retry at random intervals."""
     return (str(error), KICK_SECONDS * random.uniform(1.0, 1.5)) if isinstance(error, Kicked) else None

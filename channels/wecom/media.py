@@ -1,7 +1,7 @@
-"""A person's files: as references, and back to bytes, fetched and decrypted.
+"""A person's files: creates references to them, and downloads and decrypts them.
 
-A reference holds the file's URL and its one-time key; neither is ever logged. The encryption is AES-256-CBC, with the
-key's first 16 bytes as IV and PKCS#7 padding to 32 bytes (developer docs 100719).
+A reference contains the file's URL and its one-time key; neither is ever logged. The encryption is AES-256-CBC, with
+the key's first 16 bytes as IV and PKCS#7 padding to 32 bytes (developer docs 100719).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from channels.wecom.frames import RawMedia
 
 BLOCK = 32
-"""Length to whose multiple the text is padded; the cipher's own blocks are half as long."""
+"""The plaintext is padded to a multiple of this length; the cipher's own blocks are half as long."""
 _KINDS: dict[str, tuple[AttachmentKind, str | None]] = {
     "image": ("image", "image/jpeg"),
     "video": ("video", "video/mp4"),
@@ -34,7 +34,7 @@ _KINDS: dict[str, tuple[AttachmentKind, str | None]] = {
 
 
 def media_key(text: str) -> bytes:
-    """The 32 bytes of an `aeskey`, which comes as base64 with or without its "=". Raises AttachmentFailed."""
+    """The 32 bytes of an `aeskey`, which is base64 with or without its "=" padding. Raises AttachmentFailed."""
     try:
         key = base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), validate=True)
     except (binascii.Error, ValueError):
@@ -45,21 +45,21 @@ def media_key(text: str) -> bytes:
 
 
 class Decryptor:
-    """Takes the file in pieces of any size, gives its plain bytes; holds back what may be padding."""
+    """Decrypts a file in pieces of any size; holds back bytes that may be padding."""
 
     def __init__(self, key: bytes) -> None:
         self._decryptor = Cipher(algorithms.AES(key), modes.CBC(key[:16])).decryptor()
         self._held = b""
 
     def update(self, piece: bytes) -> bytes:
-        """The plain bytes that are certain by now."""
+        """The decrypted bytes that are certain so far."""
         plain = self._held + self._decryptor.update(piece)
         keep = min(len(plain), BLOCK)
         self._held = plain[len(plain) - keep :]
         return plain[: len(plain) - keep]
 
     def finish(self) -> bytes:
-        """The last bytes without the padding. Raises AttachmentFailed when the file is cut or was not made for us."""
+        """The last bytes without the padding. Raises AttachmentFailed if the file is truncated or the key is wrong."""
         try:
             plain = self._held + self._decryptor.finalize()
         except ValueError:
@@ -80,7 +80,7 @@ def attachment(media: RawMedia, msgtype: str) -> Attachment:
 class Downloads:
     """Downloads of one account.
 
-    most: bytes that are taken. plain: unencrypted URLs are followed, as on a test server.
+    most: maximum number of bytes. plain: unencrypted URLs are allowed, as on a test server.
     """
 
     def __init__(self, network: Network, most: int, *, plain: bool) -> None:
@@ -112,7 +112,7 @@ class Downloads:
 
 
 class _Decrypting:
-    """A sink for the encrypted bytes of what `sink` takes."""
+    """A sink for encrypted bytes that passes the decrypted ones to `sink`."""
 
     def __init__(self, decryptor: Decryptor, sink: Sink) -> None:
         self._decryptor = decryptor

@@ -1,4 +1,4 @@
-"""Lays a reply out as WeCom messages: Markdown by bytes, cards for buttons, files. Pure.
+"""Lays out a reply as WeCom messages: Markdown measured in bytes, cards for buttons, files. Pure.
 
 `channel` calls `layout` for every snapshot of a growing reply. Of a card (developer docs, "Template card types",
 button_interaction) main_title is required, sub_title_text is not.
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 MESSAGE_BYTES = 20480
 FILE_AFTER_PARTS = 4
-"""A finished reply of more text messages than this comes as a file as well."""
+"""A finished reply of more text messages than this is also sent as a file."""
 STATUS_BYTES = 360
 PAGE_BYTES = MESSAGE_BYTES - STATUS_BYTES - 120
-"""The text of one message; what is left has room for the status and for the marks around it."""
+"""The text of one message; the rest is room for the status and the marks around it."""
 
-# <@userid> would call somebody, <think> would fold the answer away, and other tags may come to mean something.
+# <@userid> would mention someone, <think> would collapse the answer, and other tags may get a meaning in the future.
 _TAG = re.compile(r"<(?=[A-Za-z/@!?])")
 _CALL = re.compile(r"<(?=@)")
 _APART = "<\u200b"
@@ -41,21 +41,21 @@ _APART = "<\u200b"
 BUTTONS_PER_CARD = 6
 KEY_BYTES = 1024
 TEXT_CHARACTERS = 112
-"""What a card shows as its text; a longer one goes above it as a message of its own."""
+"""The longest text that a card shows; a longer one is sent before it as a separate message."""
 _TITLE_CHARACTERS = 26
 ONLY_BUTTONS = "👇"
 PRESSED_KEY = "pressed"
-"""Key of the button that was pressed: it says which it was, and means nothing any more."""
+"""Key of the button shown after a press: it names the pressed one and has no effect."""
 SAYS = "say:"
-"""Before the text that a button says for its presser, as if they had written it."""
+"""Prefix of a text that a button sends in the name of the person who pressed it."""
 _PRESSED = "✓"
 _REFUSED = "…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """text: plain, at most TEXT_CHARACTERS; its first line becomes the title if that has room for it. buttons: (label,
-    data), at most BUTTONS_PER_CARD. stays: those that were not pressed stay. note: what came of the last press."""
+    """text: plain, at most TEXT_CHARACTERS; its first line becomes the title if it fits. buttons: (label, data), at
+    most BUTTONS_PER_CARD. stays: buttons that were not pressed stay. note: the result of the last press."""
 
     text: str
     buttons: tuple[tuple[str, str], ...]
@@ -63,7 +63,7 @@ class Card:
     note: str = ""
 
     def to_json(self, task_id: str) -> dict[str, Any]:
-        """The platform's form. task_id: unique for the robot; comes back when a button is pressed."""
+        """The platform's format. task_id: unique for the robot; returned when a button is pressed."""
         text = "\n".join(line for line in (self.text, self.note) if line not in ("", ONLY_BUTTONS)) or ONLY_BUTTONS
         title, _, below = text.partition("\n")
         if not 0 < len(title) <= _TITLE_CHARACTERS:
@@ -80,15 +80,15 @@ class Card:
         return card | {"sub_title_text": below} if below else card
 
     def _others(self, pressed: str) -> tuple[tuple[str, str], ...]:
-        """What stays once the button with this data was pressed."""
+        """The buttons that stay after the one with this data was pressed."""
         return tuple(button for button in self.buttons if button[1] != pressed) if self.stays else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pressed:
-    """What a pressed button's key says: its data and label, the text of its card, and the buttons that stay there.
+    """The content of a pressed button's key: its data and label, the text of its card, and the buttons that stay.
 
-    All of it travels in the key, so that a card can be changed that an earlier process has sent.
+    The key carries all of it, so that a card sent by an earlier process can be changed.
     """
 
     data: str
@@ -98,7 +98,7 @@ class Pressed:
 
     @classmethod
     def read(cls, key: str) -> Pressed:
-        """A key as `Card.to_json` wrote it; one of another form is the data itself."""
+        """Parse a key written by `Card.to_json`; a key in another format is the data itself."""
         try:
             found = json.loads(key)
         except ValueError:
@@ -111,16 +111,16 @@ class Pressed:
         return cls(data=key)
 
     def card(self, note: str) -> Card:
-        """What stands there afterwards: the buttons that stay, else the one that was pressed, and the note (what came
-        of it)."""
+        """The card shown afterwards: the buttons that stay, else the one that was pressed, and the note (the result of
+        the press)."""
         if self.others:
             return Card(text=self.text, buttons=self.others, stays=True, note=note)
         return Card(text=self.text, buttons=((f"{_PRESSED} {self.label}", PRESSED_KEY),), note=note)
 
 
 def _key(data: str, label: str, text: str, others: tuple[tuple[str, str], ...]) -> str:
-    """A button's key, at most KEY_BYTES: 64 of data, 64 characters of label, and the card's text; and the buttons that
-    stay, where there is room for them."""
+    """A button's key, at most KEY_BYTES: 64 of data, 64 characters of label, and the card's text; also the buttons that
+    stay, if there is room for them."""
     if data == PRESSED_KEY:
         return data
     key, longer = (
@@ -131,7 +131,7 @@ def _key(data: str, label: str, text: str, others: tuple[tuple[str, str], ...]) 
 
 
 def welcome(greeting: str, offer: str, commands: tuple[tuple[str, str], ...]) -> Card:
-    """What greets who opens the chat; its buttons say commands."""
+    """The greeting for a person who opens the chat; its buttons send commands."""
     return Card(text=f"{greeting}\n{offer}", buttons=tuple((label, f"{SAYS}{command}") for label, command in commands))
 
 
@@ -163,7 +163,7 @@ DIALECT = Dialect(measure=_bytes, escape=_escaped, escape_code=_escaped_code, ta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WecomFile:
-    """A file on this machine (path), or one made here (content)."""
+    """A file on this machine (path), or one generated here (content)."""
 
     name: str
     mime_type: str
@@ -182,7 +182,7 @@ class WecomPart(Part):
 
 
 def layout(message: OutboundMessage) -> tuple[WecomPart, ...]:
-    """The messages that show a reply; () when there is nothing to see.
+    """The messages that show a reply; () if nothing is visible.
 
     While the text grows, all but the last two keep their rendering.
     """
@@ -196,7 +196,7 @@ def layout(message: OutboundMessage) -> tuple[WecomPart, ...]:
 
 
 def stream_text(message: OutboundMessage) -> str:
-    """What a stream shows of a reply: the first message of its text, "" while there is none."""
+    """The part of a reply that a stream shows: the first message of its text, "" while there is none."""
     texts = _texts(message)
     return texts[0] if texts else ""
 
@@ -218,7 +218,7 @@ def _files(message: OutboundMessage, texts: int) -> Iterator[WecomFile]:
 
 
 def _status(status: str) -> str:
-    """One quoted line, cut to its room; "" when it would not be seen."""
+    """One quoted line, cut to the available room; "" if nothing of it would be visible."""
     line = one_line(status.rpartition("\n")[2])
     if is_blank(line):
         return ""
@@ -227,7 +227,7 @@ def _status(status: str) -> str:
 
 
 def _for_card(message: OutboundMessage) -> str | None:
-    """Text and status without any marks, None for what a card cannot show."""
+    """Text and status without any marks, None if a card cannot show them."""
     if len(message.text) > 2 * TEXT_CHARACTERS:
         return None
     lines = [one_line(message.status)]

@@ -1,4 +1,4 @@
-"""What WeCom says about a robot's credentials, which only a subscription tells."""
+"""Checks a robot's credentials with WeCom, which is possible only by subscribing."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from channels.wecom.frames import Callback
 
 KICK_SECONDS = 2.0
-"""How long a subscription is held: another program that comes back at once throws this one out meanwhile."""
+"""How long a subscription is held: another program that reconnects at once ends it within this time."""
 UNTRIED = "its credentials were not tried: WeCom lets one program subscribe, and would throw out the gateway"
 
 
 async def probe(
     account: str, config: WecomConfig, route: Callable[[str], Route], clock: Clock, *, alone: bool
 ) -> AccountReport:
-    """Subscribe for a moment when `alone`, which throws out another program; else nothing is asked."""
+    """Subscribe for a moment if `alone`, which disconnects another program; else query nothing."""
     if not alone:
         return AccountReport(notes=(UNTRIED,))
     report, began = AccountReport(), clock.monotonic()
@@ -42,7 +42,7 @@ async def probe(
         async with asyncio.timeout(None) as limit:
             await connection.serve(config, account, subscribed)
     except TimeoutError:
-        return report  # the time is over, and nobody has taken the robot
+        return report  # the time is over, and no other program has taken the robot
     except Kicked:
         return replace(report, problems=(Problem.of(taken_over(account), config.url),))
     except ChannelError as error:
@@ -51,4 +51,4 @@ async def probe(
 
 
 def _ignored(callback: Callback) -> None:
-    """A message of this moment would have found no gateway either."""
+    """Ignore a callback: without the probe no gateway would have received it either."""

@@ -1,8 +1,8 @@
-"""Takes callbacks from the connection and hands them to the gateway in their order.
+"""Takes callbacks from the connection and hands them to the gateway in order.
 
-WeCom neither waits for an ack nor sends anything twice: what was read is kept here until it is committed, and what is
-still here when the process is killed is lost. So as long as the connection is open for sending, what comes by it is
-handed over too, also when receiving has ended; and what was read before the connection was let go of.
+WeCom neither waits for an ack nor sends anything twice: events are kept here until they are committed, and those still
+here when the process is killed are lost. So everything that arrives while the connection is open for sending is handed
+over, even after receiving has ended, and so is what was read before the connection was released.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from channels.wecom.frames import Callback
 
 WAITING = 5000
-"""Events that may wait for the gateway; further ones are refused, which the log says."""
+"""Events that may be queued for the gateway; further ones are refused and logged."""
 BATCH = 200
 AGAIN_SECONDS = 0.5
-"""Until what could not be stored is tried again. The pause does not grow: what waits is nowhere but here, and a process
-that is killed right after an outage of the database shall not have it still waiting."""
+"""Pause before storing failed events again. It does not grow: the queued events exist only here, and should no longer
+be queued in a process that is killed right after an outage of the database."""
 LAST_SECONDS = 5.0
-"""How long what has been read may still be handed over when the connection is closed."""
+"""How long events that were read may still be handed over when the connection is closed."""
 
 
 class Receiver:
-    """welcome: greets the person behind a req_id, who has just opened the chat."""
+    """Queue of received events. welcome: greets the person behind a req_id, who has just opened the chat."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Receiver:
         self._refused = False
 
     def take(self, callback: Callback) -> None:
-        """A callback came in. Never waits, so that the acks behind it are read."""
+        """Accept a callback. Never waits, so that the acks behind it are read."""
         if callback.event_type == "enter_chat":
             if not self._leaving:
                 self._greet(callback.req_id)
@@ -80,7 +80,7 @@ class Receiver:
         task.add_done_callback(self._welcomes.discard)
 
     async def run(self, link: asyncio.Task[None]) -> None:
-        """Have what comes handed over, until `close`. Ends when cancelled, or with the link, whose error is raised."""
+        """Start handing over events, until `close`. Ends when cancelled, or with the link, whose error is raised."""
         self._leaving = False
         if self._handing_over is None or self._handing_over.done():
             self._handing_over = asyncio.create_task(self._hand_over(), name=f"wecom {self._account} publishes")
@@ -100,7 +100,7 @@ class Receiver:
             self._arrived.clear()
 
     async def _publish(self) -> None:
-        """Commit the oldest events. A failure is not passed on: nobody would send them again."""
+        """Commit the oldest events. A failure is not passed on: the platform would not send them again."""
         batch = list(islice(self._waiting, BATCH))
         try:
             await commit(batch, self._ports, self._health)
@@ -117,7 +117,7 @@ class Receiver:
         self._refused = False
 
     async def _last(self) -> None:
-        """What was read and not committed yet; what may have been is known by its keys."""
+        """Hand over the events not committed yet; those that may have been are recognized by their keys."""
         if not self._waiting:
             return
         try:
@@ -127,7 +127,7 @@ class Receiver:
         self._waiting.clear()
 
     async def close(self) -> None:
-        """End what is under way, and hand over what was read; the connection is closed. Idempotent."""
+        """Stop running tasks and hand over what was read; the connection is closed. Idempotent."""
         self._closed = True
         if self._handing_over is not None:
             self._handing_over.cancel()

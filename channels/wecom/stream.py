@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from channels.wecom.outbound import WecomPart
 
 _NONE = ""
-"""No stream's id."""
+"""An id that no stream has."""
 KEPT = 10_000
-"""Requests that are remembered; WeCom keeps them for a day."""
+"""Number of requests remembered; WeCom keeps them for a day."""
 _NO_WORDS = "…"
 CONFLICTS = 3
-"""So often a stream of an earlier process may be in conflict; perhaps that is how the platform says that it is over."""
+"""How often a stream of an earlier process may be in conflict; this may be the platform's way to report its end."""
 
 
 class Answers:
@@ -33,23 +33,23 @@ class Answers:
         self._lost: LRUCache[str, str] = LRUCache(KEPT)
 
     def takes(self, req_id: str | None, stream_id: str) -> bool:
-        """Whether this stream may be sent under that req_id: nothing else was, as far as is known here."""
+        """Whether this stream may be sent under that req_id: as far as known here, nothing else was."""
         return req_id is not None and self._streams.get(req_id, stream_id) == stream_id
 
     def sent(self, req_id: str, stream_id: str) -> None:
-        """The stream was begun under that req_id, or may have been."""
+        """Record that the stream was, or may have been, begun under that req_id."""
         self._streams[req_id] = stream_id
 
     def spent(self, req_id: str) -> None:
-        """The platform takes no stream under that req_id (any more)."""
+        """Record that the platform accepts no stream, or no further stream, under that req_id."""
         self.sent(req_id, _NONE)
 
     def lost(self, stream_id: str, req_id: str) -> None:
-        """A whole answer was sent as one frame, and no ack came."""
+        """Record that a whole answer was sent as one frame and no ack arrived."""
         self._lost[stream_id] = req_id
 
     def found(self, stream_id: str) -> None:
-        """It is known now what became of it."""
+        """Record that the outcome of an answer is now known."""
         self._lost.pop(stream_id, None)
 
     def lost_under(self, stream_id: str) -> str | None:
@@ -58,9 +58,9 @@ class Answers:
 
 
 class WecomStream:
-    """LiveReply port. Frames are whole snapshots, so that a lost one needs nothing but the next. seen: told of each.
+    """LiveReply port. Frames are whole snapshots, so the next one makes up for a lost one. seen: called for each.
 
-    ended_before: an earlier process began it, and may have ended it: for it cannot be over for any other reason yet.
+    ended_before: an earlier process began it and may have ended it: it cannot be over for any other reason yet.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class WecomStream:
         self._seen()
 
     async def finish(self, message: OutboundMessage) -> None:
-        """End it. What it cannot hold of the first part (a card, a file) is sent below it, under the same id."""
+        """End the stream. A first part that it cannot show (a card, a file) is sent below it, with the same id."""
         parts = layout(message)
         first = parts[0] if parts else None
         if not self._ended:
@@ -117,7 +117,7 @@ class WecomStream:
                 self._below_unsure = True
             elif not self._ending_unsure:
                 raise
-            # Over because the frame whose ack is missing has ended it, or the process that was killed.
+            # The stream was ended by the frame whose ack is missing, or by the process that was killed.
         self._ended = True
         self._seen()
 
@@ -134,12 +134,12 @@ class WecomStream:
                 raise
             if not self._below_unsure:
                 raise ButtonsRefused(str(error)) from error
-            # The card whose ack is missing is there: its id is taken.
+            # The card whose ack is missing exists: its id is taken.
         self._seen()
 
 
 def _last_words(message: OutboundMessage, first: WecomPart | None) -> str:
-    """The text to leave behind, never empty: without the status where there is any text, unless more follows below."""
+    """The final text of the stream, never empty: without the status if there is any text, unless more follows below."""
     if not (message.final or message.buttons):
         return stream_text(message) or _NO_WORDS
     text = stream_text(replace(message, status="", buttons=())) or stream_text(replace(message, buttons=()))
