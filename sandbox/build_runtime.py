@@ -86,10 +86,10 @@ class Builder:
 
     def _fill(self, log: TextIO) -> None:
         python = str(self._new / "bin" / "python3")
-        say(f"1 of 3: an environment for {sys.executable}")
+        say(f"1 of 3: virtual environment for {sys.executable}")
         self._run([sys.executable, "-m", "venv", str(self._new)], log)
         pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
-        say(f"2 of 3: {_count(self._packages)} packages; a minute or two, by the network; log: {self.log.name}")
+        say(f"2 of 3: {_count(self._packages)} packages; may take a minute or two; log: {self.log.name}")
         # Only wheels: no code of a package runs while it is installed.
         self._run([*pip, "install", "--no-compile", "--only-binary", ":all:", "-r", str(self._packages)], log)
         self._run([*pip, "uninstall", "--yes", "setuptools"], log)
@@ -167,19 +167,17 @@ def main() -> None:
             builder.build()
         except (BuildFailed, OSError) as error:
             say(f"not built: {error}")
-            say(f"Antler works without it, but the agent's code finds no pandas and the like. Log: {builder.log}")
-            say("`make sandbox-runtime` tries again.")
+            say(f"Antler works without it, but the agent's code has no pandas, matplotlib etc. Log: {builder.log}")
+            say("Run `make sandbox-runtime` to try again.")
             sys.exit(1)
     say(f"ready in {options.folder.name} after {time.monotonic() - begun:.0f} s")
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="build_runtime", description="Builds the runtime for the agent's code.")
-    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="where it shall be")
-    parser.add_argument(
-        "--packages", type=Path, default=CHECKOUT / "constraints-sandbox.txt", help="what it shall have"
-    )
-    parser.add_argument("--background", action="store_true", help="at low priority, with its output in a log")
+    parser = argparse.ArgumentParser(prog="build_runtime", description="Build the runtime for the agent's code.")
+    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="where to build it")
+    parser.add_argument("--packages", type=Path, default=CHECKOUT / "constraints-sandbox.txt", help="what to install")
+    parser.add_argument("--background", action="store_true", help="run at low priority, with output to a log")
     return parser.parse_args()
 
 

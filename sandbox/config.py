@@ -27,15 +27,15 @@ class Section(BaseModel):
 class MountSettings(Section):
     """A folder of this machine that is visible in every sandbox."""
 
-    path: str = Field(description="What commands and the model see: /mnt/<name>")
+    path: str = Field(description="The path that commands and the model see: /mnt/<name>")
     host: Path = Field(description="The folder on this machine, absolute")
-    read_only: bool = Field(default=True, description="Whether nothing can be changed in it")
+    read_only: bool = Field(default=True, description="Whether the folder is read-only")
 
     @field_validator("path")
     @classmethod
     def _below_mnt(cls, value: str) -> str:
         if not _MOUNT.fullmatch(value) or value in _TAKEN:
-            raise ValueError("should be /mnt/<name> with a name of its own: letters, digits, dots, dashes, underscores")
+            raise ValueError("should be /mnt/<name> with an unused name: letters, digits, dots, dashes, underscores")
         return value
 
     @field_validator("host")
@@ -43,25 +43,25 @@ class MountSettings(Section):
     def _a_folder_of_its_own(cls, value: Path) -> Path:
         plain = PurePosixPath(value)
         if not plain.is_absolute() or ".." in plain.parts or len(plain.parts) < 2:
-            raise ValueError("should be an absolute path of a folder, without .., and not the whole machine")
+            raise ValueError("should be the absolute path of a folder, without .., and not /")
         return value
 
 
 class SandboxLimits(Section):
     """Limits on one thread's commands and files. A megabyte has 1 048 576 bytes."""
 
-    memory_mb: int = Field(default=1024, ge=64, le=1 << 20, description="Of all commands together, or of each process")
-    processes: int = Field(default=48, ge=4, le=10_000, description="Processes and threads at a time")
+    memory_mb: int = Field(default=1024, ge=64, le=1 << 20, description="Memory of all commands, or of each process")
+    processes: int = Field(default=48, ge=4, le=10_000, description="Concurrent processes and threads")
     cpu_seconds: int = Field(default=600, ge=1, le=86_400, description="Processor time of one process")
-    cpus: float = Field(default=2.0, gt=0, le=1024, description="Cores, where that can be held")
+    cpus: float = Field(default=2.0, gt=0, le=1024, description="Cores, where this can be enforced")
     open_files: int = Field(default=1024, ge=32, le=100_000, description="Open files of one process")
     file_mb: int = Field(default=256, ge=1, le=1 << 20, description="The largest file that can be written")
     disk_mb: int = Field(default=1024, ge=8, le=1 << 24, description="All files of the thread")
     inodes: int = Field(default=100_000, ge=100, le=10_000_000, description="Files and folders of the thread")
     free_disk_mb: int = Field(default=512, ge=0, le=1 << 24, description="What must stay free on the machine's disk")
-    tmp_mb: int = Field(default=64, ge=1, le=1 << 20, description="/tmp, where it is in memory")
-    command_seconds: float = Field(default=120, gt=0, le=86_400, description="A command's time when it asks for none")
-    most_command_seconds: float = Field(default=900, gt=0, le=86_400, description="The longest that it can ask for")
+    tmp_mb: int = Field(default=64, ge=1, le=1 << 20, description="Size of /tmp where it is in memory")
+    command_seconds: float = Field(default=120, gt=0, le=86_400, description="Default time limit of a command")
+    most_command_seconds: float = Field(default=900, gt=0, le=86_400, description="Longest time limit of a command")
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -75,9 +75,9 @@ class SandboxLimits(Section):
 class NetworkSettings(Section):
     """mode: `none`, or `egress`: only the hosts of `allow`, through Antler's proxy. Short form: `network: none`."""
 
-    mode: Literal["none", "egress"] = Field(default="none", description="none, or egress to the hosts of allow")
+    mode: Literal["none", "egress"] = Field(default="none", description="none, or egress to the hosts in allow")
     allow: tuple[str, ...] = Field(
-        default=(), max_length=1000, description="Host names; *.example.org is every host below example.org"
+        default=(), max_length=1000, description="Host names; *.example.org matches every host below example.org"
     )
 
     @model_validator(mode="before")
@@ -93,7 +93,7 @@ class NetworkSettings(Section):
     @model_validator(mode="after")
     def _egress_goes_somewhere(self) -> Self:
         if (self.mode == "egress") != bool(self.allow):
-            raise ValueError("a mode that reaches out needs hosts in allow, and hosts in allow need it")
+            raise ValueError("a mode with network access needs hosts in allow, and vice versa")
         return self
 
 
@@ -114,15 +114,15 @@ class DockerSettings(Section):
         min_length=1,
         max_length=500,
         pattern=r"^[A-Za-z0-9][\w.:/@-]*$",
-        description="An image with /bin/sh that the daemon has already; bash and python3 are used where it has them",
+        description="An image with /bin/sh that the daemon already has; its bash and python3 are used if present",
     )
     host: str = Field(
         default="unix:///var/run/docker.sock",
         pattern=r"^(unix:///|tcp://|http://|https://)[^\s]+$",
-        description="Where the daemon listens",
+        description="Address of the daemon",
     )
-    replicas: int = Field(default=8, ge=1, le=1000, description="Containers at a time, idle ones among them")
-    idle_timeout: float = Field(default=600, ge=0, le=604_800, description="Seconds that an unused container is kept")
+    replicas: int = Field(default=8, ge=1, le=1000, description="Maximum number of containers, including idle ones")
+    idle_timeout: float = Field(default=600, ge=0, le=604_800, description="Seconds to keep an unused container")
     acquire_timeout: float = Field(
         default=60, gt=0, le=3600, description="Seconds to wait for a container while all replicas are in use"
     )
@@ -130,23 +130,23 @@ class DockerSettings(Section):
         default=None,
         max_length=128,
         pattern=r"^[A-Za-z0-9][\w.-]*$",
-        description="The daemon's network to join when sandbox.network is egress; it decides what commands reach",
+        description="The daemon's network to join when sandbox.network is egress; it determines what commands reach",
     )
     api: Literal["none", "all_in_one"] = Field(
         default="none",
-        description="all_in_one: the image is an all-in-one sandbox, which starts programs of its own",
+        description="all_in_one: the image is an all-in-one sandbox, which starts its own programs",
     )
     host_paths: dict[Path, Path] = Field(
         default={},
         max_length=64,
-        description="When Antler itself runs in a container: its folders, and where the daemon finds each",
+        description="When Antler itself runs in a container: its folders, and the path of each for the daemon",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _commands_need_no_http_api(cls, value: Any) -> Any:
         if isinstance(value, dict) and value.keys() & {"api_port", "api_seconds"}:
-            raise ValueError("api_port and api_seconds are no settings any more: commands run in the container itself")
+            raise ValueError("api_port and api_seconds no longer exist: commands run in the container itself")
         return value
 
     @field_validator("host_paths")
@@ -160,7 +160,7 @@ class DockerSettings(Section):
     @classmethod
     def _a_network_of_its_own(cls, value: str | None) -> str | None:
         if value in ("host", "none", "default", "container"):
-            raise ValueError("should be a network of its own: docker network create NAME")
+            raise ValueError("should be a dedicated network: docker network create NAME")
         return value
 
 
@@ -169,7 +169,7 @@ class HostSettings(Section):
 
     allow_host_bash: bool = Field(
         default=False,
-        description="Run commands on this machine, held by nothing; only where everybody who may write is an admin",
+        description="Run commands on this machine without isolation; only where everyone who may write is an admin",
     )
 
 
@@ -179,7 +179,7 @@ SHORTEST_TOKEN = 16
 def _fits_a_header(value: SecretStr) -> SecretStr:
     text = value.get_secret_value()
     if not (text.isascii() and text.isprintable() and text == text.strip()):
-        raise ValueError("should be ASCII characters without spaces at the ends")
+        raise ValueError("should be printable ASCII characters without leading or trailing spaces")
     return value
 
 
@@ -194,12 +194,12 @@ class RemoteSettings(Section):
     """The servers with the sandboxes of the provider `remote`."""
 
     url: str | tuple[str, ...] = Field(
-        default="", description="Of the server, such as https://sandboxes.example.org, or a list of several servers"
+        default="", description="Address of the server, such as https://sandboxes.example.org, or a list of addresses"
     )
-    token: Token | None = Field(default=None, description="What the servers know Antler by: a bearer token")
-    connect_seconds: float = Field(default=10, gt=0, le=600, description="How long a connection may take to come about")
+    token: Token | None = Field(default=None, description="Bearer token that authenticates Antler")
+    connect_seconds: float = Field(default=10, gt=0, le=600, description="Time limit for opening a connection")
     answer_seconds: float = Field(
-        default=60, gt=0, le=3600, description="How long the server may say nothing, of a running command too"
+        default=60, gt=0, le=3600, description="Longest silence of the server, also while a command runs"
     )
 
     @field_validator("url", mode="before")
@@ -214,9 +214,9 @@ class RemoteSettings(Section):
         urls = tuple(_server_url(each) for each in value)
         parts = [urlsplit(url) for url in urls]
         if len({part.scheme for part in parts}) > 1:
-            raise ValueError("should have https for all servers or for none")
+            raise ValueError("should use https for all servers or for none")
         if len({(part.hostname, part.port or PORTS[part.scheme], part.path) for part in parts}) < len(parts):
-            raise ValueError("should have each server once")
+            raise ValueError("should list each server once")
         return urls
 
     @property
@@ -234,7 +234,7 @@ def _server_url(value: str) -> str:
     except ValueError:
         usable = False
     if len(value) > LONGEST_URL or not usable or parts.username is not None or parts.query or parts.fragment:
-        raise ValueError("should be http(s)://host[:port][/path], without a password in it")
+        raise ValueError("should be http(s)://host[:port][/path], without a user or password")
     return value.rstrip("/")
 
 
@@ -242,26 +242,26 @@ class SandboxSettings(Section):
     """Where the agent's commands run and its files are stored."""
 
     use: str = Field(default="bubblewrap", description=f"{', '.join(PROVIDERS)}, or module:Class of a provider")
-    mounts: tuple[MountSettings, ...] = Field(default=(), max_length=64, description="Folders that every sandbox sees")
+    mounts: tuple[MountSettings, ...] = Field(default=(), max_length=64, description="Folders visible in every sandbox")
     environment: dict[VariableName, VariableValue] = Field(
-        default={}, max_length=200, description="Variables for commands; the model can read their values"
+        default={}, max_length=200, description="Environment variables for commands; the model can read their values"
     )
-    limits: SandboxLimits = Field(default=SandboxLimits(), description="What a thread's commands and files may take")
-    network: NetworkSettings = Field(default=NetworkSettings(), description="What commands may reach")
+    limits: SandboxLimits = Field(default=SandboxLimits(), description="Limits on a thread's commands and files")
+    network: NetworkSettings = Field(default=NetworkSettings(), description="Network access of commands")
     uid: int = Field(
         default=60_700,
         ge=1000,
         lt=1 << 31,
-        description="Who commands run as when Antler runs as root; a number that no other program uses",
+        description="User id of commands when Antler runs as root; a number that no other program uses",
     )
-    gid: int | None = Field(default=None, ge=1000, lt=1 << 31, description="Their group; the same number as uid")
+    gid: int | None = Field(default=None, ge=1000, lt=1 << 31, description="Group id of commands; by default, uid")
 
     runtime: Path | None = Field(
-        default=None, description="The Python packages for commands, where that is not what make sandbox-runtime built"
+        default=None, description="The Python packages for commands, if not those that make sandbox-runtime built"
     )
-    docker: DockerSettings = Field(default=DockerSettings(), description="Of the provider docker")
-    host: HostSettings = Field(default=HostSettings(), description="Of the provider host")
-    remote: RemoteSettings = Field(default=RemoteSettings(), description="Of the provider remote")
+    docker: DockerSettings = Field(default=DockerSettings(), description="Settings of the provider docker")
+    host: HostSettings = Field(default=HostSettings(), description="Settings of the provider host")
+    remote: RemoteSettings = Field(default=RemoteSettings(), description="Settings of the provider remote")
 
     @field_validator("use")
     @classmethod
@@ -274,7 +274,7 @@ class SandboxSettings(Section):
     def _mounts_have_names_of_their_own(self) -> Self:
         paths = [mount.path for mount in self.mounts]
         if len(set(paths)) < len(paths):
-            raise ValueError("mounts: two of them have the same path")
+            raise ValueError("mounts: two mounts have the same path")
         return self
 
     @model_validator(mode="after")

@@ -43,7 +43,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 DEFAULT_FOLDER = CHECKOUT / ".sandbox-venv"
 STAMP = "antler-runtime"
 """A file in the folder with the digest of its build inputs, written last."""
-RUNTIME_MISSING = "commands find no pandas, matplotlib and the like: `make sandbox-runtime` builds them"
+RUNTIME_MISSING = "commands have no pandas, matplotlib etc.: `make sandbox-runtime` installs them"
 """The notice at the start, in doctor and in /status while there is no complete runtime."""
 
 
@@ -128,7 +128,7 @@ def environment(
 def refusal(command: str) -> str:
     """Why no shell could run this command, or ""."""
     if "\0" in command:
-        return "bash: the command has a null character\n"
+        return "bash: the command contains a null character\n"
     try:
         size = len(command.encode())
     except UnicodeEncodeError:

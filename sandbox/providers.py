@@ -193,7 +193,7 @@ def _loaded(use: str) -> Callable[..., Any]:
     """The class of a name. Raises SandboxUnavailable."""
     module, colon, name = _CLASSES.get(use, use).partition(":")
     if not colon:
-        raise SandboxUnavailable(f"this version has no provider {use}", f"there are {', '.join(_CLASSES)}")
+        raise SandboxUnavailable(f"this version has no provider {use}", f"available: {', '.join(_CLASSES)}")
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:

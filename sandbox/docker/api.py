@@ -32,18 +32,18 @@ _ENDED = " is not running: "
 START = "start the daemon (systemctl start docker), or set sandbox.docker.host"
 PERMISSION = (
     "add the user that Antler runs as to the group docker (usermod -aG docker USER) and restart Antler; note that "
-    "this group is as good as root on this machine"
+    "this group is equivalent to root on this machine"
 )
 HOST_PATHS = (
-    "where Antler itself runs in a container, or the daemon on another machine, sandbox.docker.host_paths tells where "
+    "if Antler itself runs in a container, or the daemon on another machine, sandbox.docker.host_paths must say where "
     "the daemon finds Antler's folders"
 )
 USER_NAMESPACES = (
-    "this daemon maps users (rootless or userns-remap), so that commands could not write the thread's files: use an "
+    "this daemon maps users (rootless or userns-remap), so commands could not write the thread's files: use an "
     "ordinary daemon, or `sandbox.use: bubblewrap`"
 )
 IMAGE = "sandbox.docker.image should name an image with /bin/sh and /bin/sleep"
-REPLICAS = "raise sandbox.docker.replicas, or let fewer agents run at a time"
+REPLICAS = "raise sandbox.docker.replicas, or let fewer agents run concurrently"
 _HINTS = (
     ("docker-init", "the daemon has no init process: install tini (Debian: apt-get install tini)"),
     ("/bin/sh", IMAGE),
@@ -215,7 +215,7 @@ class DockerApi:
         if error.status == _NO_CONNECTION:
             return _unreachable(error)
         if error.status == 400 and "bind source path does not exist" in error.message:
-            return SandboxUnavailable("the Docker daemon does not find the sandbox's folders", HOST_PATHS)
+            return SandboxUnavailable("the Docker daemon cannot find the sandbox's folders", HOST_PATHS)
         if error.status == 404:
             return NotFound(text)
         if error.status == 409 or _ENDED in error.message:
@@ -228,7 +228,7 @@ def _unreachable(error: aiodocker.DockerError) -> SandboxUnavailable:
     reason = error.__context__
     number = reason.os_error.errno if isinstance(reason, aiohttp.ClientConnectorError) else None
     if number in (errno.EACCES, errno.EPERM):
-        return SandboxUnavailable("Antler may not use the Docker daemon", PERMISSION)
+        return SandboxUnavailable("Antler has no permission to use the Docker daemon", PERMISSION)
     return SandboxUnavailable("the Docker daemon cannot be reached", START)
 
 

@@ -46,16 +46,15 @@ _NOT_ENFORCED = {
     "CpuCfsQuota": "a thread's commands can use all processors",
 }
 _DISK = (
-    "the disk share is watched, not a quota: between two looks a command can write more than its share "
+    "disk use is polled, not limited by a quota: between two checks a command can write more than its share "
     "(sandbox.limits.file_mb bounds each file)"
 )
 _SHOWN = (
-    "commands can read what /sys tells about the machine, and in /proc/self/mountinfo what their folders are called "
-    "outside"
+    "commands can read /sys, which describes the machine, and in /proc/self/mountinfo the host paths of their folders"
 )
 _NO_FILTER = "the daemon filters no system calls (seccomp is off)"
 _DOCKERS_FILTER = (
-    "for this processor there is Docker's own filter of system calls only, which leaves more of the kernel open than "
+    "on this processor only Docker's own filter of system calls applies, which leaves more of the kernel open than "
     "Antler's: netlink, 32-bit calls, and before version 23 vsock, before version 25 io_uring"
 )
 _RUNTIME_CHECK = f"""
@@ -69,7 +68,7 @@ python3 -c 'from importlib.util import find_spec; exit(not (find_spec("pandas") 
 _RUNTIME_SECONDS = 30.0
 _NO_RUNTIME = (
     f"the packages of {RUNTIME} cannot be used in this image: it needs the same /usr/bin/python3 as this machine; "
-    "the image has no such packages of its own either (docs/sandbox-docker.md: three lines make one that has them)"
+    "the image does not contain such packages either (docs/sandbox-docker.md: three lines add them)"
 )
 
 ORDINARY = """
@@ -170,15 +169,15 @@ def refuse_settings(settings: SandboxSettings, docker: DockerSettings) -> None:
     """Check the settings. Raises SandboxUnavailable for those that cannot be carried out."""
     if settings.network.mode != "none" and docker.network is None:
         raise SandboxUnavailable(
-            "Docker has no network for commands that is held to an allow list",
-            "set sandbox.network to none, or name a network of your own in sandbox.docker.network",
+            "Docker cannot restrict commands to an allow list of hosts",
+            "set sandbox.network to none, or name your own network in sandbox.docker.network",
         )
     own = docker.host.removeprefix("unix://") if docker.host.startswith("unix://") else ""
     sockets = {os.path.realpath(each) for each in (*_SOCKETS, own) if each}
     for mount in settings.mounts:
         real = Path(os.path.realpath(mount.host))
         if any(Path(each).is_relative_to(real) for each in sockets):
-            text = f"sandbox.mounts: {mount.path} would show the daemon's socket, which is as good as root"
+            text = f"sandbox.mounts: {mount.path} would expose the daemon's socket, which is equivalent to root"
             raise SandboxUnavailable(text, "mount a folder below it")
 
 
@@ -196,10 +195,10 @@ async def find_image(api: DockerApi, name: str) -> Image:
     try:
         image = await api.image(name)
     except NotFound:
-        raise SandboxUnavailable(f"there is no image {name}", f"docker pull {name}") from None
+        raise SandboxUnavailable(f"the image {name} does not exist", f"docker pull {name}") from None
     config = image.get("Config") or {}
     volumes = sorted(config.get("Volumes") or {})
-    found = [f"the image has volumes of its own, which have no limit: {', '.join(volumes)}"] if volumes else []
+    found = [f"the image defines volumes, which have no size limit: {', '.join(volumes)}"] if volumes else []
     variables = dict(each.partition("=")[::2] for each in config.get("Env") or [])
     return Image(str(image["Id"]), variables.get("PATH", ""), found)
 
@@ -209,14 +208,14 @@ async def require_network(api: DockerApi, name: str) -> str:
     try:
         await api.require_network(name)
     except NotFound:
-        raise SandboxUnavailable(f"there is no network {name}", f"docker network create {name}") from None
-    return f"the network {name} decides what commands reach; sandbox.network.allow is not enforced"
+        raise SandboxUnavailable(f"the network {name} does not exist", f"docker network create {name}") from None
+    return f"the network {name} determines what commands can reach; sandbox.network.allow is not enforced"
 
 
 def shortfalls(info: dict[str, Any]) -> list[str]:
     """List what a daemon does not enforce, per `docker info`. Raises SandboxUnavailable for one that cannot be used."""
     if str(info.get("OSType", "linux")) != "linux":
-        raise SandboxUnavailable("the Docker daemon makes no Linux containers")
+        raise SandboxUnavailable("the Docker daemon does not run Linux containers")
     security = [str(each) for each in info.get("SecurityOptions") or []]
     if any(each.startswith(("name=rootless", "name=userns")) for each in security):
         raise SandboxUnavailable("the Docker daemon maps users", USER_NAMESPACES)

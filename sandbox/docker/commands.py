@@ -24,7 +24,7 @@ _END_SECONDS = 3.0
 _LONG_SECONDS = 0.5
 """Seconds after which the shell for a second command is started; earlier, it would slow the first one down."""
 _KILLED = 128 + 9
-_NOT_STARTED = "bash: no command can be started in the sandbox: too many processes, or too little memory\n"
+_NOT_STARTED = "bash: the sandbox cannot start a command: too many processes, or too little memory\n"
 
 
 class _Command:

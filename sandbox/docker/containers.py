@@ -138,7 +138,7 @@ class Containers:
                 problem = str(error)
             else:
                 return Ready(id=made, found=found is not None and found.running)
-        raise SandboxError(f"the container could not be made: {problem}")
+        raise SandboxError(f"the container could not be created: {problem}")
 
     async def _find(self, name: str, folder: Path, skills: str) -> Found | None:
         """The container if it fits; otherwise it is removed."""
@@ -147,7 +147,7 @@ class Containers:
         except NotFound:
             return None
         if found.labels.get(INSTANCE) != self._plan.instance:
-            raise SandboxError("a container that is not Antler's has the name of a sandbox", f"docker rm {name}")
+            raise SandboxError("a container that is not Antler's uses the name of a sandbox", f"docker rm {name}")
         if self._fits(found.labels, folder) and found.labels.get(PLACES, "") == skills:
             return found
         await self._api.remove(found.id)
@@ -157,7 +157,7 @@ class Containers:
         try:
             return await self._api.create(name, body)
         except NotFound as error:
-            raise SandboxUnavailable("the image of the sandbox is gone", "docker pull it again") from error
+            raise SandboxUnavailable("the image of the sandbox no longer exists", "docker pull it again") from error
 
     def _fits(self, labels: Mapping[str, str], folder: Path) -> bool:
         return labels.get(CONFIG) == self._digest and labels.get(FOLDER) == str(folder)

@@ -41,16 +41,16 @@ _CAPABILITIES = ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KI
 """The capabilities with which an all-in-one image's root creates a user, gives it folders and starts programs as it."""
 _WEAKER = (
     "the image needs a writable root file system, whose size is not limited, and a root user with a few capabilities; "
-    "commands cannot become that one",
-    "what a command has the image's own programs start ends with the container",
+    "commands cannot become this user",
+    "processes that the image's own programs start for a command run until the container ends",
 )
 _DOCKERS_FILTER = (
-    "for an image with programs of its own there is Docker's own filter of system calls only, which leaves more of the "
+    "for an image with its own programs only Docker's own filter of system calls applies, which leaves more of the "
     "kernel open than Antler's"
 )
 _REACHABLE = (
-    "whatever is on the containers' network reaches the image's own programs; only what asks for the key that Antler "
-    "gives each container keeps others out"
+    "the image's own programs can be reached by everything on the containers' network; only those that require the key "
+    "that Antler gives each container are protected"
 )
 
 

@@ -57,8 +57,8 @@ grow() {
   done
 }
 
-# Kills what `victims` names, again and again until it names nothing. All are stopped before the first is killed, so
-# that none can start another meanwhile. Fails if some are still there at the end: they hang in the kernel.
+# Kills the processes that `victims` names until it names none. All are stopped before the first is killed, so that
+# none can start another. Fails if some still exist at the end: they hang in the kernel.
 extinguish() {
   round=0
   while [ $round -lt 200 ]; do
@@ -89,7 +89,7 @@ echo begun >&3
 oom
 before=$killed
 trap 'told=1' TERM
-# The gateway's wish to end, or its death, is noticed here.
+# The gateway closes this pipe, or dies, to end the command.
 { read -r end; kill -TERM $$; } <&4 3>&- >/dev/null &
 {
   @limits

@@ -242,7 +242,7 @@ class Shells:
         try:
             return await self._attach_as_is(program)
         except Conflict as error:
-            raise SandboxError("the container ends as soon as it is started", IMAGE) from error
+            raise SandboxError("the container exits as soon as it is started", IMAGE) from error
 
     async def _attach_as_is(self, program: tuple[str, ...]) -> Attached:
         access = self._access

@@ -89,7 +89,7 @@ class Names:
     async def resolve(self, host: str, port: int) -> list[str]:
         """The addresses of a host, each once. Raises OSError."""
         if self._closed:
-            raise OSError(errno.ESHUTDOWN, "no names are looked up any more")
+            raise OSError(errno.ESHUTDOWN, "the resolver is closed")
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._look_up, host, port)
 
     def close(self) -> None:

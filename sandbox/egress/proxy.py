@@ -187,12 +187,12 @@ class EgressProxy:
         if not is_host_name(request.host) or not is_listed(request.host, self._allow):
             raise Refused("403 Forbidden", f"{request.host!r} is not among the hosts that commands may reach")
         if request.port not in self._ports:
-            raise Refused("403 Forbidden", f"port {request.port} may not be reached")
+            raise Refused("403 Forbidden", f"port {request.port} is not allowed")
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 addresses = await self._resolve(request.host, request.port)
                 if not addresses or not all(map(self._public, addresses)):
-                    raise Refused("403 Forbidden", f"{request.host} has an address that is not public")
+                    raise Refused("403 Forbidden", f"{request.host} has a non-public address")
                 return await _connected(addresses, request.port)
         except (OSError, TimeoutError) as error:
             raise Refused("502 Bad Gateway", f"{request.host} cannot be reached") from error

@@ -55,7 +55,7 @@ def parsed(head: bytes) -> Request:
     """Parse a request's head. Raises Refused."""
     lines = head.decode("latin-1").split("\r\n")
     if any(sign in line for line in lines for sign in "\r\n"):
-        raise Refused("400 Bad Request", "lines end with CR LF")
+        raise Refused("400 Bad Request", "lines must end with CR LF")
     found = _REQUEST_LINE.fullmatch(lines[0])
     if found is None:
         raise Refused("400 Bad Request", "this is an HTTP proxy")
@@ -70,9 +70,9 @@ def parsed(head: bytes) -> Request:
         url = urlsplit(target)
         port_number = url.port or 80
     except ValueError as error:
-        raise Refused("400 Bad Request", "this is no URL") from error
+        raise Refused("400 Bad Request", "invalid URL") from error
     if url.scheme != "http" or url.hostname is None or "@" in url.netloc:
-        raise Refused("400 Bad Request", "only http:// URLs and CONNECT are understood")
+        raise Refused("400 Bad Request", "only http:// URLs and CONNECT are supported")
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     kept = [f"{name}: {value}" for name, value in headers if not _is_own(name.lower())]
     first = [f"{method} {path} HTTP/1.1", f"Host: {url.netloc}", *kept, "Connection: close", "", ""]
@@ -82,7 +82,7 @@ def parsed(head: bytes) -> Request:
 def _header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or _NAME.fullmatch(name) is None or "\0" in value:
-        raise Refused("400 Bad Request", "a header is one line: its name, a colon and its value")
+        raise Refused("400 Bad Request", "a header must be one line: its name, a colon and its value")
     return name, value.strip(" \t")
 
 
@@ -101,7 +101,7 @@ def _length(headers: list[tuple[str, str]]) -> int | None:
             return None
         case [("content-length", length)] if _LENGTH.fullmatch(length):
             return int(length)
-    raise Refused("400 Bad Request", "a body has one Content-Length, or it is chunked")
+    raise Refused("400 Bad Request", "a body must have one Content-Length or be chunked")
 
 
 async def forward_body(
@@ -114,19 +114,19 @@ async def forward_body(
         await send(b"%x\r\n" % size)
         await _forward(size, source, send)
         if await source.readexactly(2) != b"\r\n":
-            raise ConnectionAbortedError("this is no chunk")
+            raise ConnectionAbortedError("invalid chunk")
         await send(b"\r\n")
     # Trailers are dropped: their meaning cannot be checked.
     for _ in range(_MOST_TRAILERS):
         if await source.readuntil(b"\r\n") == b"\r\n":
             return await send(b"0\r\n\r\n")
-    raise ConnectionAbortedError("there are too many trailers")
+    raise ConnectionAbortedError("too many trailers")
 
 
 async def _chunk_size(source: asyncio.StreamReader) -> int:
     found = _CHUNK_SIZE.fullmatch(await source.readuntil(b"\r\n"))
     if found is None:
-        raise ConnectionAbortedError("this is no chunk")
+        raise ConnectionAbortedError("invalid chunk")
     return int(found[1], 16)
 
 
@@ -134,7 +134,7 @@ async def _forward(size: int, source: asyncio.StreamReader, send: Callable[[byte
     while size:
         data = await source.read(min(size, CHUNK))
         if not data:
-            raise ConnectionAbortedError("the body is not whole")
+            raise ConnectionAbortedError("the body is incomplete")
         size -= len(data)
         await send(data)
 

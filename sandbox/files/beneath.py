@@ -151,7 +151,7 @@ def set_file_user(uid: int, gid: int) -> None:
 def _number(call: str) -> int:
     machine = platform.machine()
     if machine not in _NUMBERS:
-        raise SandboxError(f"sandbox files are not supported on {machine}", "they are on x86_64 and aarch64")
+        raise SandboxError(f"sandbox files are not supported on {machine}", "they are supported on x86_64 and aarch64")
     return _NUMBERS[machine][call]
 
 
@@ -168,7 +168,7 @@ def probe(openat2: Callable[[int, str, int, int], int] = openat2) -> None:
     try:
         os.close(openat2(here, ".", _LOOK, _RESOLVE))
     except OSError as error:
-        hint = "Linux 5.6 or newer is needed; in a container also a seccomp profile that knows the call"
+        hint = "Linux 5.6 or newer is needed; in a container also a seccomp profile that allows openat2"
         raise SandboxUnavailable("the kernel has no openat2, so files cannot be reached safely", hint) from error
     finally:
         os.close(here)
@@ -311,5 +311,5 @@ def _open(folder: int, path: str, flags: int) -> int:
             return openat2(folder, path, flags, _RESOLVE)
         except BlockingIOError:
             if attempt == _RETRIES - 1:
-                raise Refused(ProblemCode.STALE, "its folders are being renamed all the time") from None
+                raise Refused(ProblemCode.STALE, "its folders keep being renamed") from None
     raise AssertionError("unreachable")

@@ -69,7 +69,7 @@ def opened(folder: Folder, path: str, most: int) -> Iterator[OpenFile]:
     file = OpenFile(*folder.file(path))
     try:
         if file.size > most:
-            raise Refused(ProblemCode.TOO_LARGE, f"{file.size} bytes; at most {most} are read")
+            raise Refused(ProblemCode.TOO_LARGE, f"{file.size} bytes; at most {most} can be read")
         yield file
     finally:
         file.close()
@@ -150,7 +150,7 @@ def encoded(content: str | bytes) -> bytes:
     try:
         return content.encode() if isinstance(content, str) else content
     except UnicodeEncodeError:
-        raise Refused(ProblemCode.BINARY, "the text has half a character (a lone surrogate)") from None
+        raise Refused(ProblemCode.BINARY, "the text contains a lone surrogate") from None
 
 
 def read_lines(read: Callable[[int], bytes], first: int, last: int | None, max_bytes: int) -> Lines:

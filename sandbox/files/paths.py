@@ -105,7 +105,7 @@ def absolute(path: str, roots: Collection[str]) -> str:
     try:
         size = len(os.fsencode(path))
     except UnicodeEncodeError:
-        raise Refused(ProblemCode.BAD_PATH, "it has half a character") from None
+        raise Refused(ProblemCode.BAD_PATH, "it contains a lone surrogate") from None
     if not path or "\0" in path or size > LONGEST_PATH:
         raise Refused(ProblemCode.BAD_PATH, "it is empty, has a null character or is too long")
     depths = {root.count("/") for root in roots}

@@ -34,7 +34,7 @@ def _compiled(pattern: str, *, ignore_case: bool = False, lines: bool = False) -
     if len(pattern) > LONGEST_PATTERN:
         raise Refused(ProblemCode.BAD_PATTERN, f"it is longer than {LONGEST_PATTERN} characters")
     if len(_CLASS.findall(pattern)) > MOST_CLASSES:
-        raise Refused(ProblemCode.BAD_PATTERN, f"it has more than {MOST_CLASSES} classes of Unicode's")
+        raise Refused(ProblemCode.BAD_PATTERN, f"it has more than {MOST_CLASSES} Unicode classes")
     options = re2.Options()
     options.max_mem = MEMORY
     options.log_errors = False
@@ -48,7 +48,7 @@ def _compiled(pattern: str, *, ignore_case: bool = False, lines: bool = False) -
     except re2.error as error:
         raise Refused(ProblemCode.BAD_PATTERN, _reason(error)) from None
     except UnicodeEncodeError:
-        raise Refused(ProblemCode.BAD_PATTERN, "it has half a character") from None
+        raise Refused(ProblemCode.BAD_PATTERN, "it contains a lone surrogate") from None
     if compiled.programsize > LARGEST_PROGRAM:
         raise Refused(ProblemCode.BAD_PATTERN, "it is too complex; smaller repetition counts help")
     return compiled

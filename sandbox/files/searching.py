@@ -207,4 +207,4 @@ def _in_block(block: bytes, line: int, path: str, pattern: LinePattern, most: in
 def require_something(found: int, bounds: Bounds) -> None:
     """Raise Refused(TIMED_OUT) if time ran out before anything was found."""
     if bounds.late and not found:
-        raise Refused(ProblemCode.TIMED_OUT, f"nothing was found in {bounds.seconds:g} s; a narrower path is faster")
+        raise Refused(ProblemCode.TIMED_OUT, f"found nothing within {bounds.seconds:g} s; a narrower path is faster")

@@ -172,7 +172,7 @@ class Workspaces:
                 Folder.at(mount.host).close()
             except OSError as error:
                 reason = os.strerror(error.errno or 0).lower()
-                hint = "host should name a folder itself, not a link to one"
+                hint = "host should be the folder itself, not a link to it"
                 raise SandboxUnavailable(f"sandbox.mounts: {mount.path}: {reason}", hint) from error
         return tuple(_stranger(self.owner)) if self.owner else ()
 

@@ -143,13 +143,13 @@ def _checked(folder: Folder, name: str, expected: str | None) -> os.stat_result 
     if expected is None:
         return found
     if (NEW if found is None else version_of(found)) != expected:
-        raise Refused(ProblemCode.STALE, "there is no such file" if found is None else "")
+        raise Refused(ProblemCode.STALE, "the file does not exist" if found is None else "")
     return found
 
 
 def _require_same(found: os.stat_result, opened_now: os.stat_result) -> None:
     if (found.st_dev, found.st_ino) != (opened_now.st_dev, opened_now.st_ino):
-        raise Refused(ProblemCode.STALE, "it was replaced meanwhile")
+        raise Refused(ProblemCode.STALE, "it was replaced in the meantime")
 
 
 def _put(
@@ -162,7 +162,7 @@ def _put(
     room: Disk,
 ) -> Written:
     if size > room.largest_file:
-        raise Refused(ProblemCode.TOO_LARGE, f"{size} bytes; a file has at most {room.largest_file}")
+        raise Refused(ProblemCode.TOO_LARGE, f"{size} bytes; a file may have at most {room.largest_file}")
     room.require(folder, size - (found.st_size if found else 0), 0 if found else 1)
 
     def fill(fd: int) -> None:
@@ -175,7 +175,7 @@ def _put(
     try:
         written = folder.put(name, fill, mode=mode, fresh=expected == NEW)
     except FileExistsError:
-        raise Refused(ProblemCode.STALE, "there is such a file already") from None
+        raise Refused(ProblemCode.STALE, "the file already exists") from None
     return Written(size, version_of(written))
 
 

@@ -82,9 +82,9 @@ COMMON: tuple[Rule, ...] = (
     Rule(
         calls="mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen fsconfig fsmount fspick "
         "mount_setattr swapon swapoff quotactl quotactl_fd acct",
-        reason="what is mounted is what is visible",
+        reason="mounts determine which files are visible",
     ),
-    Rule(calls="unshare setns", reason="a new namespace brings capabilities, and with them the kernel's rarer code"),
+    Rule(calls="unshare setns", reason="a new namespace grants capabilities, and with them rarely used kernel code"),
     Rule(calls="clone", reason="as unshare", when=_bits(0, CLONE_NEW)),
     Rule(calls="clone3", reason="its flags are in memory, unseen here; the C library uses clone", verdict=fail(38)),
     Rule(
@@ -94,21 +94,21 @@ COMMON: tuple[Rule, ...] = (
     Rule(
         calls="bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register fanotify_init "
         "memfd_secret",
-        reason="large parts of the kernel with a record of holes; io_uring also goes round every other rule",
+        reason="large parts of the kernel with a record of vulnerabilities; io_uring also bypasses every other rule",
     ),
-    Rule(calls="io_setup", reason="its slots are counted for the whole machine, and one command can take them all"),
+    Rule(calls="io_setup", reason="its slots are limited for the whole machine, and one command could take them all"),
     Rule(calls="add_key request_key keyctl", reason="keyrings are not in a namespace"),
     Rule(calls="open_by_handle_at name_to_handle_at lookup_dcookie", reason="files reached without a path to check"),
     Rule(
         calls="init_module finit_module delete_module create_module query_module get_kernel_syms kexec_load "
         "kexec_file_load reboot syslog vhangup nfsservctl uselib iopl ioperm sethostname setdomainname",
-        reason="the machine's own",
+        reason="they change the machine itself",
     ),
     Rule(calls="modify_ldt", reason="16-bit segments: code paths that nothing here needs"),
     Rule(calls="clock_settime clock_adjtime settimeofday adjtimex", reason="the machine's clock"),
     Rule(
         calls="personality",
-        reason="switches off address randomisation; 0 and 0xffffffff only ask",
+        reason="switches off address randomisation; 0 and 0xffffffff only query",
         when=_none_of(0, 0, 0xFFFFFFFF),
     ),
     Rule(
@@ -117,7 +117,7 @@ COMMON: tuple[Rule, ...] = (
     ),
     Rule(
         calls="ioctl",
-        reason="types into the terminal that it shares with somebody",
+        reason="types into a terminal shared with another process",
         when=_equals(1, TIOCSTI, TIOCLINUX),
     ),
     Rule(calls="chmod fchmod creat mknod", reason="files that run as another user", when=_bits(1, SUID_BITS)),
@@ -126,8 +126,8 @@ COMMON: tuple[Rule, ...] = (
     Rule(calls="openat2", reason="its mode is in memory, unseen here; callers fall back to openat", verdict=fail(38)),
     Rule(
         calls="socketpair",
-        reason="other families than unix are the kernel's rarer code (TIPC makes pairs too), and a pair of datagram "
-        "sockets can be turned to any other address",
+        reason="other families than unix are rarely used kernel code (TIPC makes pairs too), and a pair of datagram "
+        "sockets can be redirected to any other address",
         when=_none_of(0, socket.AF_UNIX.value)
         + _none_of(1, socket.SOCK_STREAM.value, socket.SOCK_SEQPACKET.value, mask=SOCK_TYPE_MASK),
     ),
@@ -136,7 +136,7 @@ COMMON: tuple[Rule, ...] = (
 INTERNET_ONLY: tuple[Rule, ...] = (
     Rule(
         calls="socket",
-        reason="unix sockets of the host's services, netlink, packet, vsock, crypto: all but the internet's",
+        reason="unix sockets of the host's services, netlink, packet, vsock, crypto: all but internet sockets",
         when=_none_of(0, socket.AF_INET.value, socket.AF_INET6.value),
     ),
 )
@@ -147,7 +147,7 @@ SHARED_MACHINE: tuple[Rule, ...] = (
     Rule(
         calls="chmod fchmod fchmodat fchmodat2 utime utimes futimesat utimensat",
         reason="Landlock does not check them, and the gateway's own files belong to the same user: a file that may "
-        "only be read, a shared skill among them, can be changed by its path or by a descriptor. They report success "
+        "only be read, such as a shared skill, can be changed by its path or by a descriptor. They report success "
         "and do nothing, because an error ends git, tar and venv",
         verdict=fail(0),
     ),
@@ -155,24 +155,24 @@ SHARED_MACHINE: tuple[Rule, ...] = (
     Rule(
         calls="setxattr fsetxattr lsetxattr setxattrat removexattr fremovexattr lremovexattr removexattrat "
         "file_setattr",
-        reason="nor these; on a file system that has none of them, cp and install do without",
+        reason="nor these; cp and install do without them, as on a file system without extended attributes",
         verdict=fail(errno.EOPNOTSUPP),
     ),
     Rule(
         calls="ioctl",
-        reason="sets a file's flags through a descriptor that may only read it; the terminal's are those of COMMON",
+        reason="sets a file's flags through a descriptor that may only read it; the terminal's are as in COMMON",
         when=_equals(1, TIOCSTI, TIOCLINUX, *SETS_FILE_FLAGS),
     ),
     Rule(
         calls="prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr",
-        reason="other processes of the same user, the gateway's among them",
+        reason="affects other processes of the same user, including the gateway",
         when=_none_of(0, 0),
     ),
     Rule(calls="setpriority ioprio_set move_pages migrate_pages process_mrelease", reason="the same"),
     Rule(calls="mq_open mq_unlink", reason="the IPC namespace is the host's"),
     Rule(
         calls="inotify_init inotify_init1",
-        reason="Landlock does not ask for it, and it tells the names in folders that cannot be listed",
+        reason="Landlock does not check it, and it reveals the names in folders that cannot be listed",
         verdict=fail(errno.ENOSYS),
     ),
 )
@@ -181,7 +181,7 @@ SHARED_MACHINE: tuple[Rule, ...] = (
 PRIVATE_MEMORY: tuple[Rule, ...] = (
     Rule(
         calls="memfd_create",
-        reason="memory that no process is charged for: it is beyond RLIMIT_AS, and the kernel would kill others for it",
+        reason="memory charged to no process: RLIMIT_AS does not cover it, and the kernel would kill others for it",
         verdict=fail(errno.ENOSYS),
     ),
 )

@@ -95,7 +95,7 @@ class Program:
         if message:
             self._ended.set_result(Ended.decode(message))
         else:
-            self._ended.set_exception(SandboxError("the process that watched over the command was killed"))
+            self._ended.set_exception(SandboxError("the process that supervised the command was killed"))
             self._ended.exception()  # Not every program is awaited.
 
 
@@ -129,7 +129,7 @@ class _Asking(ABC):
             try:
                 program = Program(ours, reading)
             except OSError as error:  # closing `ours` ends the started program
-                raise SandboxError("the machine has no room to watch another command") from error
+                raise SandboxError("the machine has no resources to supervise another command") from error
             unused.pop_all()
             return program
 

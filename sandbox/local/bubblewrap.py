@@ -52,7 +52,7 @@ _USER_NAMESPACES = (
     "sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000"
 )
 _APPARMOR = (
-    "AppArmor keeps user namespaces from bwrap (Ubuntu 23.10 and newer): install the profile bwrap-userns-restrict of "
+    "AppArmor denies user namespaces to bwrap (Ubuntu 23.10 and newer): install the profile bwrap-userns-restrict of "
     "the package apparmor-profiles, or give /usr/bin/bwrap a profile with `userns,`"
 )
 _CONTAINER = (
@@ -218,7 +218,7 @@ class BubblewrapCage:
             more = () if self._setup.memory_bounded else (seccomp.PRIVATE_MEMORY,)
             self._filter = seccomp.program(seccomp.COMMON, seccomp.INTERNET_ONLY, *more)
         except seccomp.UnknownMachine as error:
-            raise SandboxUnavailable(f"there is no filter of system calls for {error}") from error
+            raise SandboxUnavailable(f"no system-call filter exists for {error}") from error
         self._program = found
         asked = await run(launcher, LaunchSpec(argv=(found, "--help")), timeout=_HELP_SECONDS)
         self._features = Features.of(asked.text.output)
@@ -227,9 +227,9 @@ class BubblewrapCage:
     def _shortfalls(self) -> list[str]:
         missing = []
         if not self._features.size:
-            missing.append("bwrap is older than 0.7: /tmp and /dev/shm of a command have no size limit of their own")
+            missing.append("bwrap is older than 0.7: /tmp and /dev/shm of a command have no separate size limit")
         if not self._features.disable_userns:
-            missing.append("bwrap is older than 0.8: nested user namespaces are kept away by the call filter only")
+            missing.append("bwrap is older than 0.8: nested user namespaces are blocked only by the system-call filter")
         return missing
 
     def spec(self, order: Order) -> LaunchSpec:

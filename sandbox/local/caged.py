@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 
 _UNBOUNDED = {
-    "memory": "the memory of each process is limited, not that of a thread's processes together",
+    "memory": "memory is limited for each process, not for a thread's processes together",
     "cpu": "a thread's commands can use all processors",
 }
-_NO_GROUPS = "; for that Antler needs control groups: root, or `Delegate=yes` in its systemd unit"
+_NO_GROUPS = "; a limit needs control groups: root, or `Delegate=yes` in its systemd unit"
 _TEMPORARY = "tmp"
 
 
@@ -291,7 +291,7 @@ class CagedProvider:
         try:
             return (await self._held.get_or_make(thread_id)).sandbox
         except OSError as error:
-            raise SandboxError(f"a sandbox cannot be made: {error.strerror}") from error
+            raise SandboxError(f"a sandbox cannot be created: {error.strerror}") from error
 
     async def _make(self, thread_id: str) -> _Held:
         if self._cage is None:

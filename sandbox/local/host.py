@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WARNING = (
-    "sandbox.host.allow_host_bash is on: THE AGENT'S COMMANDS RUN ON THIS MACHINE AS ANTLER'S OWN USER AND ARE HELD BY "
-    "NOTHING. Whoever can put words before the agent, the author of a web page or of a file too, can read this "
+    "sandbox.host.allow_host_bash is on: THE AGENT'S COMMANDS RUN ON THIS MACHINE AS ANTLER'S OWN USER, WITHOUT ANY "
+    "ISOLATION. Anyone whose text the agent reads, including the author of a web page or file, can read this "
     "machine's secrets and change its files. Use bubblewrap or docker instead."
 )
 _ALIVE = 7
 _SECONDS = 30.0
 NAME = "host"
 SHORTFALLS = (
-    "commands are held by nothing: they can read and change whatever Antler's own user can, its settings, its secrets "
-    "and other people's files among it, and reach the network",
-    "what a command hands to another service of this machine (cron, systemd) is not ended with it",
-    "the paths in commands and their output are translated as text, since no folder is put elsewhere",
+    "commands are not isolated: they can read and change whatever Antler's own user can, including its settings, its "
+    "secrets and other people's files, and reach the network",
+    "work that a command hands to another service of this machine (cron, systemd) outlives the command",
+    "the paths in commands and their output are translated as text, since no folder is mounted elsewhere",
 )
 
 
@@ -55,7 +55,7 @@ class HostCage:
     async def start(self, launcher: Launcher) -> tuple[str, ...]:
         if os.geteuid() == 0:
             raise SandboxUnavailable(
-                "commands are not run on this machine as root",
+                "commands are not run as root on this machine",
                 "run Antler as an ordinary user, or choose another provider",
             )
         return SHORTFALLS
@@ -92,7 +92,7 @@ class HostProvider(CagedProvider):
     ) -> None:
         if settings.network.mode != "none":
             raise SandboxUnavailable(
-                "the provider host cannot hold commands to some hosts", "leave sandbox.network out: they reach all"
+                "the provider host cannot restrict commands to some hosts", "omit sandbox.network: they reach all"
             )
 
         def make_cage(bounded: frozenset[str]) -> HostCage:

@@ -38,12 +38,12 @@ _FACTS = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/version", "/etc
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 SHORTFALLS = (
-    "commands share the host's process table: they see that processes exist, though not what they hold",
-    "names and sizes of the host's files can be asked for, though not their contents",
-    "`chmod` does nothing, since it could not be held to the thread's folders; times of files can be changed anywhere",
-    "there is no shared memory (/dev/shm), and so no multiprocessing of Python's",
-    "what a command keeps in /tmp is bounded for each file, not together",
-    "the paths in commands and their output are translated as text, since no folder can be put elsewhere",
+    "commands share the host's process table: they see which processes exist, but not their data",
+    "names and sizes of the host's files can be queried, but not their contents",
+    "`chmod` does nothing, since it could not be confined to the thread's folders; file times can be changed anywhere",
+    "shared memory (/dev/shm) is missing, so Python's multiprocessing does not work",
+    "in /tmp the size of each file is limited, but not their total",
+    "the paths in commands and their output are translated as text, since no folder can be mounted elsewhere",
 )
 
 
@@ -105,14 +105,14 @@ class LandlockCage:
             )
         if os.geteuid() == 0:
             raise SandboxUnavailable(
-                "landlock cannot hold commands of root",
+                "landlock cannot confine commands of root",
                 "run Antler as an ordinary user, in a container with `--user 1000`",
             )
         try:
             more = () if self._setup.memory_bounded else (seccomp.PRIVATE_MEMORY,)
             self._filter = seccomp.program(seccomp.SHARED_MACHINE, seccomp.COMMON, *more)
         except seccomp.UnknownMachine as error:
-            raise SandboxUnavailable(f"there is no filter of system calls for {error}") from error
+            raise SandboxUnavailable(f"no system-call filter exists for {error}") from error
         return SHORTFALLS
 
     def spec(self, order: Order) -> LaunchSpec:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SECONDS = 30.0
 _ALIVE = 7
 _OWNER = "probe-owner"
-_PATHS = "data_dir should be on a local file system, and its path without spaces"
+_PATHS = "data_dir should be on a local file system, and its path should contain no spaces"
 
 _COMMAND = """
 cat {canary} 2>/dev/null
@@ -73,7 +73,7 @@ async def probe(
     ways += ["reach the machine's own network"] if connections else []
     ways += ["run as root"] if await asyncio.to_thread(_owner, workspace) == 0 else []
     if ways:
-        raise SandboxUnavailable(f"commands are not held on this machine: they can {', '.join(ways)}")
+        raise SandboxUnavailable(f"commands are not isolated on this machine: they can {', '.join(ways)}")
 
 
 async def packages(execute: Callable[..., Awaitable[CommandResult]]) -> tuple[str, ...]:
@@ -85,9 +85,9 @@ async def packages(execute: Callable[..., Awaitable[CommandResult]]) -> tuple[st
 
 
 _WAYS = {
-    "\n": "read files outside",
-    "-environment": "read the environment of the process above them",
-    "-namespace": "make namespaces",
+    "\n": "read files outside the sandbox",
+    "-environment": "read their parent process's environment",
+    "-namespace": "create namespaces",
 }
 
 

@@ -81,7 +81,7 @@ async def _run(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.to_thread(work, *args, **kwargs)
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
-        raise SandboxError(f"where threads' files are cannot be noted in the data folder: {reason}") from error
+        raise SandboxError(f"the location of threads' files cannot be recorded in the data folder: {reason}") from error
 
 
 def _read(file: Path) -> str | None:

@@ -117,7 +117,7 @@ class Http:
             except wire.Malformed as error:
                 raise not_understood(self.called) from error
         if status in (401, 403):
-            raise Answered(wire.UNAUTHORIZED, f"{self.called} refuses Antler's token", "correct sandbox.remote.token")
+            raise Answered(wire.UNAUTHORIZED, f"{self.called} rejects Antler's token", "correct sandbox.remote.token")
         try:
             said = wire.understood(_FAILED, wire.parsed(content)).error
         except wire.Malformed:
@@ -143,16 +143,16 @@ class Http:
     def _lost(self, error: httpx.HTTPError) -> Lost:
         """The error for a lost connection, without the original text, which may quote a proxy's password."""
         if isinstance(error, httpx.ProxyError):
-            return Lost(f"the proxy before {self.called} refuses", "see network.proxy and sandbox.remote.url")
+            return Lost(f"the proxy for {self.called} refuses", "see network.proxy and sandbox.remote.url")
         if isinstance(error, _NOT_SENT):
-            return Lost(f"{self.called} cannot be reached", "see sandbox.remote.url, and whether the server runs")
+            return Lost(f"{self.called} cannot be reached", "check sandbox.remote.url and that the server runs")
         if isinstance(error, httpx.TimeoutException):
             return Lost(f"{self.called} does not answer", "see the server's own log")
         return Lost(f"the connection to {self.called} was lost", "see the server's own log")
 
 
 def not_understood(called: str = CALLED) -> SandboxError:
-    return SandboxError(f"{called}'s answer is not understood", "it should meet the contract in openapi.yaml")
+    return SandboxError(f"{called}'s answer is invalid", "it should conform to the contract in openapi.yaml")
 
 
 def _proxy(url: str, context: ssl.SSLContext) -> httpx.Proxy:

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 _SHUTDOWN_SECONDS = 10.0
 _CHECK_SECONDS = 30.0
 """Seconds between two checks whether each of several servers is available."""
-_WITHOUT_SKILLS = "takes no skills: the agent cannot read or run those of this installation there"
+_WITHOUT_SKILLS = "does not accept skills: the agent cannot read or run those of this installation there"
 _ORDER = (Isolation.NONE, Isolation.RESTRICTED, Isolation.FULL)
 
 
@@ -49,7 +49,7 @@ class RemoteProvider:
     ) -> None:
         if settings.mounts or settings.environment:
             raise SandboxUnavailable(
-                "sandbox.mounts and sandbox.environment mean nothing here", "the sandbox server has settings of its own"
+                "sandbox.mounts and sandbox.environment have no effect here", "the sandbox server has its own settings"
             )
         urls = settings.remote.urls
         self._upstreams: dict[str, Upstream] = {}
@@ -89,7 +89,7 @@ class RemoteProvider:
         known = [report.hosts for report in reports if report.hosts is not None]
         names = sorted({report.provider for report in reports})
         where = "on another machine" if self._alone else f"on {len(self._upstreams)} other machines"
-        behind = f"files and commands are {where}, held there by {' or '.join(names)}"
+        behind = f"files and commands are {where}, isolated there by {' or '.join(names)}"
         shortfalls = [f"{each.called} {_WITHOUT_SKILLS}" for each, _ in told if not each.takes_skills]
         for each, report in told:
             shortfalls += [text if self._alone else f"{each.called}: {text}" for text in report.shortfalls]
@@ -121,12 +121,12 @@ class RemoteProvider:
                 if self._upstreams[url].failure is None:
                     await self._homes.enlist(url, await self._upstreams[url].kept())
         except SandboxError as error:
-            log.warning("what the sandbox servers keep is not known: %s", error)
+            log.warning("the sandboxes of some servers are not known: %s", error)
 
     @property
     def troubles(self) -> tuple[str, ...]:
         return tuple(
-            f"{each.failure}: threads whose files are there have no sandbox ({each.failure.hint})"
+            f"{each.failure}: threads with files there have no sandbox ({each.failure.hint})"
             for each in self._upstreams.values()
             if each.failure is not None and self._alone is None
         )
@@ -143,7 +143,7 @@ class RemoteProvider:
                     if isinstance(outcome, SandboxError):
                         log.warning("a sandbox was not released: %s", outcome)
         except TimeoutError:
-            log.warning("a sandbox server did not answer at the end")
+            log.warning("a sandbox server did not answer at shutdown")
         for each in self._upstreams.values():
             await each.close()
 
@@ -247,7 +247,7 @@ def _only(found: Sequence[Upstream]) -> Upstream:
     if len(found) > 1:
         names = " and ".join(each.url for each in found)
         raise SandboxError(
-            f"there are files of this thread on the sandbox servers {names}", "docs/sandbox-remote.md says what to do"
+            f"this thread has files on several sandbox servers: {names}", "docs/sandbox-remote.md explains what to do"
         )
     return found[0]
 
@@ -259,8 +259,8 @@ def _uncertain(away: Upstream) -> SandboxError:
 
 def _unnamed(url: str) -> SandboxError:
     return SandboxError(
-        f"this thread's files are on the sandbox server {url}, which sandbox.remote.url does not name",
-        "name it again, or move its files: docs/sandbox-remote.md",
+        f"this thread's files are on the sandbox server {url}, which is not in sandbox.remote.url",
+        "add it again, or move its files: docs/sandbox-remote.md",
     )
 
 
@@ -280,7 +280,7 @@ async def _greeted(upstream: Upstream) -> None:
         await upstream.greet()
     except SandboxError as error:
         if was is None:
-            log.warning("%s: threads whose files are there have no sandbox (%s)", error, error.hint)
+            log.warning("%s: threads with files there have no sandbox (%s)", error, error.hint)
         return
     if was is not None:
         log.info("%s works again", upstream.called)

@@ -79,7 +79,7 @@ def _read(folders: Mapping[str, Path]) -> dict[str, dict[str, SkillFile]]:
         if found.complete:
             read[place] = found.files
         else:
-            log.warning("the skills of %s are not sent to the sandbox server: they are too many or too large", place)
+            log.warning("the skills of %s are not sent to the sandbox server: too many or too large", place)
     return read
 
 
@@ -136,7 +136,7 @@ class RemoteSandbox:
             await until_done(asyncio.ensure_future(self._killed(path)))
             raise
         except Lost as error:
-            raise await self._unknown(path, run, f"{error} while a command ran", error.hint) from error
+            raise await self._unknown(path, run, f"{error} while a command was running", error.hint) from error
         except TimeoutError as error:
             raise await self._unknown(path, run, f"{self._http.called} did not end a command in time") from error
         raise await self._unknown(path, run, f"{self._http.called} ended its answer before the command's result")
@@ -151,9 +151,9 @@ class RemoteSandbox:
         return True
 
     async def _unknown(self, path: str, run: _Run, what: str, hint: str = "") -> SandboxError:
-        ended = "it was ended" if await self._killed(path) else "it ends with its connection, if it ran at all"
+        ended = "it was killed" if await self._killed(path) else "if it was started, it ends with its connection"
         said = f"; its last output: {run.tail}" if run.tail else ""
-        return SandboxError(f"{what}, after {run.seconds:.0f} s; {ended}, and what it did is not known{said}", hint)
+        return SandboxError(f"{what}, after {run.seconds:.0f} s; {ended}; its effects are unknown{said}", hint)
 
     # Files
 

@@ -80,12 +80,12 @@ class Upstream:
         welcome = self._understood(_WELCOME, await self._told("", again=again))
         if welcome.version != wire.VERSION:
             raise SandboxError(
-                f"{self.called} speaks version {welcome.version} of the contract, not {wire.VERSION}",
+                f"{self.called} implements version {welcome.version} of the contract, not {wire.VERSION}",
                 "install matching versions of both",
             )
         if not (welcome.kept or self._alone):
             raise SandboxError(
-                f"{self.called} does not tell which threads it keeps, as each of several has to",
+                f"{self.called} does not list its sandboxes, which is required with several servers",
                 "install a version of it that does",
             )
         return welcome

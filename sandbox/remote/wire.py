@@ -100,7 +100,7 @@ class SkillsBody(Body):
 
 
 class SkillFileBody(Body):
-    path: str = Field(description="Below the place")
+    path: str = Field(description="Relative to the place")
     content: str = Field(description="In base64")
     executable: bool = False
 
@@ -193,7 +193,7 @@ def parsed(data: bytes | str) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
-        raise Malformed("it is no JSON") from None
+        raise Malformed("it is not JSON") from None
 
 
 def understood(kind: TypeAdapter[T], value: object) -> T:

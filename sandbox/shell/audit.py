@@ -56,7 +56,7 @@ _FORK_BOMB = re.compile(r"(?<![\w:.])([\w:.]{1,40})\(\)\{(?:\1\|\1|\1&\1)")
 def assess(command: str) -> Assessment:
     """The most severe matching row; the first among equals."""
     if _FORK_BOMB.search("".join(command[:LONGEST].split())):
-        return Assessment(Verdict.BLOCK, "fork-bomb", "It starts copies of itself without end.")
+        return Assessment(Verdict.BLOCK, "fork-bomb", "It starts endless copies of itself.")
     try:
         pipelines = list(_pipelines(command))
     except Unreadable as error:
@@ -74,37 +74,37 @@ def _pipelines(command: str) -> Iterator[list[Command]]:
     for pipeline in all_pipelines(parsed(command)):
         room -= sum(len(word.text) + 1 for run in pipeline for word in run.words)
         if room < 0:
-            raise Unreadable("what it runs is too much")
+            raise Unreadable("it expands to too much text")
         yield pipeline
 
 
 B, W = Verdict.BLOCK, Verdict.WARN
 # fmt: off
 TABLE: tuple[Row, ...] = (
-    Row(B, "delete-root", "It deletes a whole system folder, or everything that there is.",
+    Row(B, "delete-root", "It deletes a whole system folder, or everything.",
         found.some(found.deletes_a_root)),
-    Row(B, "format-disk", "It writes to a disk itself.", found.some(found.formats)),
-    Row(B, "fill-disk", "It writes without end, until the disk is full.", found.fills_disk),
-    Row(B, "download-and-run", "It runs what it downloads, unseen.", found.piped_into_shell(found.DOWNLOADERS)),
-    Row(B, "miner", "It mines a crypto currency.", found.named(found.MINERS)),
-    Row(B, "miner", "It mines a crypto currency.", found.contains(found.POOL)),
+    Row(B, "format-disk", "It writes directly to a disk.", found.some(found.formats)),
+    Row(B, "fill-disk", "It writes endlessly until the disk is full.", found.fills_disk),
+    Row(B, "download-and-run", "It runs what it downloads, without review.", found.piped_into_shell(found.DOWNLOADERS)),
+    Row(B, "miner", "It mines a cryptocurrency.", found.named(found.MINERS)),
+    Row(B, "miner", "It mines a cryptocurrency.", found.contains(found.POOL)),
     Row(B, "process-secrets", "It reads the memory, environment or keys of programs and users.",
         found.mentions(found.SECRETS)),
-    Row(B, "reverse-shell", "It hands a shell over to another machine.", found.some(found.opens_reverse_shell)),
+    Row(B, "reverse-shell", "It gives another machine a shell.", found.some(found.opens_reverse_shell)),
     Row(B, "write-system", "It writes to a system folder.", found.some(found.writes_system)),
     Row(B, "container-socket", "It talks to the machine's container service.", found.mentions(found.SOCKETS)),
     Row(B, "cloud-metadata", "It asks the machine's cloud for its credentials.", found.contains(found.METADATA)),
-    Row(B, "namespaces", "It tries to change what it is held by.", found.named(found.NAMESPACES)),
+    Row(B, "namespaces", "It tries to change its own isolation.", found.named(found.NAMESPACES)),
     Row(B, "kernel", "It changes the kernel or stops the machine.", found.named(found.KERNEL)),
-    Row(B, "kill-everything", "It ends all processes, its own shell too.", found.some(found.kills_everything)),
+    Row(B, "kill-everything", "It kills all processes, including its own shell.", found.some(found.kills_everything)),
     Row(W, "empty-folder", "It deletes everything in a folder of the conversation.",
         found.some(found.empties_a_folder)),
-    Row(W, "decode-and-run", "It runs what it decodes, so nobody can read it before.",
+    Row(W, "decode-and-run", "It runs what it decodes, which cannot be reviewed first.",
         found.piped_into_shell(found.DECODERS)),
     Row(W, "upload", "It sends a file to another machine.", found.some(found.uploads)),
-    Row(W, "wide-rights", "It gives a file more rights than it needs.", found.some(found.sets_wide_rights)),
+    Row(W, "wide-rights", "It gives a file broader permissions than it needs.", found.some(found.sets_wide_rights)),
     Row(W, "privilege", "It asks for another user's rights.", found.named(names("su passwd chpasswd visudo"))),
-    Row(W, "schedule", "It wants to run later, or again.", found.named(names("crontab at batch systemctl"))),
+    Row(W, "schedule", "It schedules commands to run later.", found.named(names("crontab at batch systemctl"))),
     Row(W, "package", "It installs a package from the internet.", found.some(found.installs)),
 )
 # fmt: on

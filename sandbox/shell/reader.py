@@ -137,7 +137,7 @@ class _Reader:
         self._blanks()
         if self._at >= len(self._text):
             if end:
-                raise Unreadable(f"there is no {end}", unfinished=True)
+                raise Unreadable(f"{end} is missing", unfinished=True)
             return ""
         if (redirection := _REDIRECTION.match(self._text, self._at)) is not None:
             self._at = redirection.end()

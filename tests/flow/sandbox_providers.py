@@ -87,7 +87,7 @@ async def landlock_of_an_ordinary_user(world: World) -> AsyncIterator[Provided]:
 async def docker(world: World) -> AsyncIterator[Provided]:
     daemon = the_daemon()
     _use(world, "docker", docker={"image": IMAGE, "host": daemon.host})
-    yield Provided(("Sandbox: docker, commands run isolated", "the disk share is watched, not a quota"), daemon)
+    yield Provided(("Sandbox: docker, commands run isolated", "disk use is polled, not limited by a quota"), daemon)
 
 
 @asynccontextmanager
@@ -99,7 +99,7 @@ async def remote(world: World) -> AsyncIterator[Provided]:
     own = {"use": "bubblewrap", "limits": {"free_disk_mb": 1}}
     async with server_process(folder, instance=f"flow-{uuid.uuid4().hex[:8]}", sandbox=own) as server:
         _use(world, "remote", remote={"url": f"http://{server.address}", "token": TOKEN})
-        yield Provided(("Sandbox: remote, commands run isolated", "on another machine, held there by bubblewrap"))
+        yield Provided(("Sandbox: remote, commands run isolated", "on another machine, isolated there by bubblewrap"))
 
 
 @asynccontextmanager
@@ -122,7 +122,7 @@ async def remote_servers(world: World) -> AsyncIterator[Provided]:
         _use(world, "remote", remote={"url": urls, "token": TOKEN})
         away = f"the sandbox server {urls[2]} cannot be reached"
         yield Provided(
-            ("Sandbox: remote, commands run isolated", away, "on 3 other machines, held there by bubblewrap")
+            ("Sandbox: remote, commands run isolated", away, "on 3 other machines, isolated there by bubblewrap")
         )
 
 

@@ -139,7 +139,7 @@ async def serve(settings: ServerSettings) -> int:
         log.error("%s%s", error, f" ({error.hint})" if error.hint else "")
         return UNAVAILABLE
     if settings.sends_in_the_clear:
-        log.warning("without tls the token and all files are sent in the clear")
+        log.warning("without tls, the token and all files are sent in clear text")
     for shortfall in report.shortfalls:
         log.warning(shortfall)
     log.info("%s sandboxes at %s", report.provider, service.address)

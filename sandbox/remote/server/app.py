@@ -177,14 +177,14 @@ class Api:
         except Refusal as refusal:
             return refused(refusal.code, refusal.text)
         except wire.Malformed as error:
-            return refused(wire.BAD_REQUEST, f"the request is not understood: {error}")
+            return refused(wire.BAD_REQUEST, f"invalid request: {error}")
         except web.HTTPRequestEntityTooLarge:
-            return refused(wire.TOO_LARGE, f"a request has at most {self._limits.request_mb} MB")
+            return refused(wire.TOO_LARGE, f"a request may have at most {self._limits.request_mb} MB")
         except web.HTTPClientError as error:
             code = wire.NOT_FOUND if error.status == 404 else wire.BAD_REQUEST
             return answered({"error": _error(code, error.reason.lower())}, error.status)
         except SandboxError as error:
-            log.warning("a sandbox does not work: %s %s", error, error.hint)
+            log.warning("sandbox error: %s %s", error, error.hint)
             return refused(wire.FAILED, str(error), error.hint)
 
     @web.middleware
@@ -192,7 +192,7 @@ class Api:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         right = hmac.compare_digest(token.strip().encode(errors="replace"), self._token)
         if scheme.lower() != "bearer" or not right:
-            log.warning("a request of %s without the right token", request.remote)
+            log.warning("request from %s with a missing or wrong token", request.remote)
             answer = refused(wire.UNAUTHORIZED, "the token is missing or wrong")
             answer.headers["WWW-Authenticate"] = "Bearer"
             return answer
@@ -221,7 +221,7 @@ class Api:
     async def _find(self, request: web.Request) -> web.Response:
         identifier = request.match_info["sandbox"]
         if not self._rooms.is_open(identifier):
-            raise Refusal(wire.NO_SUCH_SANDBOX, "there is no such sandbox here; PUT makes it")
+            raise Refusal(wire.NO_SUCH_SANDBOX, "this sandbox does not exist here; PUT creates it")
         return answered({"id": identifier, "commands": self._rooms.commands_of(identifier)})
 
     async def _release(self, request: web.Request) -> web.Response:
@@ -318,7 +318,7 @@ def _write(sandbox: Sandbox, body: wire.WriteBody) -> Awaitable[FileInfo | Probl
     try:
         content = base64.b64decode(body.content, validate=True)
     except (binascii.Error, ValueError):
-        raise wire.Malformed("content is no base64") from None
+        raise wire.Malformed("content is not base64") from None
     return sandbox.write_file(body.path, content, append=body.append, expected=body.expected)
 
 

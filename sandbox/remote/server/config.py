@@ -21,41 +21,41 @@ class WrongSettings(Exception):
 
 class ListenSettings(Section):
     host: str = Field(default="127.0.0.1", description="An address of this machine")
-    port: int = Field(default=8790, ge=0, le=65_535, description="0 takes any that is free")
+    port: int = Field(default=8790, ge=0, le=65_535, description="0: any free port")
 
 
 class TlsSettings(Section):
-    certificate: Path = Field(description="PEM file with the certificate and those between it and its CA")
-    key: Path = Field(description="PEM file with its key")
+    certificate: Path = Field(description="PEM file with the certificate and its intermediate certificates")
+    key: Path = Field(description="PEM file with the private key")
 
 
 class ServerLimits(Section):
-    sandboxes: int = Field(default=100, ge=1, le=100_000, description="At a time; the longest unused one gives way")
-    commands: int = Field(default=8, ge=1, le=1000, description="Of one sandbox at a time")
-    request_mb: int = Field(default=400, ge=1, le=4096, description="The largest request; base64 takes a third more")
-    alive_seconds: float = Field(default=10, gt=0, le=30, description="How often a silent stream shows that it lives")
+    sandboxes: int = Field(default=100, ge=1, le=100_000, description="Open at once; the longest unused one is closed")
+    commands: int = Field(default=8, ge=1, le=1000, description="Concurrent commands of one sandbox")
+    request_mb: int = Field(default=400, ge=1, le=4096, description="The largest request; base64 adds a third")
+    alive_seconds: float = Field(default=10, gt=0, le=30, description="Seconds between keep-alives of a silent stream")
     stalled_seconds: float = Field(
-        default=30, gt=0, le=600, description="After which a client that reads nothing is gone"
+        default=30, gt=0, le=600, description="After which a client that reads nothing is disconnected"
     )
 
 
 class ServerSettings(Section):
-    token: Token = Field(description="What clients have to know; a long random text")
-    data_dir: Path = Field(description="Where the files of all sandboxes are")
+    token: Token = Field(description="Token that clients must send; a long random text")
+    data_dir: Path = Field(description="Folder with the files of all sandboxes")
     instance: str = Field(
-        default="remote", pattern=r"^[a-z0-9][a-z0-9-]{0,31}$", description="Names what it makes on this machine"
+        default="remote", pattern=r"^[a-z0-9][a-z0-9-]{0,31}$", description="Prefix of what it creates on this machine"
     )
-    listen: ListenSettings = Field(default=ListenSettings(), description="Where it listens")
+    listen: ListenSettings = Field(default=ListenSettings(), description="Address to listen on")
     tls: TlsSettings | None = Field(
-        default=None, description="Without it the token and all files are sent in the clear"
+        default=None, description="Without it, the token and all files are sent in clear text"
     )
     skills: Path | None = Field(
-        default=None, description="A folder with public/ and custom/, shown where the client sends none"
+        default=None, description="A folder with public/ and custom/, used if the client sends none"
     )
     sandbox: SandboxSettings = Field(
-        default=SandboxSettings(), description="The provider behind it, as in Antler's own"
+        default=SandboxSettings(), description="The provider behind it, as in Antler's config"
     )
-    limits: ServerLimits = Field(default=ServerLimits(), description="What clients may take")
+    limits: ServerLimits = Field(default=ServerLimits(), description="Limits for clients")
 
     @model_validator(mode="after")
     def _something_behind_it(self) -> Self:
@@ -80,7 +80,7 @@ def load(path: Path) -> ServerSettings:
         raise WrongSettings(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
-        raise WrongSettings(f"{path}: no valid YAML{f', line {mark.line + 1}' if mark else ''}") from None
+        raise WrongSettings(f"{path}: invalid YAML{f', line {mark.line + 1}' if mark else ''}") from None
     try:
         settings = ServerSettings.model_validate(values if values is not None else {})
     except ValidationError as error:

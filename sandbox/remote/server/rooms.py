@@ -118,7 +118,7 @@ class Rooms:
         """Hold an open sandbox for a call. Raises Refusal if it is not open."""
         found = self._provider.get(sandbox)
         if found is None or sandbox not in self._open:
-            raise Refusal(wire.NO_SUCH_SANDBOX, "there is no such sandbox here; PUT makes it")
+            raise Refusal(wire.NO_SUCH_SANDBOX, "this sandbox does not exist here; PUT creates it")
         self._open.move_to_end(sandbox)
         self._open[sandbox] += 1
         try:
@@ -136,9 +136,9 @@ class Rooms:
         if self._closed:
             refusal = Refusal(wire.STOPPING, "the sandbox server is stopping")
         elif key in self._ids:
-            refusal = Refusal(wire.USED, "there was a command of this id already")
+            refusal = Refusal(wire.USED, "this command id was already used")
         elif len(self.commands_of(sandbox)) >= self._most_commands:
-            refusal = Refusal(wire.BUSY, f"{self._most_commands} commands run in this sandbox; no more do at a time")
+            refusal = Refusal(wire.BUSY, f"{self._most_commands} commands run in this sandbox, which is the limit")
         if refusal is not None:
             work.close()
             raise refusal
@@ -172,7 +172,7 @@ class Rooms:
         while len(self._open) >= self._most:
             unused = next((each for each, users in self._open.items() if not users), None)
             if unused is None:
-                raise Refusal(wire.BUSY, f"all of {self._most} sandboxes are in use")
+                raise Refusal(wire.BUSY, f"all {self._most} sandboxes are in use")
             async with self._lock(unused):
                 if self._open.get(unused, 1):
                     continue  # it is in use again, or gone

@@ -54,12 +54,12 @@ class SkillStore:
         """Store the files of a digest. Idempotent. Raises wire.Malformed if they do not match it, SandboxError."""
         files = await asyncio.to_thread(_decoded, body)
         if await asyncio.to_thread(wire.digest_of, files) != digest:
-            raise wire.Malformed("the files are not those of the digest")
+            raise wire.Malformed("the files do not match the digest")
         async with self._writing:
             try:
                 await asyncio.to_thread(self._keep, digest, files)
             except OSError as error:
-                raise SandboxError(f"skills cannot be kept: {os.strerror(error.errno or 0).lower()}") from error
+                raise SandboxError(f"skills cannot be stored: {os.strerror(error.errno or 0).lower()}") from error
 
     def _missing(self, digests: set[str]) -> list[str]:
         missing = []
@@ -106,10 +106,10 @@ def _decoded(body: wire.SkillFilesBody) -> dict[str, SkillFile]:
     for file in body.files:
         parts = file.path.split("/")
         if "\0" in file.path or any(part in ("", ".", "..") for part in parts):
-            raise wire.Malformed("a file's path leads elsewhere")
+            raise wire.Malformed("a file's path leads outside")
         try:
             data = base64.b64decode(file.content, validate=True)
         except (binascii.Error, ValueError):
-            raise wire.Malformed("content is no base64") from None
+            raise wire.Malformed("content is not base64") from None
         files[file.path] = SkillFile(data=data, executable=file.executable, version="")
     return files

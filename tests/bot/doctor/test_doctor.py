@@ -231,7 +231,7 @@ async def test_a_sandbox_server_that_is_away_is_a_warning_beside_others(tmp_path
     assert works.severity is Severity.OK
     assert (away.severity, away.what) == (Severity.WARNING, "sandbox remote")
     assert away.says.startswith(f"the sandbox server {urls[1]} cannot be reached")
-    assert away.remedy == "see sandbox.remote.url, and whether the server runs"
+    assert away.remedy == "check sandbox.remote.url and that the server runs"
     assert not any(urls[1] in finding.says for finding in others)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         (
             "{network: egress}",
             "network",
-            "a mode that reaches out needs hosts in allow",
+            "a mode with network access needs hosts in allow",
         ),
         ("{docker: {replicas: 0}}", "docker.replicas", "should be greater than or equal to 1"),
     ],

@@ -30,7 +30,7 @@ async def test_the_report_says_what_is_not_enforced(gateway: Gateway, sandbox: S
     report = gateway.report
     assert report is not None
     assert (report.provider, report.isolation, report.bash) == ("docker", Isolation.FULL, True)
-    assert any("disk share" in each for each in report.shortfalls)
+    assert any("disk use" in each for each in report.shortfalls)
 
 
 async def test_commands_are_nobody(sandbox: Sandbox) -> None:

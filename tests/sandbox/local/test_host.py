@@ -74,7 +74,7 @@ async def test_commands_are_announced_with_a_warning_at_every_start(
         await provider.shutdown()
     (warning,) = [record for record in caplog.records if record.name == "sandbox.local.host"]
     assert warning.levelno == logging.WARNING
-    assert "HELD BY NOTHING" in warning.getMessage()
+    assert "WITHOUT ANY ISOLATION" in warning.getMessage()
 
 
 def test_who_may_write_has_to_be_trusted() -> None:
@@ -91,7 +91,7 @@ def test_a_network_that_nobody_would_hold_is_refused(tmp_path: Path) -> None:
 def test_what_it_does_not_enforce_is_told(driver: Driver) -> None:
     report = driver.run()["report"]
     assert (report["isolation"], report["bash"]) == ("none", True)
-    assert any("held by nothing" in each for each in report["shortfalls"])
+    assert any("not isolated" in each for each in report["shortfalls"])
 
 
 def test_the_environment_is_what_is_declared(driver: Driver) -> None:

@@ -104,7 +104,7 @@ def test_a_command_that_cannot_be_watched_at_all_is_refused_and_ended() -> None:
         try:
             mark = uuid.uuid4().hex
             selector.refused = 1
-            with pytest.raises(SandboxError, match="no room to watch"):
+            with pytest.raises(SandboxError, match="no resources to supervise"):
                 await run(launcher, LaunchSpec(argv=("/bin/sleep", "600", mark)), timeout=LONG)
             for left in marked(mark):
                 assert await asyncio.to_thread(has_ended, left, LONG)

@@ -88,5 +88,5 @@ async def test_a_server_that_was_never_asked_may_keep_anything(tmp_path: Path) -
 
 async def test_a_data_folder_that_takes_no_notes_is_said(tmp_path: Path) -> None:
     (tmp_path / "threads").write_text("no folder")
-    with pytest.raises(SandboxError, match="cannot be noted in the data folder"):
+    with pytest.raises(SandboxError, match="cannot be recorded in the data folder"):
         await homes(tmp_path).settle("t", "http://a")

@@ -55,7 +55,7 @@ async def test_a_connection_that_is_cut_ends_the_command(tmp_path: Path, for_goo
             await running
         assert "connection" in str(failure.value)
         assert "its last output: begun" in str(failure.value)
-        assert ("it was ended" in str(failure.value)) is not for_good
+        assert ("it was killed" in str(failure.value)) is not for_good
         await nothing_runs(service)
 
 

@@ -182,7 +182,7 @@ async def test_a_start_tells_by_name_who_is_away_and_a_check_that_it_is_back(ser
     async with servers.provider("abc") as provider:
         (trouble,) = provider.troubles
         assert trouble.startswith(f"the sandbox server {servers.urls['b']} cannot be reached: threads")
-        assert trouble.endswith("(see sandbox.remote.url, and whether the server runs)")
+        assert trouble.endswith("(check sandbox.remote.url and that the server runs)")
         await servers.up("b")
         await provider.check()
         assert provider.troubles == ()
@@ -277,7 +277,7 @@ async def test_of_two_servers_with_files_of_a_thread_neither_is_taken(servers: S
         await write(one, "t")
         await write(two, "t")
     async with servers.provider("abc") as provider:
-        with pytest.raises(SandboxError, match="there are files of this thread on") as failure:
+        with pytest.raises(SandboxError, match="this thread has files on several") as failure:
             await provider.acquire("t")
         assert all(url in str(failure.value) for url in servers.named("ab"))
         await provider.forget("t")
@@ -308,7 +308,7 @@ async def test_a_server_that_does_not_tell_what_it_keeps_works_only_alone(server
         servers.urls["old"] = f"http://{address}"
         provider = RemoteProvider(client_settings(servers.named(("a", "old"))))  # type: ignore[arg-type]
         await provider.start()
-        assert "does not tell which threads it keeps" in provider.troubles[0]
+        assert "does not list its sandboxes" in provider.troubles[0]
         assert servers.urls["old"] in provider.troubles[0]
         await provider.shutdown()
 
@@ -324,7 +324,7 @@ async def test_processes_of_servers_one_of_which_is_killed(open_folder: Path) ->
         provider = RemoteProvider(client_settings(tuple(processes)), homes=homes)
         report = await provider.start()
         assert report.bash
-        assert "on 3 other machines, held there by" in report.shortfalls[0]
+        assert "on 3 other machines, isolated there by" in report.shortfalls[0]
         threads: dict[str, str] = {
             in_order(tuple(processes), sandbox_id(thread))[0]: thread for thread in map(str, range(24))
         }

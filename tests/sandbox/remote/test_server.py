@@ -233,7 +233,7 @@ async def test_content_that_is_no_base64(tmp_path: Path, content: str) -> None:
 def test_settings_that_are_the_servers_are_refused(wrong: dict[str, Any]) -> None:
     remote = {"url": "http://127.0.0.1:1", "token": TOKEN}
     settings = SandboxSettings.model_validate({"use": "remote", "remote": remote, **wrong})
-    with pytest.raises(SandboxUnavailable, match="nothing here"):
+    with pytest.raises(SandboxUnavailable, match="no effect here"):
         RemoteProvider(settings)
 
 

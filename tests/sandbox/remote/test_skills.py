@@ -66,7 +66,7 @@ async def test_a_server_that_takes_none_is_told_of(tmp_path: Path) -> None:
     async with older_server() as address:
         provider = RemoteProvider(client_settings(f"http://{address}"), skills=lambda _: {"public": tmp_path})
         report = await provider.start()
-        assert any("takes no skills" in shortfall for shortfall in report.shortfalls)
+        assert any("does not accept skills" in shortfall for shortfall in report.shortfalls)
         await provider.shutdown()
 
 
