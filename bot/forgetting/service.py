@@ -190,7 +190,7 @@ class Forgetting:
         began = self._clock.monotonic()
         while await self._store.read(lambda tx: forgetting.working(tx, thread_ids, person, row.asked_at)):
             if self._clock.monotonic() - began > QUIET_SECONDS:
-                raise NotYet("something still runs that was stopped")
+                raise NotYet("a stopped run is still running")
             await self._clock.sleep(LOOK_SECONDS)
 
     # The deletion itself.
@@ -209,7 +209,7 @@ class Forgetting:
             await self._threads.erase(row.id, row.subject)
             await self._store.write(lambda tx: forgetting.blank_place(tx, row))
         if not whole or await self._unsaid(row):
-            raise NotYet("an answer that others wait for was told of it, or one is not delivered yet")
+            raise NotYet("an active run of others has received the words, or an answer is not delivered yet")
         await self._erased(row)
         if row.asked_by != forgetting.BY_AGE:
             await self._threads.scrub()
@@ -232,13 +232,13 @@ class Forgetting:
             if await self._store.scrub():
                 return
             await self._clock.sleep(LOOK_SECONDS)
-        raise NotYet("the database is being read without a pause")
+        raise NotYet("the database is being read continuously")
 
     async def _finish(self, row: DeletionRow) -> None:
         now = self._clock.now()
         await self._tell(row, "done", lambda tx: forgetting.finish_deletion(tx, row.id, now))
         counts = await self._store.read(lambda tx: forgetting.deleted_so_far(tx, row.id))
-        log.info("deletion %s (%s, asked for by %s) is complete: %s", row.id, row.kind, row.asked_by, counts)
+        log.info("deletion %s (%s, requested by %s) is complete: %s", row.id, row.kind, row.asked_by, counts)
         self._held_up.discard(row.id)
         if (done := self._done.pop(row.id, None)) is not None:
             done.set()

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     NamesGroup = Callable[[str, str], bool | None]
 
 WAIT_SECONDS = ANSWER_SECONDS - 1.5
-RECORDED = "{person}: recorded; antler is not running, so it is deleted at its next start"
-UNDER_WAY = "{person}: is being deleted; the log says when it is done"
-IS_GROUP = "{person} is a group, and its threads are not one person's; its administrators have /threads delete"
-COPIES = "the copies {names} in {folder} are not touched; delete them when you no longer need them"
+RECORDED = "{person}: recorded; antler is not running and will delete the data at its next start"
+UNDER_WAY = "{person}: deletion in progress; the log reports its completion"
+IS_GROUP = "{person} is a group, so its threads belong to no single person; its administrators can use /threads delete"
+COPIES = "the copies {names} in {folder} are unchanged; delete them when you no longer need them"
 DONE = "{person}: deleted: {counts}. Access, usage counts and the audit log stay"
 
 
@@ -62,7 +62,7 @@ class ForgettingTool:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(WAIT_SECONDS):
                 counts = summary(await self._service.finished(row.id))
-                told = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "nothing was left"
+                told = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "nothing was stored"
                 return {"text": DONE.format(person=person, counts=told), "done": True}
         return {"text": UNDER_WAY.format(person=person), "done": True}
 
@@ -83,9 +83,9 @@ def refusal(person: str, accounts: Collection[str], names_group: NamesGroup) -> 
         return f"{person} {error}"
     account, _, native = person.partition(":")
     if not native:
-        return f"{person} names everybody; give one person as account:id"
+        return f"{person} is not one person; give the person as account:id"
     if account not in accounts:
-        return f"{person} belongs to none of the accounts ({', '.join(accounts)})"
+        return f"{person} is not in any of the accounts ({', '.join(accounts)})"
     return IS_GROUP.format(person=person) if names_group(account, native) else None
 
 

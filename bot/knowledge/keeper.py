@@ -281,7 +281,7 @@ class Knowledge:
                     await work()
                 except Exception:
                     # Any error, also of an operator's own service: the existing documents can still be searched.
-                    log.exception("the knowledge was not brought up to date")
+                    log.exception("the knowledge could not be updated")
             await until_first(wake.wait(), self._clock.sleep(self.settings.scan_minutes * 60))
 
     async def _follow_asked(self) -> None:
@@ -343,7 +343,7 @@ class Knowledge:
             self.progress = Progress(f"{folder.name}/{file.place}", number, len(changed))
             await self._read_file(folder, file)
         if changed or gone:
-            log.info("knowledge %s: %d files read, %d gone", folder.name, len(changed), len(gone))
+            log.info("knowledge %s: %d files read, %d removed", folder.name, len(changed), len(gone))
 
     async def _read_file(self, folder: FolderSettings, file: FoundFile) -> None:
         addition = Addition(owner=EVERYBODYS, collection=folder.name, kind=FOLDER, place=file.place)

@@ -179,7 +179,7 @@ class _Borrowed:
         try:
             await self._lending.forget(self._thread)
         except SandboxError as error:
-            log.warning("what a document left in the sandbox was not deleted: %s", error)
+            log.warning("temporary files of a document in the sandbox were not deleted: %s", error)
 
 
 async def _taken(box: Sandbox, path: str) -> str:
@@ -247,5 +247,5 @@ def content_of(folder: Path, place: str, most: int) -> bytes:
     descriptor = os.open(folder / place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError("no ordinary file")
+            raise OSError("not a regular file")
         return file.read(most + 1)

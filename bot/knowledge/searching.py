@@ -118,8 +118,8 @@ class Searcher:
                 (vector,) = await endpoint.vectors([query], asker)
                 rankings.append(await self._nearest(vector, endpoint.name, scope))
             except KnowledgeFailed as failure:
-                log.warning("searched by words alone: %s", failure)
-                why = _used_up(failure) or "the embeddings endpoint does not work now"
+                log.warning("searched only by words: %s", failure)
+                why = _used_up(failure) or "the embeddings endpoint is not working now"
                 missing.append(f"by meaning, since {why}")
         ids = list(dict.fromkeys(known for ranking in rankings for known in ranking))
         passages = await self._store.read(lambda tx: knowledge.passages(tx, ids, scope))
@@ -169,7 +169,7 @@ class Searcher:
             log.warning("knowledge %s was not searched: %s", service.name, failure)
             why = _used_up(failure)
             missing.append(
-                f"{service.name}, since {why}" if why else f"{service.name}, which does not answer as it should now"
+                f"{service.name}, since {why}" if why else f"{service.name}, which is not answering properly now"
             )
             return []
 

@@ -106,10 +106,10 @@ class KnowledgeTool:
         ]
         chosen = [row for row in named if row.kind != FOLDER]
         if not chosen and named:
-            return {"text": "that is a folder of the config: take it out of knowledge.folders", "done": False}
+            return {"text": "this is a folder from the config: remove it from knowledge.folders", "done": False}
         if not chosen:
             return {
-                "text": f"there is no document {what or collection}; `antler knowledge list` shows all",
+                "text": f"no document {what or collection}; `antler knowledge list` shows all",
                 "done": False,
             }
         await self._knowledge.remove([row.id for row in chosen])
@@ -119,7 +119,7 @@ class KnowledgeTool:
     async def _reindex(self) -> dict[str, Any]:
         if not self._waits:
             self._knowledge.look_anew()
-            return {"text": "everything is read again now; `antler knowledge list` shows how far that is", "done": True}
+            return {"text": "everything is being read again; `antler knowledge list` shows the progress", "done": True}
         await self._knowledge.look(anew=True)
         return await self._list()
 
@@ -130,7 +130,7 @@ class KnowledgeTool:
         except KnowledgeFailed as failure:
             return {"text": str(failure), "done": False}
         if looked.unknown:
-            return {"text": f"there is no collection {looked.unknown[0]}", "done": False}
+            return {"text": f"no collection {looked.unknown[0]}", "done": False}
         found = [f"{number}. {hit.place} ({hit.collection})\n   {hit.address}\n   {_short(hit.text)}"
                  for number, hit in enumerate(looked.hits, 1)]  # fmt: skip
         found += [f"not searched: {each}" for each in looked.missing]

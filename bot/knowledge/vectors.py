@@ -43,7 +43,7 @@ class Vectors:
                 except KnowledgeFailed as failure:
                     return str(failure)
         keys = ", ".join(sorted(set(held.values())))
-        return f"passages have no vectors yet, since budgets are used up: {keys}" if held else ""
+        return f"passages without vectors, because budgets are used up: {keys}" if held else ""
 
     async def _make_for(self, payers: Sequence[Asker], endpoint: Embeddings) -> dict[Asker, str]:
         """Request vectors for each in turn, until the settings change; returns payer -> key of an exhausted budget."""
@@ -81,7 +81,7 @@ class Vectors:
                 half = len(rows) // 2
                 await self._embed(endpoint, rows[:half], payer)
                 return await self._embed(endpoint, rows[half:], payer)
-            log.warning("the knowledge has a passage without a vector: %s", failure)
+            log.warning("a passage of the knowledge got no vector: %s", failure)
             vectors = [None]
         made = [(known, vector) for (known, _), vector in zip(rows, vectors, strict=True)]
         if made:

@@ -82,9 +82,9 @@ def edited(memory: Memory, fact_id: str, text: str, person: str, now: datetime) 
     """The memory with another text of a fact, as a correction, and that fact; None if it is missing. Raises NotKept."""
     content = " ".join(text.split())
     if not content or len(content) > LONGEST_FACT:
-        raise NotKept("It is too long, or empty.")
+        raise NotKept("It is empty or too long.")
     if has_secret(content) or is_override(content):
-        raise NotKept("It holds a secret, or reads like an instruction of the system.")
+        raise NotKept("It contains a secret, or reads like a system instruction.")
     known = next((fact for fact in memory.facts if fact.id == fact_id), None)
     if known is None or known.content == content:
         return memory, known
@@ -215,7 +215,7 @@ class MemoryKeeper:
     async def remember(self, ctx: RunContext, call: str, content: str, category: Category) -> Fact:
         """See harness.memory.store.Memories."""
         if not self.covers(is_group=ctx.is_group):
-            raise NotKept("There is no memory here: its operator turned it off.")
+            raise NotKept("The operator has turned the memory off.")
         async with self._lock(ctx.owner):
             run = await self._store.read(lambda tx: runs.load(tx, ctx.run_id))
             await self._refuse_unwanted(ctx.owner, run)
@@ -244,7 +244,7 @@ class MemoryKeeper:
         if state.off:
             raise NotKept("The memory is turned off here. The person can turn it on with /memory on.")
         if run is not None and state.had_forgotten(run.created_at):
-            raise NotKept("The person has just had something forgotten, so nothing from before that is kept.")
+            raise NotKept("The person has just had something forgotten, so nothing from before that is remembered.")
 
     def covers(self, *, is_group: bool) -> bool:
         """Whether persons, or groups, have a memory at all."""
@@ -414,7 +414,7 @@ class MemoryKeeper:
                 return False
             gone = await self._kept.replace(owner, known, Memory(), agent)
         if gone:
-            log.info("the memory %s was forgotten, as nothing was written into it for long", hashed(owner, agent))
+            log.info("the memory %s was forgotten: it had not been written to for long", hashed(owner, agent))
         return gone
 
     # Within the lock of an owner.
@@ -451,7 +451,7 @@ class MemoryKeeper:
                 ):  # if this fails because of another change, the last good copy is already `changed`
                     await self._kept.replace(owner, changed, changed, agent)
                 return known
-        raise MemoryUnavailable("the memory cannot be changed: other processes change it all the time")
+        raise MemoryUnavailable("the memory cannot be changed: other processes keep changing it")
 
 
 def hashed(owner: str, agent: str = "") -> str:

@@ -228,7 +228,7 @@ class MemoryService:
         if exchanges:
             updated = await (await self._harness()).remember(base, exchanges)
             if updated is None:
-                return await self._failed(turns, "the model gave nothing that could be used")
+                return await self._failed(turns, "the model returned nothing usable")
             await self._charge(updated, payer)
             if updated.trouble:
                 return await self._failed(turns, updated.trouble, TRIES_OF_UNREADABLE)
@@ -237,7 +237,7 @@ class MemoryService:
             if kept:
                 log.info("the memory %s was updated after run(s) %s", name, runs)
             else:
-                log.info("the memory %s was not updated after run(s) %s: it was changed meanwhile", name, runs)
+                log.info("the memory %s was not updated after run(s) %s: it changed during the update", name, runs)
         else:
             await self._done(turns)
 
@@ -252,12 +252,10 @@ class MemoryService:
         tries = max(turn.tries for turn in turns) + 1
         name = hashed(turns[0].owner, turns[0].agent or "")
         if tries >= most:
-            log.warning(
-                "%d turn(s) were not learnt for the memory %s, after %d tries: %s", len(turns), name, tries, why
-            )
+            log.warning("%d turn(s) not learned for the memory %s after %d attempts: %s", len(turns), name, tries, why)
             return await self._done(turns)
         delay = min(FIRST_DELAY * 2 ** (tries - 1), LONGEST_DELAY)
-        log.info("the memory %s is updated later (try %d of %d): %s", name, tries, most, why)
+        log.info("the memory %s will be updated later (attempt %d of %d): %s", name, tries, most, why)
         await self._postpone(turns, self._clock.now() + delay, tries)
 
     async def _postpone(self, turns: Sequence[QueuedTurn], until: datetime, tries: int) -> None:
@@ -290,7 +288,7 @@ def _exchanges(turns: Sequence[QueuedTurn]) -> list[Exchange]:
         try:
             exchange = EXCHANGE.validate_json(turn.exchange)
         except ValidationError:
-            log.error("turn %s was queued by another version and cannot be read; it is given up", turn.run_id)
+            log.error("turn %s was queued by another version and cannot be read; it is dropped", turn.run_id)
             continue
         exchanges.append(replace(exchange, owner=turn.owner, speaker=turn.speaker))
     return exchanges

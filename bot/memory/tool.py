@@ -57,7 +57,7 @@ class MemoryTool:
         if do == "forget":
             gone = await self._book.forget_all(owner, agent)
             log_action(Action.MEMORY_FORGET, MACHINE, account=owner.partition(":")[0], person=owner, what="all")
-            return f"forgotten: {gone.facts} facts, and {gone.turns} turns that had not been learnt from yet", True
+            return f"forgotten: {gone.facts} facts, and {gone.turns} turns that had not been learned from yet", True
         memory = await self._book.show(owner, agent)
         log_action(Action.MEMORY_SHOW, MACHINE, account=owner.partition(":")[0], person=owner)
         if do == "export":
@@ -107,7 +107,7 @@ def _facts(stored: StoredMemory) -> dict[str, Any]:
 
 def _table(known: list[StoredMemory]) -> str:
     if not known:
-        return "nobody is remembered"
+        return "no memories"
     width = max(len(_key(stored)) for stored in known)
     lines = [f"{'key':<{width}}  {'bytes':>8}  updated"]
     for stored in known:

@@ -125,7 +125,7 @@ def _run(tx: Connection, ctx: RunContext) -> RunRow:
     """The requesting run: the schedule fires in its chat, and no other chat can be given."""
     row = runs.load(tx, ctx.run_id)
     if row is None:
-        raise LookupError(f"run {ctx.run_id} is not known")
+        raise LookupError(f"unknown run {ctx.run_id}")
     return row
 
 

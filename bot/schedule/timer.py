@@ -48,7 +48,7 @@ class Timer:
 
     async def serve(self) -> None:
         """Fire what is due, until cancelled. A schedule whose times were missed while no process ran fires once."""
-        await every(AGAIN_SECONDS, self._clock, "firing what is due", self._serve)
+        await every(AGAIN_SECONDS, self._clock, "firing due schedules", self._serve)
 
     async def _serve(self) -> None:
         while True:
@@ -103,5 +103,5 @@ def _upcoming(row: ScheduleRow, now: datetime) -> datetime | None:
         return When(row.kind, row.spec, row.timezone).next(now)
     except (BadTime, LookupError) as error:
         # Made by another version, or its timezone is missing on this machine: it must not block the others.
-        log.error("schedule %s of %s ends: %s", row.id, row.person, error)
+        log.error("schedule %s of %s is ended: %s", row.id, row.person, error)
         return None

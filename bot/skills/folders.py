@@ -74,7 +74,7 @@ class SwitchedOff:
             return self._read()
         except OSError as error:
             log.warning(
-                "%s: of what was turned off on the page is off: %s", error, ", ".join(sorted(before)) or "nothing"
+                "%s: skills that stay turned off on the page: %s", error, ", ".join(sorted(before)) or "nothing"
             )
             return before
 

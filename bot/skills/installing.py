@@ -75,7 +75,7 @@ class Installs:
     async def from_archive(self, file_name: str, chunks: AsyncIterable[bytes], *, replace: bool, by: str) -> Install:
         """Install an uploaded archive. Raises InstallRefused."""
         install, content = self._begin(harmless_name(file_name, FALLBACK_NAME), by), bytearray()
-        with _told(install, "the upload broke off"):
+        with _told(install, "the upload was interrupted"):
             async for chunk in chunks:
                 content += chunk
                 install.received = len(content)
@@ -88,7 +88,7 @@ class Installs:
         """Fetch an archive according to the rules of web_fetch and install it. Raises InstallRefused."""
         name = address.partition("?")[0].partition("#")[0].rpartition("/")[2]
         install = self._begin(harmless_name(unquote(name), FALLBACK_NAME), by)
-        with _told(install, "the download broke off"):
+        with _told(install, "the download was interrupted"):
             content = await self._fetched(address.strip())
             install.received, install.state = len(content), "checking"
         return await self._check(install, content, replace)
@@ -111,7 +111,7 @@ class Installs:
                 address, most=lambda kind: LARGEST_ARCHIVE, seconds=FETCH_SECONDS, whose=""
             )
         except WebError as error:
-            raise InstallRefused((f"the address gave no archive: {error}",)) from None
+            raise InstallRefused((f"the archive could not be downloaded: {error}",)) from None
         finally:
             await transport.aclose()
         if fetched.cut or fetched.body is None:
@@ -134,7 +134,7 @@ class Installs:
                 archive.write_bytes(content)
                 return installed(self._settings(), archive, replace=replace, tell=notes.append)
 
-        with suppress(InstallRefused), _told(install, "it could not be checked; the log says why"):
+        with suppress(InstallRefused), _told(install, "it could not be checked; see the log"):
             async with self._turn:
                 try:
                     done = await asyncio.to_thread(put)

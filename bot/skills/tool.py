@@ -69,7 +69,7 @@ def list_skills(settings: Settings, *, as_json: bool = False) -> int:
         state = "off" if skill.name in off else "on"
         typer.echo(f"{skill.name:<32} {skill.shelf:<7} {state:<4} {_short(skill.document.description)}")
     if not view.skills:
-        typer.echo(f"no skills; your own belong into {settings.custom_skills}")
+        typer.echo(f"no skills; put your own into {settings.custom_skills}")
     _tell(view.problems)
     return 0
 
@@ -195,11 +195,11 @@ def _judging(settings: Settings, tell: Callable[[str], None]) -> Callable[[str, 
 
     def judging(name: str, files: Files, verdict: Verdict) -> Verdict:
         if any(each.name == model and each.use == DEMO for each in settings.models):
-            tell(f"{name} was checked by rules alone: there is no model to judge it (models)")
+            tell(f"{name} was checked only by rules: no model is available to judge it (models)")
             return verdict
         opinion = asyncio.run(_opinion(settings, model, name, files, verdict))
         if opinion is None:
-            tell(f"{name} was checked by rules alone: no judgement came from the model {model}")
+            tell(f"{name} was checked only by rules: the model {model} returned no judgment")
         return with_opinion(verdict, opinion, without=Level.WARN)
 
     return judging
@@ -289,7 +289,7 @@ def list_waiting(settings: Settings, *, as_json: bool = False) -> int:
         for reason in each.waiting.reasons:
             typer.echo(f"  {reason}")
     if not found:
-        typer.echo("no skill waits for an administrator")
+        typer.echo("no skill is waiting for an administrator")
     return 0
 
 
@@ -301,7 +301,7 @@ def agree(settings: Settings, name: str, digest: str) -> int:
         if each.name == name and digest and each.waiting.digest.startswith(digest)
     ]
     if len(digest) < SHOWN or len(wanted) != 1:
-        typer.echo(f"antler: no skill {name} with this content waits; see antler skills waiting", err=True)
+        typer.echo(f"antler: no skill {name} with this content is waiting; see antler skills waiting", err=True)
         return FAILURE
     (each,) = wanted
     try:

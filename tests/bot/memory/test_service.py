@@ -170,7 +170,7 @@ async def test_a_failed_update_is_tried_again_later_and_in_the_end_given_up(
     await say(world, "and figs")
     await world.clock.advance(12 * 3600)
     assert await queued(world) == []
-    assert "were not learnt for the memory" in caplog.text
+    assert "not learned for the memory" in caplog.text
     assert "figs" not in caplog.text
 
 

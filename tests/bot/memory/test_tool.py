@@ -32,7 +32,7 @@ async def ask(world: World, do: str, key: str = "") -> tuple[str, bool]:
 
 
 async def test_the_list_has_keys_sizes_and_dates_only(world: World) -> None:
-    assert await ask(world, "list") == ("nobody is remembered", True)
+    assert await ask(world, "list") == ("no memories", True)
     await world.learn("Ann likes pears")
     await world.learn("Bob likes figs", owner=BOB, said_by=BOB)
     text, done = await ask(world, "list")
@@ -60,7 +60,7 @@ async def test_one_is_named_by_its_key_or_its_owner(world: World, key: str) -> N
     text, _ = await ask(world, "export", key)
     assert from_json(text) == await world.kept.load(ANN)
     assert await ask(world, "forget", key) == (
-        "forgotten: 1 facts, and 0 turns that had not been learnt from yet", True
+        "forgotten: 1 facts, and 0 turns that had not been learned from yet", True
     )  # fmt: skip
     assert await world.facts() == []
     assert await world.facts(BOB) == ["Bob likes figs"]

@@ -89,7 +89,7 @@ async def test_an_address_of_the_inside_is_not_fetched(tmp_path: Path) -> None:
     try:
         installs = installs_with(settings_in(tmp_path))
         for address in (f"{root}/tidy.skill", "http://169.254.169.254/x.zip", "file:///etc/passwd", "tidy.skill"):
-            with pytest.raises(InstallRefused, match="the address gave no archive"):
+            with pytest.raises(InstallRefused, match="the archive could not be downloaded"):
                 await installs.from_address(address, replace=False, by="a:1")
     finally:
         await runner.cleanup()
@@ -112,7 +112,7 @@ async def test_what_is_too_large_or_breaks_off_is_refused_and_said(tmp_path: Pat
 
     with pytest.raises(ConnectionResetError):
         await installs.from_archive("y.skill", broken(), replace=False, by="a:1")
-    assert (installs.recent[0].state, installs.recent[0].problems) == ("refused", ("the upload broke off",))
+    assert (installs.recent[0].state, installs.recent[0].problems) == ("refused", ("the upload was interrupted",))
 
 
 async def test_what_was_begun_is_done_although_nobody_waits_for_it(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_what_has_to_be_typed_for_one_that_waits_is_told(
 
 def test_where_there_are_none(settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert tool.list_skills(settings) == 0
-    assert "no skills; your own belong into" in capsys.readouterr().out
+    assert "no skills; put your own into" in capsys.readouterr().out
     off = settings.model_copy(update={"skills": settings.skills.model_copy(update={"enabled": False})})
     assert tool.list_skills(off) == 0
     assert tool.validate_folder(tmp_path) == 1
@@ -134,7 +134,7 @@ def silent() -> AIMessage:
         ('{"verdict": "allow", "reason": "Fine."}', 0, "", False),
         ('{"verdict": "warn", "reason": "It talks."}', 0, "judged in SKILL.md: It talks.", True),
         ('{"verdict": "block", "reason": "It steals."}', 1, "judged in SKILL.md: It steals.", False),
-        (silent, 0, "tidy was checked by rules alone: no judgement came from the model main", True),
+        (silent, 0, "tidy was checked only by rules: the model main returned no judgment", True),
     ],
 )
 def test_what_is_installed_is_judged_by_the_model(
@@ -160,7 +160,7 @@ def test_without_a_model_the_rules_alone_decide_and_it_says_so(
     settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert tool.install(settings, archive_of(put_skill(tmp_path, "tidy", "Tidies.")), replace=False) == 0
-    told = "antler: tidy was checked by rules alone: there is no model to judge it (models)\n"
+    told = "antler: tidy was checked only by rules: no model is available to judge it (models)\n"
     assert capsys.readouterr().err == told
 
 

@@ -38,7 +38,7 @@ def put(settings: Settings, origin: Origin, owner: str = "") -> str:
 
 def test_listed_and_agreed_to(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     assert list_waiting(settings) == 0
-    assert capsys.readouterr().out == "no skill waits for an administrator\n"
+    assert capsys.readouterr().out == "no skill is waiting for an administrator\n"
     digest, shared = put(settings, "mine", "telegram:1"), put(settings, "custom")
     assert list_waiting(settings) == 0
     printed = capsys.readouterr().out
