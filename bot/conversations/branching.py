@@ -80,7 +80,7 @@ class Branching:
                     await self._make(row)
             except Exception:
                 # From the history's database, the disk or a sandbox: raised to the caller that awaits the branch.
-                log.exception("the branch %s could not be made", row.key)
+                log.exception("the branch %s could not be created", row.key)
                 await self._drop(row)
                 actor.forget_row()
                 raise
@@ -149,7 +149,7 @@ class Branching:
         try:
             await self._clear(row.thread_id)
         except Exception as error:  # most likely the same error
-            log.warning("parts of the branch %s stay behind: %s", row.key, error)
+            log.warning("parts of the branch %s could not be removed: %s", row.key, error)
         await self._store.write(lambda tx: branches.drop(tx, row))
 
 

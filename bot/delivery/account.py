@@ -347,7 +347,7 @@ class Account:
         try:
             await self._shared.say(key, replace(address, topic=None), None, sentence)
         except StoreUnavailable as unsaid:
-            log.error("account %s: nobody is told about a closed topic: %s", self.name, unsaid)
+            log.error("account %s: notice about a closed topic not stored: %s", self.name, unsaid)
 
     async def _give_up(self, replies: list[Reply], reason: str, error: ChannelError) -> None:
         log.warning("account %s: %d replies given up, %s: %s", self.name, len(replies), reason, error)

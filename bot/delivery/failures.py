@@ -124,7 +124,7 @@ class Failures:
         reply.attempts += 1
         seconds = pause(reply.attempts)
         reply.retry_at = self._clock.monotonic() + seconds
-        log.info("reply %s: try %d failed, next in %.1f s: %s", reply.key, reply.attempts, seconds, error)
+        log.info("reply %s: attempt %d failed, next in %.1f s: %s", reply.key, reply.attempts, seconds, error)
 
     def _unknown(self, reply: Reply, step: object) -> None:
         match step:
@@ -163,7 +163,7 @@ class Failures:
                 if isinstance(step, Send):  # a refused edit leaves the file itself in the chat
                     self._leave_out(reply, file)
             case Send() | Edit() if reply.wanted is not None and reply.wanted.buttons and not reply.no_buttons:
-                log.warning("reply %s: refused with its buttons, trying it without: %s", reply.key, error)
+                log.warning("reply %s: refused with its buttons, retrying without: %s", reply.key, error)
                 self._without_buttons(reply)
             case Send() | Edit() if reply.final:
                 conceded = self._concede(reply, step)
@@ -212,12 +212,12 @@ class Failures:
             text = shown.message.text if shown is not None and shown.whole else message.text
             reply.wanted = replace(message, text=plain(text), plain=True, asks_reply=False)
             self._degrade(reply, Outcome.PLAIN)
-            return "trying it without formatting"
+            return "retrying without formatting"
         if isinstance(step, Edit) and not made.renewed:
             reply.wanted = made.whole or message
             made.whole, made.renewed = None, True
             reply.renew(step.state, final=True)
-            return "trying it as a new message"
+            return "retrying as a new message"
         if made.replaced or not message.text:
             return ""
         self._degrade(reply, Outcome.REFUSED)
@@ -225,10 +225,10 @@ class Failures:
             step.state.settle()
             step.state.refused = True
             reply.left_out = True
-            return "this part is left out"
+            return "part left out"
         made.replaced = True
         reply.wanted = replace(message, text=self._words(reply)["answer"], status="", buttons=())
-        return "saying that instead"
+        return "sending a notice instead"
 
     def _texts_of(self, reply: Reply) -> int:
         """Number of a final's parts that hold text."""

@@ -193,7 +193,7 @@ class Presented:
         try:
             shutil.rmtree(self._folder / run_id)
         except OSError as error:
-            log.warning("files of a delivered answer stay for now: %s", os.strerror(error.errno or 0))
+            log.warning("files of a delivered answer not deleted: %s", os.strerror(error.errno or 0))
 
 
 def _problem(size: int, caps: Capabilities | None) -> str | None:

@@ -242,7 +242,7 @@ class Sender:
             case FinishStream():
                 await self._finish_stream(reply, step)
             case Seal():
-                raise AssertionError("sealing is no call")
+                raise AssertionError("sealing is not a call")
         reply.shown_at = self._clock.monotonic()
         return True
 
@@ -385,7 +385,7 @@ class Sender:
         else:
             state.lost, state.unsure, state.crashed = None, False, False
             state.assumed = state.lost_finals >= LOST_FINALS
-            level, what = (logging.ERROR, "taken as shown") if state.assumed else (logging.WARNING, "sending again")
+            level, what = (logging.ERROR, "treated as sent") if state.assumed else (logging.WARNING, "sending again")
             log.log(level, "reply %s part %d may have been sent, %s: %s", reply.key, state.index, what, error)
 
     async def _sent(
@@ -425,9 +425,9 @@ class Sender:
         try:
             await self._channel.delete(reply.address, message_id)
         except ChannelError as error:
-            log.warning("reply %s: a draft of which nobody knows stays in the chat: %s", reply.key, error)
+            log.warning("reply %s: an unrecorded draft remains in the chat: %s", reply.key, error)
             return False
-        log.info("reply %s: a draft was taken back, as the lead was lost before it was recorded", reply.key)
+        log.info("reply %s: a draft was deleted, as the lead was lost before it was recorded", reply.key)
         state.message_id = state.shown = reply.called_at = None
         return True
 

@@ -150,7 +150,7 @@ class MessageBus:
     def _dead(self, row: InboxRow) -> None:
         self.unreadable += 1
         self.counts[row.account, "unreadable"] += 1
-        log.error("event %d of %s cannot be read and is set aside as dead", row.id, row.account)
+        log.error("event %d of %s cannot be read and is marked as dead", row.id, row.account)
 
     async def inbound(self) -> AsyncIterator[Inbound]:
         """Committed events, in the order of the inbox, without end."""
@@ -166,7 +166,7 @@ class MessageBus:
 def _unheard(accepting: asyncio.Task[None]) -> None:
     """Log a failure after the publisher was cancelled: nothing was acknowledged, so the events will be sent again."""
     if not accepting.cancelled() and (error := accepting.exception()) is not None:
-        log.warning("events were not stored, and nobody waits for them: %s", error, exc_info=_surprising(error))
+        log.warning("events not stored, and their sender has gone: %s", error, exc_info=_surprising(error))
 
 
 def _surprising(error: BaseException) -> BaseException | None:

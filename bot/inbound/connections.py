@@ -37,14 +37,12 @@ log = logging.getLogger(__name__)
 RESTART_SECONDS = 10.0
 FIRST_RETRY, LONGEST_RETRY = 60.0, 900.0
 """Seconds before a refused account is tried again; doubled each time, up to the second value."""
-TRIED_AGAIN = "; tried again every few minutes, and at once by antler reload"
+TRIED_AGAIN = "; retried every few minutes, or at once by antler reload"
 TRIAL_SECONDS = 20.0
 """Seconds that a platform may take to accept or refuse an account's changed settings."""
 NEWEST_SINCE = timedelta(days=7)
 NEWEST_CHATS = 200
-UNLOADABLE = (
-    "its adapter cannot be loaded (the log says where): reinstall antler, or take the account out of `channels`"
-)
+UNLOADABLE = "its adapter cannot be loaded (see the log): reinstall antler, or remove the account from `channels`"
 
 
 class Unloadable(Fatal):
@@ -144,7 +142,7 @@ class Connections:
 
         async def accepted(identity: BotIdentity) -> None:
             await self._check(account, identity)
-            raise _Accepted("it was only tried", "")
+            raise _Accepted("trial connection", "")
 
         trial = asyncio.ensure_future(channel.run(accepted))
         patience = asyncio.ensure_future(self._clock.sleep(TRIAL_SECONDS))
@@ -158,13 +156,13 @@ class Connections:
         except Fatal as error:
             return f"{error}; {error.hint}"
         except Exception as error:
-            log.exception("%s: its changed settings could not be tried", account)
+            log.exception("%s: the changed settings could not be tried out", account)
             return f"unexpected: {type(error).__name__}; the log has more"
         finally:
             patience.cancel()
             trial.cancel()
             await asyncio.wait({trial})
-        return "its source of messages has ended"
+        return "its message source has ended"
 
     def adopt(self, settings: Settings) -> None:
         """Adopt the policies of changed settings; open connections use none of the other settings."""
@@ -280,7 +278,7 @@ class Connections:
                 buttons=((say["button_start"], "/start"), (say["button_help"], "/help")),
             )
             about |= {None: told} if fixed == language else {locale: told} if fixed not in LANGUAGES else {}
-        await self._told(channel, "what it says of itself", channel.describe(about))
+        await self._told(channel, "its description", channel.describe(about))
 
     async def _told(self, channel: Channel, what: str, call: Awaitable[None]) -> None:
         """Make the call, but only log a ChannelError: the bot works without it."""
@@ -316,6 +314,6 @@ def _rename_hint(conflict: accounts.AccountConflict) -> str:
     if conflict.kind == "renamed":
         return f"to keep its conversations under the new name: antler account rename {conflict.known} {conflict.name}"
     return (
-        f"give the new bot a name of its own in `channels`, or put the old one's conversations aside: "
+        f"give the new bot a different name in `channels`, or move the old one's conversations aside: "
         f"antler account rename {conflict.name} {conflict.name}-old"
     )

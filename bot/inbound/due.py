@@ -154,7 +154,7 @@ class Hooks:
         Nothing is done for a person or a group without access."""
         rules = self._book.policy(called.account).access
         if not rules.may_speak(called.address, called.sender):
-            log.warning("webhook %s: nothing was done, nobody is let in at %s", called.hook, chat_id(called.address))
+            log.warning("webhook %s: ignored, as access to %s is not allowed", called.hook, chat_id(called.address))
             return await self._ports.responder.settle([event_id], "access was revoked")
         language = language_of(self._book.policy(called.account).locale, called.sender.locale, called.prompt)
         is_admin = rules.is_admin(person_id(called.account, called.sender.id))

@@ -142,7 +142,7 @@ class Suspects:
         held()
         quiet = QUIET_SECONDS * (len(row.deaths) - UNSUSPECTED)
         log.warning(
-            "run %s was in progress at %d crashes: it is tried again after %.0f s", row.run_id, len(row.deaths), quiet
+            "run %s was in progress at %d crashes: it is retried after %.0f s", row.run_id, len(row.deaths), quiet
         )
         await self._clock.sleep(self._began + quiet - self._clock.monotonic())
         await self._trial.acquire()
@@ -313,5 +313,5 @@ class Driver:
 
 def _broken(active: ActiveRun, error: Exception) -> Ending:
     """The ending of a run that hit a defect of the gateway."""
-    log.error("run %s broke", active.row.run_id, exc_info=error)
+    log.error("run %s failed", active.row.run_id, exc_info=error)
     return endings.broken(type(error).__name__, active.context.model, active.view, active.texts)

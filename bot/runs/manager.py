@@ -128,10 +128,10 @@ class RunManager:
             if row.is_readable:
                 left.setdefault(row.conversation, []).append(row)
             else:
-                log.error("run %s was stored by another version and cannot be read; it is given up", row.run_id)
+                log.error("run %s was stored by another version and cannot be read; it is dropped", row.run_id)
                 await self.drop(row, texts_for(DEFAULT).lost_draft)
         if left:
-            log.info("%d run(s) of the last process are resumed", sum(map(len, left.values())))
+            log.info("resuming %d run(s) of the last process", sum(map(len, left.values())))
         return {conversation: tuple(sorted(rows, key=runs.in_turn)) for conversation, rows in left.items()}
 
     async def _with_deaths(self) -> list[RunRow]:
@@ -358,7 +358,7 @@ class RunManager:
         if ending.state is RunState.SUCCESS or taken_back or not (row.attempt and text.strip()):
             return
         words = Unfinished(run_id=row.run_id, message_id=message_id, text=text)
-        await self._tried("keep what was said", row, lambda: self._settle(row.thread_id, words))
+        await self._tried("keep the unfinished answer", row, lambda: self._settle(row.thread_id, words))
 
     async def _may_work(self, active: ActiveRun) -> bool:
         """Whether to work on the run, after waiting for it to be ready to begin again."""
@@ -372,7 +372,7 @@ class RunManager:
 
     async def _forget(self, row: RunRow) -> bool:
         """Whether `rewind` succeeded; the ending reports a failure."""
-        return await self._tried("take it back", row, lambda: self.rewind(row))
+        return await self._tried("undo the turn", row, lambda: self.rewind(row))
 
     async def _settle(self, thread_id: str, unfinished: Unfinished) -> None:
         await (await self._harness()).settle(thread_id, unfinished)

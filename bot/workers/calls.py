@@ -146,7 +146,7 @@ class Calls:
             finally:
                 self._waited_for.discard(call_id)  # what another cancellation leaves behind is tidied up later
         if answer.declined:
-            log.warning("no worker does %s, so that this process does it itself", method.name)
+            log.warning("no worker took %s: running it in this process", method.name)
             return await method.do(local, given)
         return _result(method, answer)
 
@@ -172,7 +172,7 @@ class Calls:
             return _read(answer)
         if withdrawn:
             return Answer(declined=True)
-        raise CallFailed(f"{call_id} was stopped, or broke at its worker, whose log tells more")
+        raise CallFailed(f"{call_id} was stopped, or failed on its worker; see the worker's log")
 
     async def tidy(self) -> None:
         """End and discard calls whose requesting gateway is gone."""
@@ -189,7 +189,7 @@ async def answered(harness: Harness, body: str) -> str:
         method = METHODS[asked.method]
         given = method.arguments.validate_python(asked.arguments)
     except (ValidationError, KeyError):
-        log.warning("a call of another version is not understood here; its gateway does it itself")
+        log.warning("a call from another version cannot be read here; its gateway runs it itself")
         return to_json(ANSWER, Answer(declined=True))
     try:
         result = method.result.dump_python(await method.do(harness, given), mode="json")
@@ -204,7 +204,7 @@ def _read(answer: str) -> Answer:
     try:
         return ANSWER.validate_json(answer)
     except ValidationError:
-        raise CallFailed("a worker of another version gave an answer that cannot be read") from None
+        raise CallFailed("a worker of another version returned an unreadable answer") from None
 
 
 def _result(method: Method[A, R], answer: Answer) -> R:
@@ -213,4 +213,4 @@ def _result(method: Method[A, R], answer: Answer) -> R:
     try:
         return method.result.validate_python(answer.result)
     except ValidationError:
-        raise CallFailed(f"a worker of another version gave a result of {method.name} that cannot be read") from None
+        raise CallFailed(f"a worker of another version returned an unreadable result of {method.name}") from None

@@ -82,7 +82,7 @@ class DeadWorkers:
 
     async def serve(self) -> None:
         """Check periodically, until cancelled."""
-        await every(TIDY_SECONDS, self._store.clock, "looking after workers", self.look)
+        await every(TIDY_SECONDS, self._store.clock, "moving runs of dead workers", self.look)
 
     async def look(self) -> None:
         """Hand over the jobs of dead workers, but only once this process itself has reached the database for as long as
@@ -95,7 +95,7 @@ class DeadWorkers:
         if now - self._steady_since > worker_runs.STALLED_SECONDS:
             moved = await self._store.write(worker_runs.recover)
             if moved:
-                log.warning("%d run(s) or call(s) of dead workers go on at others", moved)
+                log.warning("%d run(s) or call(s) of dead workers were given to others", moved)
 
 
 class Dispatch:
@@ -149,7 +149,7 @@ class Dispatch:
 
     async def tidy(self) -> None:
         """Hand the jobs of dead workers to others; stop and discard unneeded orders; until cancelled."""
-        await every(TIDY_SECONDS, self._store.clock, "looking after workers", self._tidy)
+        await every(TIDY_SECONDS, self._store.clock, "tidying up after workers", self._tidy)
 
     async def _tidy(self) -> None:
         await self._dead.look()
@@ -188,7 +188,7 @@ class Dispatch:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(word.wait(), LOOK_SECONDS)
         if not isinstance(last, LAST):
-            detail = "its worker was told to stop, but not by this process"
+            detail = "its worker was stopped by another process"
             yield Failed(run_id=ctx.run_id, seq=seq, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=detail)
 
     async def _let_go(self, run_id: str) -> None:
@@ -352,7 +352,7 @@ class Staff:
             try:
                 await prepare(self._url)
             except psycopg.OperationalError as error:  # the store also waits for the server
-                log.warning("runs cannot be given to workers now: %s", error)
+                log.warning("runs cannot be assigned to workers now: %s", error)
                 await self._clock.sleep(AGAIN_SECONDS)
             else:
                 return self._prepared.set()
@@ -367,7 +367,7 @@ class Staff:
         await asyncio.gather(self._dispatch.tidy(), self._look())
 
     async def _look(self) -> None:
-        await every(SIGHT_SECONDS, self._clock, "looking at workers", self.workers.look)
+        await every(SIGHT_SECONDS, self._clock, "reading the state of workers", self.workers.look)
 
     async def close(self) -> None:
         """Stop waiting for workers."""

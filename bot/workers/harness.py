@@ -116,14 +116,14 @@ class WorkersHarness:
         try:
             return await self._dispatch.calls.ask(TITLE, (model, said, answered), self.local)
         except CallFailed as error:
-            log.warning("no title: %s", error)
+            log.warning("thread not titled: %s", error)
             return None
 
     async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
         try:
             return await self._dispatch.calls.ask(REMEMBER, (memory, tuple(exchanges)), self.local)
         except CallFailed as error:
-            log.warning("a memory was not updated: %s", error)
+            log.warning("memory not updated: %s", error)
             return None
 
     async def head(self, thread_id: str) -> Head:

@@ -112,13 +112,13 @@ class Jobs:
             else:
                 await self._work(run_id, job, task, first=first)
         except Fenced:
-            log.error("this worker was taken for dead, and others go on with its runs")
+            log.error("this worker was taken for dead, and others continue its runs")
             self._fenced()
             raise
         except TakenAway:
             log.warning("%s was taken from this worker, which did not stop it in time", run_id)
         except Exception:  # any defect: the gateway must not wait for a run that no worker executes
-            log.exception("the job of %s broke", run_id)
+            log.exception("the job of %s failed", run_id)
             await self._store.write(partial(worker_runs.end, run_id=run_id, job=job, state=OrderState.STOPPED))
         finally:
             self._at_work.discard(task)
@@ -139,7 +139,7 @@ class Jobs:
         if taken is None:
             return
         row = taken.row
-        log.info("run %s is worked on here", run_id)
+        log.info("run %s is running here", run_id)
         outlet, record = Outlet(self._store, self._draft, run_id, taken.told), self._meter.open(row)
         if first and taken.order.since == 1:  # a new run: its first call was counted with its start
             record.counted = row.model_calls
@@ -172,11 +172,11 @@ class Jobs:
         taken = await _to_its_end(self._store.write(taking))
         if taken is None:
             return
-        log.info("%s is worked on here", call_id)
+        log.info("%s is running here", call_id)
         order, asked = taken
         ending: Callable[..., None] = partial(worker_runs.end, state=OrderState.STOPPED)
         if order.deaths >= MOST_DEATHS:
-            log.error("%s is given up: %d workers died at it", call_id, order.deaths)
+            log.error("%s is abandoned: %d workers died while running it", call_id, order.deaths)
         else:
             answer = None
             if not task.cancelling() and not self._leaving:
@@ -191,8 +191,8 @@ class Jobs:
     async def _tell(self, taken: Taken, outlet: Outlet, record: EventRecord) -> None:
         row, order = taken.row, taken.order
         if order.deaths >= MOST_DEATHS:
-            log.error("run %s is given up: %d workers died at it", row.run_id, order.deaths)
-            return outlet.add(_failed(row, f"{order.deaths} workers died at it"))
+            log.error("run %s is abandoned: %d workers died while running it", row.run_id, order.deaths)
+            return outlet.add(_failed(row, f"{order.deaths} workers died while running it"))
         if taken.unfinished:  # the agent may send the same message again
             outlet.add(TextReset(run_id=row.run_id, seq=0, message_id=taken.unfinished))
         harness = await self._harness()  # a harness counts as in use from its run's first event on
@@ -206,7 +206,7 @@ class Jobs:
         except Fenced:
             raise
         except Exception as error:  # any defect: the gateway must not follow a run that reports nothing
-            log.exception("run %s broke", row.run_id)
+            log.exception("run %s failed", row.run_id)
             outlet.add(_failed(row, type(error).__name__))
 
 

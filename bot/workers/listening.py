@@ -33,7 +33,7 @@ class Listener:
         self._clock = clock
         self._due = due
         self._waiting: defaultdict[str, set[asyncio.Event]] = defaultdict(set)
-        self._outage = Outage(log.warning, "no word comes from workers", "word comes from workers again")
+        self._outage = Outage(log.warning, "worker notifications are interrupted", "worker notifications arrive again")
 
     @contextmanager
     def listening(self, run_id: str) -> Iterator[asyncio.Event]:

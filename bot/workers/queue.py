@@ -228,7 +228,7 @@ class OutlivingJobs(manager.JobManager):
             await self.connector.execute_query_async(PUT_BACK_LOST, **lost)
             row = await self.connector.execute_query_one_async(FETCH, queues=queues, worker_id=worker_id)
         except exceptions.ConnectorException as error:
-            log.warning("no job can be taken now: %s", _first_line(error))
+            log.warning("jobs cannot be fetched now: %s", _first_line(error))
             return None
         return None if row["id"] is None else Job.from_row(row)
 
@@ -243,7 +243,7 @@ class OutlivingJobs(manager.JobManager):
             sign = {"worker_id": worker_id, **self.life.sign()}
             rows = await self.connector.execute_query_all_async(workers.SIGN, **sign)
         except exceptions.ConnectorException as error:
-            log.warning("no sign of life can be given now: %s", _first_line(error))
+            log.warning("heartbeat not sent: %s", _first_line(error))
             return
         self._replaced = not rows
         if rows:
@@ -255,7 +255,7 @@ class OutlivingJobs(manager.JobManager):
         try:
             await self.connector.execute_query_async(workers.LEAVE, worker_id=worker_id)
         except exceptions.ConnectorException as error:
-            log.warning("it cannot be told now that this worker stops: %s", _first_line(error))
+            log.warning("this worker could not be unregistered: %s", _first_line(error))
 
     async def listen_for_jobs(self, *, on_notification: Any, queues: Iterable[str] | None = None) -> None:
         """Listen for new jobs and, on the same connection, for the gateway's requests, which a heartbeat reads."""
@@ -271,7 +271,7 @@ class OutlivingJobs(manager.JobManager):
             try:
                 await self.connector.listen_notify(hear, channels)
             except exceptions.ConnectorException as error:
-                log.warning("no word of new jobs comes now: %s", _first_line(error))
+                log.warning("notifications of new jobs are interrupted: %s", _first_line(error))
             await asyncio.sleep(AGAIN_SECONDS)
 
 

@@ -131,7 +131,7 @@ class Cluster:
             while True:
                 found = self.rows("SELECT run_id FROM worker_runs WHERE state = 'open' AND worker IS NOT NULL")
                 for worker in self.workers.values():
-                    if found and f"run {found[0][0]} is worked on here" in worker.log:
+                    if found and f"run {found[0][0]} is running here" in worker.log:
                         return worker
                 await asyncio.sleep(0.1)
 

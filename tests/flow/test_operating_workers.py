@@ -219,7 +219,7 @@ async def test_two_workers_spend_no_more_than_one_would(cluster: Cluster) -> Non
         await world.telegram.group_says(f"@antler_bot {work}")
         for chat in (ALICE, TEAM):
             await world.telegram.wait_for_text(chat, key)
-        assert all("is worked on here" in worker.log for worker in cluster.workers.values())
+        assert all("is running here" in worker.log for worker in cluster.workers.values())
         calls = [row[0] for row in cluster.rows("SELECT input_tokens + output_tokens FROM usage ORDER BY id")]
         spent = [sum(map(int, map(str, calls[:number]))) for number in range(len(calls) + 1)]
         beyond = sum(before >= limit for before in spent[:-1])
@@ -282,7 +282,7 @@ async def test_what_is_scheduled_remembered_and_titled_is_done_once(cluster: Clu
         assert title
         runs = [row[0] for row in cluster.rows("SELECT run_id FROM runs")]
         for run in map(str, runs):
-            assert sum(worker.log.count(f"run {run} is worked on here") for worker in cluster.workers.values()) == 1
+            assert sum(worker.log.count(f"run {run} is running here") for worker in cluster.workers.values()) == 1
         assert not any(
             "bot.memory" in worker.log or "bot.schedule" in worker.log for worker in cluster.workers.values()
         )

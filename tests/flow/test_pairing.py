@@ -159,7 +159,7 @@ async def test_without_the_menu_and_the_words_of_itself_it_answers_all_the_same(
         await world.telegram.wait_for_record(lambda call: call.method == "setMyShortDescription")
         await world.telegram.user_says("hello")
         await world.telegram.wait_for_message(ALICE.id, lambda message: "You said: hello" in message.text)
-        await world.wait_for_log("telegram: what it says of itself was not set: setMyShortDescription")
+        await world.wait_for_log("telegram: its description was not set: setMyShortDescription")
         assert "telegram: its menu was not set: setMyCommands" in world.log
         assert "Traceback" not in world.log
 

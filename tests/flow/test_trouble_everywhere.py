@@ -188,7 +188,7 @@ async def test_each_that_was_revoked_goes_on_without_a_restart(world: Everywhere
             # Through which of them is a matter of who connected first.
             left = (SECOND, *PLATFORMS[number:])
             told = await told_somewhere(world, left, f"The account {account} has stopped")
-            assert "tried again every few minutes, and at once by antler reload" in told.text
+            assert "retried every few minutes, or at once by antler reload" in told.text
         await status_tells(world, *(f"{account}: stopped" for account in PLATFORMS))
         for account in PLATFORMS:
             await world.platforms[account].restore()

@@ -283,7 +283,7 @@ class Disturbing:
 
     def _orders_of(self, node: Node) -> set[tuple[Any, ...]]:
         said = node.said if node.alive and not node.is_gateway else ""
-        return {order for order in self._orders() if f"run {order[0]} is worked on here" in said}
+        return {order for order in self._orders() if f"run {order[0]} is running here" in said}
 
     def ended(self, node: Node, life: Life) -> None:
         """A process ended by itself, or by what was done to it."""

@@ -159,7 +159,7 @@ async def test_a_lost_final_is_repeated_once(tmp_path: Path, caplog: pytest.LogC
         await w.drained()
         assert len(w.calls("send")) == 2
         assert "sending again" in caplog.text
-        assert "taken as shown" in caplog.text
+        assert "treated as sent" in caplog.text
 
 
 async def test_what_is_said_after_a_lost_final_comes_after_its_repeat(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ async def test_what_fails_after_its_caller_has_gone_is_logged_in_a_line(
     await asyncio.sleep(0)
     gc.collect()  # asyncio tells of an error that nobody has seen when its task is collected
     assert [record.getMessage() for record in caplog.records] == [
-        "events were not stored, and nobody waits for them: the disk is full"
+        "events not stored, and their sender has gone: the disk is full"
     ]
     store.down = False
     await bus.publish([message("a", text="once more")])
@@ -192,5 +192,5 @@ async def test_what_cannot_be_read_is_logged_and_counted_and_kept_without_its_wo
     assert "(13 characters)" in rows[0].event
     assert bus.unreadable == 3
     assert [record.getMessage() for record in caplog.records] == [
-        f"event {row.id} of {said.account} cannot be read and is set aside as dead" for row in rows
+        f"event {row.id} of {said.account} cannot be read and is marked as dead" for row in rows
     ]

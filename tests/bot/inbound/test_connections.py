@@ -273,7 +273,7 @@ async def test_one_that_was_refused_is_tried_again_ever_more_rarely_and_it_is_to
         first.failing.set()
         await made.clock.until(made.delivery.drained())
         (told,) = made.told("second")
-        assert "tried again every few minutes, and at once by antler reload" in told
+        assert "retried every few minutes, or at once by antler reload" in told
         tried = first.tries
         await made.alive(60)
         assert first.tries == tried + 1

@@ -387,7 +387,7 @@ async def test_a_run_at_which_workers_die_again_and_again_is_given_up(gateway: G
         (last,) = await events
         assert worker.agent.starts == []
     assert isinstance(last, Failed)
-    assert last.detail_for_log == "3 workers died at it"
+    assert last.detail_for_log == "3 workers died while running it"
 
 
 async def test_a_worker_that_stops_gives_its_runs_to_others(gateway: Gateway) -> None:
@@ -659,7 +659,7 @@ async def test_a_worker_that_was_taken_for_dead_does_nothing_outside_and_is_give
         await gateway.store.write(lambda tx: tx.execute(text("DELETE FROM procrastinate_workers")))
         row = await gateway.opened()
         await gateway.store.write(partial(worker_runs.order, run_id=row.run_id, thread_id="t", attempt=1, since=1))
-        await until(lambda: "no job can be taken now" in caplog.text)
+        await until(lambda: "jobs cannot be fetched now" in caplog.text)
         assert await gateway.store.read(lambda tx: tx.scalar(text("SELECT status FROM procrastinate_jobs"))) == "todo"
         await clock.advance(queue.CERTAIN_SECONDS + 1)
         with pytest.raises(Fenced):
@@ -691,7 +691,7 @@ async def test_a_server_that_goes_while_a_gateway_starts_is_waited_for(
     await asyncio.to_thread(postgres.stop)
     try:
         loading = asyncio.ensure_future(staff.load(own)())
-        await until(lambda: "runs cannot be given to workers now" in caplog.text)
+        await until(lambda: "runs cannot be assigned to workers now" in caplog.text)
         assert not loading.done()
     finally:
         await asyncio.to_thread(postgres.start)
