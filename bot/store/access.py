@@ -75,7 +75,7 @@ def everything(tx: Connection) -> list[AccessRow]:
     except (SQLAlchemyError, TypeError, ValueError) as error:
         why = error.orig if isinstance(error, DBAPIError) else error
         raise AccessUnreadable(
-            f"who has access cannot be read, so nobody is let in and nothing starts: {why}"
+            f"the access list cannot be read, so nobody is admitted and nothing starts: {why}"
         ) from error
 
 
@@ -96,6 +96,6 @@ def remove(tx: Connection, row: AccessRow, code_hash: str | None) -> None:
 def _row(row: Row[*tuple[Any, ...]]) -> AccessRow:
     values = {name: getattr(row, column) for name, column in _COLUMNS.items()}
     if values["state"] not in set(AccessState):
-        log.error("access of %s has the unknown state %r: it is blocked", values["subject"], values["state"])
+        log.error("access of %s has the unknown state %r: treated as blocked", values["subject"], values["state"])
         values["state"] = AccessState.BLOCKED
     return AccessRow(**values | {"state": AccessState(values["state"])})

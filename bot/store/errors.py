@@ -75,8 +75,8 @@ class SessionsNotKept(UnfitDatabase):
 
     def __init__(self) -> None:
         super().__init__(
-            "the pooler before the database gives sessions away after each transaction (PgBouncer's pool_mode = "
-            "transaction), so that nobody could hold the lead",
+            "the pooler in front of the database changes sessions after each transaction (PgBouncer's pool_mode = "
+            "transaction), so no process could hold the lead",
             "use pool_mode = session, or the server's own address",
         )
 
@@ -86,8 +86,8 @@ class NotUtf8(UnfitDatabase):
 
     def __init__(self, encoding: str) -> None:
         super().__init__(
-            f"the database's encoding is {encoding}, and only UTF8 keeps all that people write",
-            "name a database that has it (CREATE DATABASE antler ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0)",
+            f"the database's encoding is {encoding}, and only UTF8 can store all text that people write",
+            "use a database with that encoding (CREATE DATABASE antler ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0)",
         )
 
 
@@ -108,10 +108,10 @@ class StoreTooOld(StoreError):
         if database.get_backend_name() == "sqlite":
             name, remedy = database.database, "move that file away"
         else:
-            name, remedy = database.render_as_string(hide_password=True), "name another database, or empty this one,"
+            name, remedy = database.render_as_string(hide_password=True), "use another database, or empty this one,"
         super().__init__(
             f"the database {name} comes from a development version of Antler (revision {revision}), whose tables cannot"
-            f" be upgraded: {remedy} and start again, or go on with that version"
+            f" be upgraded: {remedy} and start again, or continue with that version"
         )
         self.revision = revision
 
@@ -120,14 +120,14 @@ class Fenced(StoreError):
     """Another process took over the database."""
 
     def __init__(self) -> None:
-        super().__init__("another process took over the database; nothing more is written from here")
+        super().__init__("another process took over the database; this one writes nothing more")
 
 
 class TakenAway(StoreError):
     """A run was taken from this worker because the worker did not stop it when requested."""
 
     def __init__(self) -> None:
-        super().__init__("the run was taken from this worker; nothing more is written of it from here")
+        super().__init__("the run was taken from this worker, which writes nothing more of it")
 
 
 class StoreClosed(StoreError):

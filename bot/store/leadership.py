@@ -167,7 +167,7 @@ class Lead:
                 return await self._attempt()
             except errors.LockNotAvailable as error:  # a process that froze between its check and its commit
                 if await self._rows(sql.END_FROZEN):
-                    log.warning("a process that froze while it wrote held the lead's row: its connection is ended")
+                    log.warning("a frozen process held the lead's row: its connection was terminated")
                 await self._unlock()
                 raise StoreBusy(self.leader) from error
         except psycopg.Error as error:
@@ -209,7 +209,7 @@ class Lead:
             await asyncio.sleep(CLAIM_SECONDS)
             if not await self._sees_expired():
                 return False
-            log.warning("the lease of %s has run out: its lock is ended", self.leader or "the leader")
+            log.warning("the lease of %s has expired: its lock is terminated", self.leader or "the leader")
             await self._rows(END_HOLDERS)
             if not await self._freed():
                 return False
@@ -373,7 +373,7 @@ async def _check_pool(connection: psycopg.AsyncConnection[Any], url: URL) -> Non
                     if await _session_of(other) == own or await _session_of(connection) != own:
                         raise SessionsNotKept
     except TimeoutError:  # it has no second session to give, so the first one is kept
-        log.info("the pooler before the database could not be examined: it gives one session at a time")
+        log.info("the pooler in front of the database could not be examined: it offers only one session")
     finally:
         await other.close()
 

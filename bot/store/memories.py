@@ -306,9 +306,9 @@ class StoreMemories:
         memory = _parsed(found.last_good) if found.last_good is not None else None
         good = memory or Memory()
         log.error(
-            "the memory %s cannot be read: it is set aside, and %s is used",
+            "the memory %s cannot be read: it is set aside and replaced by %s",
             folder_name(owner),
-            "the one before it" if memory is not None else "an empty one",
+            "its last good copy" if memory is not None else "an empty one",
         )
         body = good.to_json()
         await _or_unavailable(self._store.write(lambda tx: _set_aside(tx, owner, agent, found.body, body)))

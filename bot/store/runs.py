@@ -179,7 +179,7 @@ def end(
 ) -> bool:
     """End a run in this state; its messages not settled otherwise become done. False if it had already ended."""
     if not state.ended:
-        raise ValueError(f"{state} is no ending")
+        raise ValueError(f"{state} is not an ending")
     waits = waits or Waits()
     about = {"why": detail, "slot": waits.slot, "words": waits.words}
     ended = tx.execute(END, {"run": run_id, "ending": state, "at": now} | about)

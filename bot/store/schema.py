@@ -118,7 +118,7 @@ def _create(tx: Connection, tables: set[str], steps: Steps) -> None:
     """Create all tables at once; a test proves that this equals running every migration."""
     foreign = sorted(tables & set(metadata.tables))
     if foreign:
-        raise StoreUnavailable(f"the database has tables {', '.join(foreign)} but no revision: it is not ours")
+        raise StoreUnavailable(f"the database has tables {', '.join(foreign)} but no revision: it is not Antler's")
     metadata.create_all(tx, checkfirst=False)
     alembic_version.create(tx, checkfirst=True)
     tx.execute(alembic_version.insert(), {"version_num": steps.revisions[-1]})
@@ -153,4 +153,4 @@ def _back_up(file: Path, revision: str) -> None:
         part.replace(copy)
     except (OSError, sqlite3.Error) as error:
         part.unlink(missing_ok=True)
-        raise StoreUnavailable(f"no backup copy {copy} could be made, so nothing was upgraded: {error}") from error
+        raise StoreUnavailable(f"the backup copy {copy} could not be made, so nothing was upgraded: {error}") from error

@@ -63,7 +63,7 @@ def compact(file: Path) -> tuple[int, int]:
     free space of twice its size; the file is then unchanged."""
     before = file.stat().st_size
     if shutil.disk_usage(file.parent).free < 2 * before:
-        raise StoreUnavailable(f"{file}: while it is rewritten {2 * before / 1e9:.1f} GB must be free there")
+        raise StoreUnavailable(f"{file}: rewriting it needs {2 * before / 1e9:.1f} GB of free space there")
     os.environ["SQLITE_TMPDIR"] = str(file.parent)  # a small /tmp might not have enough room
     try:
         with closing(_open(file)) as database:

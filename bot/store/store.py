@@ -273,7 +273,7 @@ class Store:
             try:
                 await self._queue.submit(UNIT, (writer.release_lease,))
             except (StoreUnavailable, Fenced) as error:
-                log.warning("the store was not released: %s", error)
+                log.warning("lease not released: %s", error)
         await self._queue.close()
         if self._lead is not None:
             await self._lead.close()
@@ -305,7 +305,7 @@ class Store:
             try:
                 await self.write(writer.renew_lease)
             except StoreUnavailable as error:
-                log.warning("the lease was not renewed: %s", error)
+                log.warning("lease not renewed: %s", error)
             except Fenced as error:
                 log.error("%s", error)
                 return
@@ -337,7 +337,7 @@ class Store:
                     log.log(logging.DEBUG if told else logging.ERROR, "the lead cannot be regained: %s", error)
                     told = True
             self._lead, self._lease_until = again, asked + writer.LEASE_SECONDS
-            log.info("the lead is this process's again")
+            log.info("this process has the lead again")
 
 
 @contextmanager
@@ -361,7 +361,7 @@ def _look(url: URL) -> None:
     finally:
         engine.dispose()
     if revision is None or revision in schema.STEPS.revisions[:-1]:
-        raise StoreUnavailable("the database is not prepared yet: a gateway of this version does that at its start")
+        raise StoreUnavailable("the database is not prepared yet: a gateway of this version prepares it when it starts")
 
 
 def _take(url: URL) -> int:

@@ -182,7 +182,7 @@ class Writer:
         except Exception as error:  # errors of a unit are for its caller
             if len(jobs) == 1:
                 return [Outcome([], error)]
-            log.debug("a batch of %d failed, running them one by one", len(jobs))
+            log.debug("a batch of %d units failed, running them one by one", len(jobs))
             return [outcome for job in jobs for outcome in self.run([job])]
         return [Outcome(rows) for rows in results]
 

@@ -340,7 +340,7 @@ async def test_when_who_has_access_cannot_be_read_nothing_starts(world: World) -
         with closing(sqlite3.connect(world.data_dir / "antler.db")) as database, database:
             database.execute("ALTER TABLE access RENAME COLUMN state TO nonsense")
         assert await world.ends() == 1
-        assert "who has access cannot be read, so nobody is let in" in world.log
+        assert "the access list cannot be read, so nobody is admitted" in world.log
         assert "Traceback" not in world.log
         code, output = await world.command("access", "list")
         assert (code, "cannot be read" in output) == (1, True)

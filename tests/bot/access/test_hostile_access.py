@@ -172,7 +172,7 @@ async def test_a_list_that_cannot_be_read_lets_nobody_start(tmp_path: Path, dama
         with sqlite3.connect(tmp_path / "antler.db") as database:
             database.execute("DROP TABLE access")
             database.execute("CREATE TABLE access (account TEXT, nonsense BLOB)")
-        with pytest.raises(AccessUnreadable, match="nobody is let in"):
+        with pytest.raises(AccessUnreadable, match="nobody is admitted"):
             await c.start()
         assert c.harness.asked == []
 

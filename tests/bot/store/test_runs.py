@@ -128,7 +128,7 @@ async def test_end_settles_its_messages_once(store: Store) -> None:
         await start(store, run)
     with pytest.raises(LookupError):
         await store.write(lambda tx: runs.start(tx, "nobody", None, NOW, 1))
-    with pytest.raises(ValueError, match="no ending"):
+    with pytest.raises(ValueError, match="not an ending"):
         await store.write(lambda tx: runs.end(tx, run.run_id, RunState.PENDING, LATER))
 
 

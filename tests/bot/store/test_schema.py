@@ -267,7 +267,7 @@ async def test_a_database_of_before_the_first_release_is_refused_untouched(url: 
 
 async def test_tables_of_somebody_else_are_refused(url: str) -> None:
     in_transaction(url, lambda tx: tx.execute(text("CREATE TABLE runs (x integer)")))
-    with pytest.raises(StoreUnavailable, match="not ours"):
+    with pytest.raises(StoreUnavailable, match="is not Antler's"):
         await Store.open(url, clock=SystemClock())
 
 
