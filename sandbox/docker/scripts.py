@@ -89,7 +89,7 @@ echo begun >&3
 oom
 before=$killed
 trap 'told=1' TERM
-# The gateway closes this pipe, or dies, to end the command.
+# Ends the command when the gateway writes to this pipe, closes it or dies.
 { read -r end; kill -TERM $$; } <&4 3>&- >/dev/null &
 {
   @limits

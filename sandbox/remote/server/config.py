@@ -35,7 +35,7 @@ class ServerLimits(Section):
     request_mb: int = Field(default=400, ge=1, le=4096, description="The largest request; base64 adds a third")
     alive_seconds: float = Field(default=10, gt=0, le=30, description="Seconds between keep-alives of a silent stream")
     stalled_seconds: float = Field(
-        default=30, gt=0, le=600, description="After which a client that reads nothing is disconnected"
+        default=30, gt=0, le=600, description="Seconds until a client that reads nothing is disconnected"
     )
 
 
