@@ -59,7 +59,6 @@ UNUSED = {
     "sqlalchemy.dialects.postgresql.asyncpg": (),  # drivers that Antler does not use
     "sqlalchemy.dialects.postgresql.pg8000": (),
     "sqlalchemy.dialects.postgresql.psycopg2cffi": (),
-    "uvicorn.main": ("Server", "main", "run"),  # its command line, with click
 }
 """Module -> names that other modules import from it. It is loaded when one of them is called, or when any other name is
 accessed."""
