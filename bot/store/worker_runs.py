@@ -48,18 +48,18 @@ STALLED_SECONDS = 30.0
 worker_runs = Table(
     "worker_runs",
     metadata,
-    Column("run_id", SafeText, primary_key=True, doc="the run that is to be worked on, or a call's id"),
+    Column("run_id", SafeText, primary_key=True, doc="the ordered run, or a call's id"),
     Column(
-        "thread_id", SafeText, nullable=False, doc="its thread; two jobs of one thread never work together; empty: none"
+        "thread_id", SafeText, nullable=False, doc="its thread; jobs of one thread never run concurrently; empty: none"
     ),
     Column("job", BigInteger, nullable=False, doc="procrastinate's id of the newest job"),
-    Column("attempt", Integer, nullable=False, doc="as the gateway counts the run's starts"),
-    Column("since", Integer, nullable=False, doc="the number of the run's first event of this order"),
+    Column("attempt", Integer, nullable=False, doc="the run's start, as counted by the gateway"),
+    Column("since", Integer, nullable=False, doc="number of the run's first event under this order"),
     Column("state", SafeText, nullable=False, doc="open, done or stopped"),
-    Column("worker", BigInteger, nullable=True, doc="who took it; null before, and when a worker put it back"),
-    Column("deaths", Integer, nullable=False, doc="workers that died at it since it last came further"),
-    Column("asked", Integer, nullable=False, doc="how often the worker asked what was said meanwhile"),
-    Column("heard", Integer, nullable=False, doc="the newest of these questions that was answered"),
+    Column("worker", BigInteger, nullable=True, doc="worker that took it; null: not taken, or put back"),
+    Column("deaths", Integer, nullable=False, doc="number of workers that died on it since it last progressed"),
+    Column("asked", Integer, nullable=False, doc="number of times the worker asked for messages sent during the run"),
+    Column("heard", Integer, nullable=False, doc="newest of these questions that was answered"),
     Index(None, "thread_id"),
     Index(None, "state"),
 )
@@ -67,13 +67,13 @@ worker_runs = Table(
 worker_events = Table(
     "worker_events",
     metadata,
-    Column("run_id", SafeText, nullable=False, doc="whose events they are"),
-    Column("part", Integer, nullable=False, doc="its place in the order, from 1"),
+    Column("run_id", SafeText, nullable=False, doc="run that the events belong to"),
+    Column("part", Integer, nullable=False, doc="position in the order, from 1"),
     Column(
         "body",
         SafeText,
         nullable=False,
-        doc="harness.events as a JSON list, deltas of a message joined; of a call see bot.workers.calls",
+        doc="harness.events as a JSON list, deltas of a message joined; for a call see bot.workers.calls",
     ),
     PrimaryKeyConstraint("run_id", "part"),
 )
@@ -81,9 +81,9 @@ worker_events = Table(
 worker_drafts = Table(
     "worker_drafts",
     metadata,
-    Column("run_id", SafeText, primary_key=True, doc="whose draft it is"),
-    Column("part", Integer, nullable=False, doc="which part it is going to be"),
-    Column("body", SafeText, nullable=False, doc="all that the part tells so far, as there"),
+    Column("run_id", SafeText, primary_key=True, doc="run that the draft belongs to"),
+    Column("part", Integer, nullable=False, doc="number of the part that will replace it"),
+    Column("body", SafeText, nullable=False, doc="events of that part so far, as in worker_events"),
 )
 """Unlogged: lost when the server crashes."""
 

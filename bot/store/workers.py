@@ -28,13 +28,13 @@ workers = Table(
     "workers",
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False, doc="its registration in procrastinate_workers"),
-    Column("name", SafeText, nullable=False, doc="the one of its --name"),
+    Column("name", SafeText, nullable=False, doc="value of its --name"),
     Column("process", SafeText, nullable=False, doc="host:pid"),
-    Column("version", SafeText, nullable=False, doc="of Antler, as it runs there"),
-    Column("facts", SafeText, nullable=False, doc="how it is, bot.operations.workers.Facts as JSON"),
-    Column("asked", Integer, nullable=False, doc="how often it was asked to read its config again"),
-    Column("heard", Integer, nullable=False, doc="the newest of these that it has answered"),
-    Column("answer", SafeText, nullable=False, doc="what came of that, as JSON; empty before"),
+    Column("version", SafeText, nullable=False, doc="version of Antler it runs"),
+    Column("facts", SafeText, nullable=False, doc="its status, bot.operations.workers.Facts as JSON"),
+    Column("asked", Integer, nullable=False, doc="number of requests to reload its config"),
+    Column("heard", Integer, nullable=False, doc="newest of these requests that it has answered"),
+    Column("answer", SafeText, nullable=False, doc="result of that request as JSON; empty before"),
 )
 
 SIGN = """
