@@ -42,7 +42,7 @@ def arguments() -> argparse.Namespace:
 
 
 def scale_of(mode: str, given: argparse.Namespace) -> Scale:
-    """How much of a mode was asked for."""
+    """The scale of a mode, from the arguments."""
     kills = given.kills or (QUICK_KILLS if given.quick else MODES[mode].kills)
     if given.quick:
         return Scale(kills=kills, frozen=QUICK_FROZEN, lively=2.0, slow_faults=False, quiet=QUICK_QUIET)
@@ -50,7 +50,7 @@ def scale_of(mode: str, given: argparse.Namespace) -> Scale:
 
 
 async def torture(given: argparse.Namespace, folder: Path) -> list[Report]:
-    """Run the modes one after another, each on simulators of its own."""
+    """Run the modes one after another, each with its own simulators."""
     reports = []
     for mode in given.modes or list(MODES):
         own = folder / mode
@@ -67,7 +67,7 @@ async def torture(given: argparse.Namespace, folder: Path) -> list[Report]:
 
 
 def show(report: Report, given: argparse.Namespace) -> None:
-    """What became of one mode, and how to see it again."""
+    """Print the result of one mode, and how to reproduce it."""
     problems = report.problems()
     verdict = f"skipped: {report.skipped}" if report.skipped else "; ".join(problems) or "the gate is open"
     print(f"[{report.mode}] {report.seconds:.0f} s, {verdict}", file=sys.stderr)

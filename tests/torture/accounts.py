@@ -1,4 +1,4 @@
-"""The accounts of one config with every platform in it, for a gateway between four simulators."""
+"""The accounts of a config with every platform, for a gateway connected to four simulators."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Accounts:
-    """Those besides Telegram, each called as its platform."""
+    """The accounts other than Telegram's, each named after its platform."""
 
     slack: OnSlack
     feishu: OnFeishu
     wecom: OnWecom
 
     def config(self) -> dict[str, Any]:
-        """What stands under `channels`."""
+        """The content of `channels`."""
         slack, feishu, wecom = self.slack.simulator, self.feishu.simulator, self.wecom.simulator
         return {
             "slack": {
@@ -33,7 +33,7 @@ class Accounts:
         }
 
     def variables(self) -> dict[str, str]:
-        """The secrets that the config names."""
+        """The secrets that the config refers to."""
         return {
             "SLACK_BOT_TOKEN": self.slack.simulator.bot_token,
             "SLACK_APP_TOKEN": self.slack.simulator.app_token,
@@ -48,7 +48,7 @@ class Accounts:
 
 
 def lifted(per_second: float, per_chat: float) -> dict[str, Any]:
-    """Settings of `channels` that put the accounts' budgets out of the way."""
+    """Settings of `channels` with rate limits too high to matter."""
     fast = {"per_second": per_second, "per_chat_per_second": per_chat}
     a_minute = per_chat * 60
     return {

@@ -1,4 +1,4 @@
-"""The mode in which the process is killed at each crash window in turn, each time after it had come to rest."""
+"""The mode that kills the process at each crash window in turn, each time after it has become idle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def at_windows(campaign: Campaign, windows: Sequence[Window] = WINDOWS) -> None:
-    """Kill at each window, in turn, until the scale is reached; each at least once."""
+    """Kill at each window in turn, at least once each, until the scale is reached."""
     await campaign.start()
     while campaign.report.kills < campaign.scale.kills:
         for window in windows:
@@ -26,8 +26,8 @@ async def at_windows(campaign: Campaign, windows: Sequence[Window] = WINDOWS) ->
 
 
 async def crash_at(campaign: Campaign, window: Window, passing: int, place: Place | None = None) -> bool:
-    """One crash and the recovery from it, anywhere unless a place is named. False when the window was not reached: then
-    there is no use in going on."""
+    """Crash once and recover, in a random place unless one is given. Return False if the window was not reached: then
+    continuing is pointless."""
     campaign.world.arm(f"{window.name}:{passing}")
     place = place or campaign.chance.choice(campaign.load.places)
     if window.stopped_after:

@@ -1,4 +1,4 @@
-"""The mode in which the platform is at its worst as well: limits, errors, lost answers, updates in disorder."""
+"""The mode in which the platform misbehaves as well: rate limits, errors, lost responses, updates out of order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAVES: dict[str, tuple[Fault, int]] = {
     "garbage after success": (faults.garbage(apply=True), 2),
     "slow": (faults.slow(0.5), 4),
 }
-"""What happens to how many of the next calls that show something."""
+"""Fault, and the number of the next visible calls that it hits."""
 POLL_WAVES: dict[str, tuple[Fault, int]] = {
     "poll 429": (faults.flood(1), 1),
     "poll 502": (faults.bad_gateway(), 2),
@@ -29,13 +29,13 @@ POLL_WAVES: dict[str, tuple[Fault, int]] = {
     "poll garbage": (faults.garbage(apply=True), 2),
 }
 LONGER_THAN_PATIENCE = 25.0
-"""Seconds; the client gives up a call after 20."""
+"""Seconds; the client abandons a call after 20."""
 SLOW_SHARE = 0.1
 
 
 class BadPlatform(Disturbance):
-    """Waves of failing calls. Lost answers of polls and updates out of order take turns: the simulator cannot tell
-    which of the latter were received when the answer that held them was lost."""
+    """Waves of failing calls. Lost poll responses and updates out of order alternate: the simulator cannot know which
+    of those updates were received if the response that contained them was lost."""
 
     def __init__(self) -> None:
         self.struck: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""One mode's run: a world, its load, its deaths, and in the end the judge."""
+"""A campaign, one run of a mode: a world, its load, its deaths, and finally the judgment."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
     from tests.torture.world import Life
 
 PAUSE = 0.25
-"""Seconds between two messages, about."""
+"""Average seconds between two messages."""
 QUIET = 0.25
 IDLE_SECONDS = 2.0
 SETTLE_SECONDS = 120.0
 PATIENCE_SECONDS = 15.0
-"""After which a process that waits for room is let be."""
+"""Time after which a process that waits for disk space is no longer waited for."""
 MOST_EXITS = 5
-"""Processes that end by themselves before the campaign is given up."""
+"""Processes that end by themselves before the campaign is abandoned."""
 
 
 class GivenUp(Exception):
-    """The gateway does not even run: to go on would show nothing more."""
+    """The gateway does not even run: continuing would reveal nothing more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much is done. kills: of a mode in all; frozen: seconds of SIGSTOP; lively: seconds that a process lives at
-    most under load before it is killed; slow_faults: calls may hang for longer than the client waits; again:
-    share of crashes at a window after which the next process is to crash there, too; settle: seconds after which work
-    that has not ended counts as stuck; quiet: of a restart storm, see `TortureWorld`; seconds: after which a cluster is
-    disturbed no more."""
+    """The size of a campaign. kills: total of a mode; frozen: seconds of SIGSTOP; lively: most seconds that a process
+    lives under load before it is killed; slow_faults: calls may hang for longer than the client waits; again:
+    share of crashes at a window after which the next process is to crash there, too; settle: seconds after which
+    unfinished work counts as stuck; quiet: of a restart storm, see `TortureWorld`; seconds: time after which a cluster
+    is not disturbed any more."""
 
     kills: int
     frozen: float = 60.0
@@ -65,9 +65,9 @@ class Scale:
 
 @dataclass
 class Campaign:
-    """What every mode works with. Use it with `async with`; then nothing of it is left running.
+    """What every mode works with. Use it with `async with`, which leaves nothing running.
 
-    patient: the database could not be written at times. disturbed: something is wrong with the machine now, so that a
+    patient: the database was not always writable. disturbed: something is wrong with the machine now, so that a
     process may refuse to start.
     """
 
@@ -97,7 +97,7 @@ class Campaign:
         sabotage: str = "",
         settings: dict[str, Any] | None = None,
     ) -> Campaign:
-        """A campaign of its own bot, with a world in that folder that is not started yet."""
+        """A campaign with its own bot and a world in that folder that is not started yet."""
         await model.reset()
         adopting = {"channels": {"telegram": {"adopt_placeholders": adopt}}}
         configured = merged(merged(SETTINGS, adopting), settings or {})
@@ -110,7 +110,7 @@ class Campaign:
     async def between(
         cls, world: TortureWorld, platforms: Sequence[Platform], report: Report, scale: Scale
     ) -> Campaign:
-        """A campaign of a world that is not started yet, with these platforms around it."""
+        """A campaign of a world that is not started yet, connected to these platforms."""
         chance = random.Random(f"{report.seed} {report.mode}")
         load = Load({platform.account: platform for platform in platforms}, chance)
         for platform in platforms:
@@ -122,14 +122,14 @@ class Campaign:
     # Lives and deaths.
 
     async def launch(self, crash_at: str = "") -> Life:
-        """Start a process; returns at once. crash_at: a window and its passing, armed from the start."""
+        """Start a process and return at once. crash_at: a window and its nth passing, armed from the start."""
         life = await self.world.launch(crash_at)
         life.disturbed = life.harmed = self.disturbed
         self.report.starts += 1
         return life
 
     async def start(self, crash_at: str = "") -> bool:
-        """Start a process and wait until it polls; False when it ended instead, or waits for the machine to be well."""
+        """Start a process and wait until it polls; False if it ended instead, or waits for the machine to recover."""
         await self.launch(crash_at)
         may_wait = self.patient and self.disturbed
         try:
@@ -138,7 +138,7 @@ class Campaign:
         except StillAlive:
             if not may_wait:
                 raise
-            return False  # nothing could be accepted, so it does not ask for anything
+            return False  # it could store nothing, so it does not poll
         self._died()
         return False
 
@@ -165,12 +165,12 @@ class Campaign:
         self.report.kills += 1
 
     async def dead(self) -> None:
-        """The process is to end, or has ended, by itself at a window. Raises StillAlive."""
+        """Wait until the process has ended by itself at a window. Raises StillAlive."""
         await self.world.over(self.scale.settle)
         self._died()
 
     async def stop(self) -> None:
-        """A planned stop, unless the process dies at a window before."""
+        """Stop the process as planned, unless it dies at a window first."""
         life = await self.world.retire()
         if life.ending.startswith("crash "):
             return self._died()
@@ -183,7 +183,7 @@ class Campaign:
 
     @contextlib.asynccontextmanager
     async def talking(self, pause: float = PAUSE) -> AsyncIterator[None]:
-        """People talk inside this block, with so many seconds between two messages, about."""
+        """Let people talk within this block. pause: average seconds between two messages."""
         silence = asyncio.Event()
         task = asyncio.create_task(self.load.talk(pause, silence), name="load")
         try:
@@ -193,12 +193,12 @@ class Campaign:
             await task
 
     async def live(self, least: float = 0.0) -> None:
-        """Let some random time pass."""
+        """Wait for a random time."""
         await asyncio.sleep(self.chance.uniform(least, max(least, self.scale.lively)))
 
     async def settle(self, longest: float = 0.0) -> bool:
-        """Until everything that was said is answered and the gateway rests; what never rests is reported. longest: in
-        seconds, if that is more than the scale says."""
+        """Wait until every message is answered and the gateway is idle; report what never finishes. longest: seconds,
+        if more than the scale's."""
         longest = max(longest, self.scale.settle)
         deadline = time.monotonic() + longest
         while True:
@@ -212,7 +212,7 @@ class Campaign:
                 return False
 
     async def rests(self) -> bool:
-        """Whether a process lives and has nothing left to do."""
+        """Whether a process is alive and has nothing left to do."""
         return await self._is_idle() and self.world.alive and not self.ledger.open_work()
 
     async def _is_idle(self) -> bool:
@@ -224,7 +224,7 @@ class Campaign:
     # The end.
 
     async def finish(self) -> Report:
-        """Let it come to rest, stop it, and judge."""
+        """Let the gateway become idle, stop it, and judge."""
         if not self.world.alive:
             await self.start()
         await self.settle()
@@ -243,7 +243,7 @@ class Campaign:
         return self.report
 
     def _integrity(self) -> str:
-        """Of the gateway's database and of the agent's checkpoints; PostgreSQL looks after its own."""
+        """Check the gateway's database and the agent's checkpoints; PostgreSQL is not checked."""
         if not (self.world.data_dir / "antler.db").exists():
             return "-"
         verdicts = {name: integrity(self.world.data_dir / name) for name in ("antler.db", "checkpoints.db")}
@@ -253,7 +253,7 @@ class Campaign:
         return "ok" if set(verdicts.values()) == {"ok"} else "broken"
 
     def say(self, text: str) -> None:
-        """A line of progress."""
+        """Print a line of progress."""
         print(f"[{self.report.mode}] {text}", file=sys.stderr, flush=True)
 
     async def __aenter__(self) -> Campaign:

@@ -1,5 +1,5 @@
-"""The mode of a cluster: whatever happens to a process, its network or the database, everybody is answered, once, and
-no platform ever has two of the cluster's connections."""
+"""The mode of a cluster: whatever happens to a process, its network or the database, every message is answered once,
+and no platform ever has two connections of the cluster."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
 
 SAID = {"say": 14, "stream": 18, "slow": 20, "tool": 16, "bash": 16, "long": 4, "status": 4, "stop": 4, "new": 4}
 PEOPLE, GROUPS = 3, 1
-"""On each platform."""
+"""Per platform."""
 UNHURRIED = 0.5
-"""Seconds between two messages, about."""
+"""Average seconds between two messages."""
 AGAIN = 0.2
-"""Share of disturbances during which a second one comes."""
+"""Share of disturbances during which a second one starts."""
 SHORT = (1.0, 4.0)
-"""Seconds for which a network is cut, or the server away, when that is not long."""
+"""Seconds of a short network cut, or for which the server is down."""
 LEAST_FROZEN = 16.0
-"""Half of it is a worker's time without a sign of life, and connecting again may take it five seconds."""
+"""Half of it is the time after which a worker is declared dead, and reconnecting may take a worker five seconds."""
 TAKEN_SECONDS = 90.0
-"""After which nobody is waited for any more to take over."""
+"""Longest time to wait for a takeover."""
 OPEN_AT = """
     SELECT run_id, worker FROM worker_runs WHERE state = 'open' AND worker IS NOT NULL AND run_id NOT LIKE 'call:%'
 """
@@ -69,8 +69,8 @@ async def clustered(
     adopt: bool = False,
     mode: str = "cluster",
 ) -> AsyncIterator[Campaign]:
-    """A campaign of a cluster that is not started yet, and WeCom's simulator. Telegram always adopts: a frozen leader
-    can take back nothing of what it sent."""
+    """A campaign of a cluster that is not started yet, and WeCom's simulator. Telegram always adopts placeholders: a
+    frozen leader cannot retract what it sent."""
     await model.reset()
     with SimulatorProcess(wecom_client.MODULE) as process:
         async with wecom_client.connect(process) as simulator:
@@ -86,7 +86,7 @@ async def clustered(
 
 
 async def cluster(campaign: Campaign) -> None:
-    """Disturb the cluster as often as the scale says, each time until everybody is answered. Raises NotPossible."""
+    """Disturb the cluster as often as the scale says, each time until every message is answered. Raises NotPossible."""
     prepare_commands(campaign, SAID)
     try:
         server = PostgresServer()
@@ -117,7 +117,7 @@ async def cluster(campaign: Campaign) -> None:
 
 @dataclass
 class Disturbing:
-    """What is done to a cluster, and what is seen of it meanwhile. frozen: from when to when a leader was."""
+    """Disturbances of a cluster, and observations made during them. frozen: begin and end of each leader's freeze."""
 
     campaign: Campaign
     world: ClusterWorld
@@ -127,7 +127,7 @@ class Disturbing:
     _restarting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def once(self) -> None:
-        """One disturbance, or two at the same time."""
+        """Cause one disturbance, or two concurrently."""
         chance, kinds = self.campaign.chance, list(KINDS)
         await self.campaign.live(0.5)
         chosen = chance.choices(kinds, [weight for weight, _ in KINDS.values()], k=2 if chance.random() < AGAIN else 1)
@@ -145,10 +145,10 @@ class Disturbing:
         except StillAlive as reason:
             self._blame("unsettled", str(reason))
 
-    # What is done.
+    # Disturbances.
 
     async def restart_server(self) -> None:
-        """As after a crash of its own."""
+        """Restart PostgreSQL, as after a crash."""
         for node in self.world.gateways:
             away = node.harm()
         async with self._restarting:
@@ -165,7 +165,7 @@ class Disturbing:
         return self._measured("gateway: restart of PostgreSQL", time.monotonic() - began)
 
     async def crash(self) -> None:
-        """Between two steps, whichever process passes there first; from outside if none does."""
+        """Crash the first process that passes a random window; kill one from outside if none does."""
         window = self.campaign.chance.choice((*WINDOWS, *IN_CLUSTER))
         self.world.arm(f"{window.name}:{self.campaign.chance.randint(1, window.passings)}")
         await self.campaign.live(self.campaign.scale.lively)
@@ -174,7 +174,7 @@ class Disturbing:
             await self._kill(self.gateway() if self.campaign.chance.random() < 0.5 else self.worker())
 
     def gateway(self) -> Node:
-        """Mostly the one that leads."""
+        """Return a gateway, mostly the leader."""
         leader = self.world.leader()
         others = [node for node in self.world.gateways if node.alive and node is not leader and not node.troubled]
         if leader is None or (others and self.campaign.chance.random() < 0.15):
@@ -182,7 +182,7 @@ class Disturbing:
         return leader
 
     def worker(self) -> Node:
-        """One that has work, if there is such a one."""
+        """Return a worker, a busy one if possible."""
         alive = [node for node in self.world.workers if node.alive and not node.troubled]
         busy = [node for node in alive if self._orders_of(node)]
         return self.campaign.chance.choice(busy or alive or self.world.workers)
@@ -197,7 +197,7 @@ class Disturbing:
             self.campaign.report.kills += 1
 
     async def stop(self, node: Node) -> None:
-        """A planned stop."""
+        """Stop a process as planned."""
         async with self._taken_over(node, "SIGTERM"):
             if not node.alive or node.life.frozen:
                 return
@@ -229,12 +229,12 @@ class Disturbing:
             node.network.heal()
             node.outages.append((away, time.monotonic()))
 
-    # What is seen.
+    # Observations.
 
     @contextlib.asynccontextmanager
     async def _taken_over(self, node: Node, what: str, *, measured: bool = True) -> AsyncIterator[None]:
-        """Measure from now until another process does what this one did, if it did anything. Not measured: what is
-        silent for a moment goes on, and so does a worker that is back in time."""
+        """Measure the time from now until another process takes over this one's work, if it has any. measured: False if
+        it may keep its work: it is silent only briefly, or a worker that returns in time."""
         leads, orders = node is self.world.leader(), self._orders_of(node)
         at, pid, over = node.harm(), node.life.pid, asyncio.Event()
         node.troubled += 1
@@ -250,7 +250,7 @@ class Disturbing:
             await watching
 
     async def _polled(self, what: str, since: float, pid: int, over: asyncio.Event) -> None:
-        """Until another process than that one receives; or that one again, when what was done to it is over."""
+        """Wait until another process receives, or the same one again once its disturbance is over."""
         back = float("inf")
         while time.monotonic() < since + TAKEN_SECONDS:
             back = min(back, time.monotonic()) if over.is_set() else back
@@ -263,7 +263,7 @@ class Disturbing:
         return self._blame("unsettled", f"{TAKEN_SECONDS:g} s after {what} of the leader nobody receives")
 
     async def _worked(self, what: str, since: float, orders: set[tuple[Any, ...]]) -> None:
-        """Until none of these orders is that worker's any more."""
+        """Wait until that worker has none of these orders any more."""
         while time.monotonic() < since + TAKEN_SECONDS:
             if not (orders & self._orders()):
                 return self._measured(f"worker: {what}", time.monotonic() - since)
@@ -274,7 +274,7 @@ class Disturbing:
         self.campaign.report.takeovers.setdefault(what, []).append(round(seconds, 2))
 
     def _orders(self) -> set[tuple[Any, ...]]:
-        """Runs that are worked on, each with who does; none while the server is away."""
+        """Runs in progress, each with its worker; none while the server is down."""
         try:
             with psycopg.connect(self.world.database.replace("+psycopg", ""), connect_timeout=2) as connection:
                 return set(connection.execute(OPEN_AT).fetchall())
@@ -286,7 +286,7 @@ class Disturbing:
         return {order for order in self._orders() if f"run {order[0]} is running here" in said}
 
     def ended(self, node: Node, life: Life) -> None:
-        """A process ended by itself, or by what was done to it."""
+        """Record that a process ended by itself, or because of a disturbance."""
         if life.ending.startswith("crash "):
             window = life.ending.split()[1].partition(":")[0]
             self.campaign.report.windows[window] = self.campaign.report.windows.get(window, 0) + 1
@@ -297,8 +297,8 @@ class Disturbing:
             self.campaign.say(f"{node.name} ended with {life.ending}")
 
     async def two_at_once(self) -> None:
-        """Blame every time that a platform had two of the cluster's connections, but for those of frozen leaders, which
-        are open as long as nobody tells their machine."""
+        """Report each time that a platform had two connections of the cluster, except those of frozen leaders, which
+        stay open because the frozen process cannot close them."""
         polls = await self.world.telegram.records(POLL)
         refused = [poll for poll in polls if poll.status == 409]
         for poll in refused[self._conflicts :]:
@@ -328,4 +328,4 @@ KINDS: dict[str, tuple[int, Callable[[Disturbing], Awaitable[None]]]] = {
     "silence around a worker": (4, lambda its: its.cut(its.worker(), silent=True)),
     "restart PostgreSQL": (8, lambda its: its.restart_server()),
 }
-"""Kind -> (how often it is chosen, what is done)."""
+"""Kind -> (weight, action)."""

@@ -1,5 +1,5 @@
-"""Two gateways and three workers on one PostgreSQL, between two platforms: the processes of the cluster mode. Each is
-started again when it ends, as its supervisor would, and reaches the database by a network of its own."""
+"""The processes of the cluster mode: two gateways and three workers with one PostgreSQL and two platforms. Each is
+restarted when it ends, as a supervisor would do, and has its own network path to the database."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ STANDS_BY = "standing by: "
 REPLACED = "this worker was taken for dead"
 POLL = "getUpdates"
 AGAIN_SECONDS = 0.5
-"""After which an ended process is started again."""
+"""Delay before an ended process is restarted."""
 LOOK_SECONDS = 0.1
 
 
 @dataclass
 class Node(TortureWorld):
-    """One process of the cluster. network: between it and the database. harms: when something was done to it; outages:
-    from when to when it did not reach the database; troubled: how many things are being done."""
+    """One process of the cluster. network: between it and the database. harms: times of its disturbances; outages:
+    begin and end of each period without the database; troubled: number of current disturbances."""
 
     cluster: ClusterWorld = field(kw_only=True)
     name: str = field(kw_only=True)
@@ -53,7 +53,7 @@ class Node(TortureWorld):
 
     @property
     def data_dir(self) -> Path:
-        """Workers have one in common. Gateways share no files with them here, as none is sent."""
+        """Shared by the workers. Gateways share no files with them here, because none are sent."""
         return self.folder / "data" if self.is_gateway else self.cluster.data_dir
 
     @property
@@ -77,14 +77,14 @@ class Node(TortureWorld):
 
     @property
     def said(self) -> str:
-        """What the newest process has logged."""
+        """The log of the newest process."""
         with (self.folder / "log.txt").open("rb") as log:
             log.seek(self._written)
             return log.read().decode(errors="replace")
 
     @property
     def is_ready(self) -> bool:
-        """Whether it leads, stands by, or takes jobs."""
+        """Whether it leads, is on standby, or takes jobs."""
         if not self.alive:
             return False
         if not self.is_gateway:
@@ -93,12 +93,12 @@ class Node(TortureWorld):
 
     @property
     def found_itself_replaced(self) -> bool:
-        """Whether the newest process, a worker that something was done to, ended since others had its runs; that may
-        come when it is just told to stop."""
+        """Whether the newest process, a disturbed worker, ended because others had its runs; that may coincide with a
+        planned stop."""
         return self.life.harmed and REPLACED in self.said
 
     def harm(self) -> float:
-        """Something is done to it now, by which it may end; returns when that is."""
+        """Record that it is disturbed now, which may end it; return the time."""
         self.harms.append(time.monotonic())
         self.life.harmed = True
         return self.harms[-1]
@@ -106,7 +106,7 @@ class Node(TortureWorld):
 
 @dataclass
 class ClusterWorld(TortureWorld):
-    """All processes as one. ended: told of each process that ended before it was to."""
+    """All processes as one. ended: called for each process that ended unexpectedly."""
 
     wecom: OnWecom = field(kw_only=True)
     database: str = ""
@@ -124,12 +124,12 @@ class ClusterWorld(TortureWorld):
 
     @property
     def secrets(self) -> dict[str, str]:
-        """Those that the config names besides Telegram's."""
+        """The secrets that the config refers to, other than Telegram's."""
         return {"WECOM_SECRET": self.wecom.simulator.secret}
 
     @contextlib.asynccontextmanager
     async def on(self, server: PostgresServer, relay: Callable[[Path], Relay], lease: int) -> AsyncIterator[None]:
-        """Have the processes, not started yet, and a database within the block. lease: in seconds; 0: as it is."""
+        """Prepare the processes, without starting them, and a database for the block. lease: seconds; 0: unchanged."""
         self.database = server.database()
         async with contextlib.AsyncExitStack() as stack:
             for name in (*GATEWAYS, *WORKERS):
@@ -160,7 +160,7 @@ class ClusterWorld(TortureWorld):
         return [self.nodes[name] for name in WORKERS]
 
     def polls_made(self) -> list[tuple[int, float]]:
-        """(process, when) of each time that one asked Telegram for updates."""
+        """(process, time) of each poll of Telegram for updates."""
         file = self.control / CALLS_FILE
         if file.exists():
             with file.open() as calls:
@@ -173,7 +173,7 @@ class ClusterWorld(TortureWorld):
         return self._polls
 
     def leader(self) -> Node | None:
-        """The gateway that polled last, if it still runs."""
+        """The gateway that polled last, if it is still running."""
         made = self.polls_made()
         return next((node for node in self.gateways if node.alive and made and made[-1][0] == node.life.pid), None)
 
@@ -187,7 +187,7 @@ class ClusterWorld(TortureWorld):
         return (self.leader() or self.gateways[0]).life
 
     async def launch(self, crash_at: str = "") -> Life:
-        """Start all, and again whichever ends."""
+        """Start all processes, and restart each that ends."""
         self._over = False
         for node in self.nodes.values():
             await node.launch()
@@ -207,7 +207,7 @@ class ClusterWorld(TortureWorld):
             await node.launch()
 
     async def polls(self, seconds: float = START_SECONDS) -> bool:
-        """Until one gateway leads, the other stands by, and all workers take jobs."""
+        """Wait until one gateway leads, the other is on standby, and all workers take jobs."""
         deadline = time.monotonic() + seconds
         while not (self.leader() and all(node.is_ready for node in self.nodes.values())):
             if time.monotonic() > deadline:
@@ -217,7 +217,7 @@ class ClusterWorld(TortureWorld):
         return True
 
     async def retire(self) -> Life:
-        """A planned stop of all; returns the life that ended worst."""
+        """Stop all as planned; return the life with the worst ending."""
         self._over = True
         self.lives = self.leaderships()
         for node in self.nodes.values():
@@ -228,8 +228,8 @@ class ClusterWorld(TortureWorld):
         return next((life for life in lives if life.ending not in ("stop", "kill")), lives[0])
 
     def leaderships(self) -> list[Life]:
-        """The time that each leader led, for the judge: from its first poll until something was done to it after which
-        another one led. By its end it counts as replaced, unless that was a planned one."""
+        """The period of each leader, for the judge: from its first poll until the disturbance after which another one
+        led. It counts as replaced at its end, unless the end was planned."""
         first: dict[int, float] = {}
         for pid, at in self.polls_made():
             first.setdefault(pid, at)

@@ -1,5 +1,5 @@
-"""The mode in which the agent runs commands in its sandbox while the process is killed: none runs twice, none runs on,
-and nothing of it stays behind."""
+"""The mode in which the agent runs commands in its sandbox while the process is killed: no command runs twice or keeps
+running, and none leaves anything behind."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ KINDS = ("bash", "nap", "file")
 WEIGHTS = {"bash": 45, "file": 15, "tool": 8, "say": 10, "stream": 8, "stop": 6, "new": 8}
 AT_WINDOW = "W7"
 LIVELY = 1.0
-"""Seconds that a process lives at least before it is killed at a random moment, so that a command runs."""
+"""Least seconds that a process lives before it is killed at a random moment, so that a command runs."""
 GONE_SECONDS = 5.0
-"""After a kill, until no process of a command is left."""
+"""Most seconds from a kill until no process of a command is left."""
 
 
 async def commands(campaign: Campaign) -> None:
-    """Kills at random moments and right after a tool has acted, in turn. Raises NotPossible."""
+    """Kill alternately at random moments and right after a tool has acted. Raises NotPossible."""
     prepare_commands(campaign, WEIGHTS)
     lives = 0
     while campaign.report.kills < campaign.scale.kills:
@@ -52,7 +52,7 @@ async def commands(campaign: Campaign) -> None:
 
 
 def prepare_commands(campaign: Campaign, weights: Mapping[str, int]) -> None:
-    """People have commands run, so often. Raises NotPossible."""
+    """Let people ask for commands. weights: of each kind of message. Raises NotPossible."""
     if shutil.which("bwrap", path="/usr/bin:/bin") is None:
         raise NotPossible("bubblewrap is not installed")
     campaign.load.weights = weights
@@ -66,7 +66,7 @@ async def _live_and_die(campaign: Campaign, *, at_window: bool) -> None:
         campaign.world.arm(f"{AT_WINDOW}:{campaign.chance.randint(1, 3)}")
         await campaign.dead()
     else:
-        # One that the kill has to end; the others might be over by themselves before it is looked.
+        # A command that only the kill ends; the others might have ended by themselves before the check.
         await campaign.load.say("nap", campaign.chance.choice(campaign.load.places))
         await campaign.live(LIVELY)
         await campaign.kill()
@@ -84,7 +84,7 @@ async def _nothing_runs(campaign: Campaign) -> None:
 
 
 async def judge_commands(campaign: Campaign) -> None:
-    """What the campaign's own judge does not know of; when everything has come to rest and the process has ended."""
+    """Judge what the campaign's own judge does not cover, once everything is idle and the process has ended."""
     await _nothing_runs(campaign)
     data_dir = campaign.world.data_dir
     acts = _acts(data_dir)
@@ -104,12 +104,12 @@ async def judge_commands(campaign: Campaign) -> None:
 
 
 async def _sweep(campaign: Campaign) -> None:
-    """Copies of files that a killed run presented are the next start's to remove, once no run can want them."""
+    """Let the next start remove copies of files that killed runs presented, once no run can need them."""
     spool = campaign.world.data_dir / "spool"
-    if not spool.exists() or not any(spool.iterdir()):  # it is made for the first file
+    if not spool.exists() or not any(spool.iterdir()):  # created for the first file
         return
     await campaign.start()
-    with contextlib.suppress(TimeoutError):  # what is left is told
+    with contextlib.suppress(TimeoutError):  # leftovers are reported later
         async with asyncio.timeout(GONE_SECONDS):
             while await asyncio.to_thread(lambda: any(spool.iterdir())):
                 pass
@@ -117,27 +117,27 @@ async def _sweep(campaign: Campaign) -> None:
 
 
 def _acts(data_dir: Path) -> Counter[str]:
-    """How often the command of each marker really ran."""
+    """How often the command of each marker actually ran."""
     files = data_dir.glob(f"threads/*/user-data/workspace/{ACTS_FILE}")
     return Counter(line for file in files for line in file.read_text().splitlines())
 
 
 def _tells(record: Record) -> bool:
-    """Whether the model hears in it, of this turn, that a call was interrupted."""
+    """Whether it informs the model that a call of this turn was interrupted."""
     messages = record.body["messages"]
     last = max((n for n, message in enumerate(messages) if message["role"] == "user"), default=0)
     return any(INTERRUPTED in str(message["content"]) for message in messages[last:] if message["role"] == "tool")
 
 
 async def _is_answered(campaign: Campaign, asked: Asked) -> bool:
-    """Whether its whole answer is shown, as if all had gone well."""
+    """Whether its whole answer is shown, as after an undisturbed run."""
     platform = campaign.load.platforms[asked.account]
     place = next(place for place in platform.places if place.chat == asked.chat)
     return any(final_words(asked) in squeezed(bubble.text) for bubble in await platform.bubbles(place))
 
 
 def _left(data_dir: Path, thread_ids: set[str]) -> Iterator[Path]:
-    """Folders of no thread, and copies of files that were delivered."""
+    """Folders that belong to no thread, and copies of files that were delivered."""
     known = {thread_folder(data_dir, thread_id).parent for thread_id in thread_ids}
     yield from (path for path in (data_dir / "threads").glob("*") if path not in known)
     yield from (data_dir / "spool").glob("*")

@@ -1,4 +1,4 @@
-"""One pair of simulators for all worlds of a session; they come one after another, each with a bot of its own."""
+"""One pair of simulators for all worlds of a session, which use them one after another, each with its own bot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In the launched process: kills it with SIGKILL when it passes an armed crash window for the nth time."""
+"""Runs in the launched process: kills it with SIGKILL when it passes an armed crash window for the nth time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.torture.windows import Window
 
 ARMED_FILE = "crash-at"
-"""Holds WINDOW:N while one is armed; whoever drives the process writes it, at any time."""
+"""Contains WINDOW:N while a window is armed; the test writes it at any time."""
 CRASHED_FILE = "crashed-at"
 """Gets a line WINDOW:N MONOTONIC_SECONDS at each crash."""
 
@@ -35,7 +35,7 @@ class Trap:
         self._left = 0
 
     def set(self, seams: AfterImport) -> None:
-        """Wrap every seam of the table."""
+        """Wrap the seams of all windows."""
         for window in (*WINDOWS, *ELSEWHERE, *IN_CLUSTER):
             seams.replace(window.seam, functools.partial(self._wrapped, window))
 

@@ -1,7 +1,7 @@
-"""In the launched process: what the suite changes around the product (its clock, its disk, its lease, a tool of ours),
-and what it writes down.
+"""Runs in the launched process: changes the product's environment (clock, disk, lease, additional tools) and records
+what it does.
 
-Everything here works by wrapping; the product has no hook for it. Files in the control folder switch it while it runs.
+Everything here works by wrapping; the product has no hooks for it. Files in the control folder switch it at run time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.torture.seams import AfterImport
 
 CLOCK_FILE = "clock-offset"
-"""Seconds by which the wall clock is wrong; monotonic time goes on unharmed, as after a correction by NTP."""
+"""Seconds by which the wall clock is wrong; monotonic time is unaffected, as after a correction by NTP."""
 READ_ONLY_FILE = "read-only"
 """While it exists, SQLite refuses to write the gateway's database (SQLITE_READONLY)."""
 CALLS_FILE = "calls"
@@ -35,7 +35,7 @@ RECORDED_FILE = "recorded"
 
 
 def disturb(seams: AfterImport, folder: Path) -> None:
-    """Wrap what there is to wrap. folder: of the control files."""
+    """Install all wrappers. folder: contains the control files."""
     _set_clock(seams, folder / CLOCK_FILE)
     seams.replace("channels.telegram.api:TelegramApi.call", functools.partial(_noted, folder / CALLS_FILE))
     seams.replace("bot.delivery.journal:Journal.sent", functools.partial(_recorded, folder / RECORDED_FILE))
@@ -44,8 +44,8 @@ def disturb(seams: AfterImport, folder: Path) -> None:
 
 
 def shorten_lease(seams: AfterImport, seconds: int) -> None:
-    """A lease of PostgreSQL's that runs out sooner, and workers that are taken for dead after the same time, so that a
-    frozen process need not be waited for so long."""
+    """Let PostgreSQL's lease expire sooner, and declare workers dead after the same time, so that a process need not be
+    frozen for so long."""
 
     def shorten(module: Any) -> None:
         module.LEASE_SECONDS, module.RENEW_SECONDS = seconds, max(1, seconds // 3)
@@ -63,7 +63,7 @@ def shorten_lease(seams: AfterImport, seconds: int) -> None:
 
 
 def shorten_quiet(seams: AfterImport, seconds: float) -> None:
-    """What was at work at two deaths waits for less than a minute, so that the suite need not wait for so long."""
+    """Let runs that were active at two deaths wait for less than the usual minute, which shortens the suite."""
 
     def shorten(module: Any) -> None:
         module.QUIET_SECONDS = seconds
@@ -72,7 +72,7 @@ def shorten_quiet(seams: AfterImport, seconds: float) -> None:
 
 
 def _set_clock(seams: AfterImport, file: Path) -> None:
-    """Both clocks of the wall: ours, and the one that libraries ask (checkpoint ids begin with the time)."""
+    """Set both wall clocks: the product's and the one that libraries read (checkpoint ids begin with the time)."""
 
     def wrong() -> float:
         try:
@@ -102,7 +102,7 @@ def _recorded(file: Path, sent: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(sent)
     async def recorded(journal: Any, part: Any) -> None:
         await sent(journal, part)
-        # Not before: it would hold up what is committed together with it.
+        # Not earlier: that would delay the rest of the same commit.
         address = (await journal.load(part.reply_key))[0].address
         with file.open("a") as lines:
             lines.write(f"{address.account} {address.chat} {part.message_id}\n")
@@ -111,7 +111,7 @@ def _recorded(file: Path, sent: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def recorded(folder: Path) -> frozenset[tuple[str, str, str]]:
-    """(account, chat, message id) of what was recorded."""
+    """(account, chat, message id) of each recorded message."""
     file = folder / RECORDED_FILE
     lines = file.read_text().splitlines() if file.exists() else []
     return frozenset((account, chat, message_id) for account, chat, message_id in map(str.split, lines))
@@ -120,7 +120,7 @@ def recorded(folder: Path) -> frozenset[tuple[str, str, str]]:
 def _with_tools(folder: Path, make_harness: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(make_harness)
     async def with_tools(parts: Any, *more: Any) -> Any:
-        # Late, because it loads what the product itself loads only after it has begun to receive.
+        # Imported late: it loads modules that the product loads only once it receives.
         tools = importlib.import_module("tests.torture.tools").make_tools(folder)
         return await make_harness(dataclasses.replace(parts, tools=(*parts.tools, *tools)), *more)
 
@@ -128,6 +128,6 @@ def _with_tools(folder: Path, make_harness: Callable[..., Any]) -> Callable[...,
 
 
 def _read_only(file: Path, connection: Connection) -> None:
-    # Only the writer: the readers' connections never write, and migrations at the start are the writer's too.
+    # Only the writer: readers' connections never write, and the writer also runs the migrations at startup.
     if connection.dialect.name == "sqlite" and threading.current_thread().name.startswith("store-writer"):
         connection.exec_driver_sql(f"PRAGMA query_only={'ON' if file.exists() else 'OFF'}")

@@ -1,4 +1,4 @@
-"""The mode in which one gateway serves four platforms at once, each with a simulator of its own, from one config."""
+"""The mode in which one gateway serves four platforms at once from one config, each with its own simulator."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from tests.torture.windows import Window
 
 PEOPLE, GROUPS = 2, 1
-"""On each platform."""
+"""Per platform."""
 DIRECTED = 0.5
-"""Share of the kills at a window that one message is led to."""
+"""Share of the kills at a window that a specific message reaches."""
 AT_WINDOW = 0.3
-"""Share of the other deaths for which a window is armed; one that is not reached in time is a kill from outside."""
+"""Share of the other deaths for which a window is armed; if it is not reached in time, the kill is from outside."""
 
 
 @dataclass
 class EverywhereWorld(TortureWorld):
-    """The accounts are called as their platforms."""
+    """A world with all platforms; the accounts are named after them."""
 
     accounts: Accounts = field(kw_only=True)
 
@@ -62,7 +62,7 @@ class EverywhereWorld(TortureWorld):
         return await super()._launch(environment)
 
     async def _receives(self, seconds: float) -> None:
-        """Until all four are connected."""
+        """Wait until all four are connected."""
         await super()._receives(seconds)
         await self.accounts.are_ready(seconds)
 
@@ -79,7 +79,7 @@ async def everywhere(
     sabotage: str = "",
     mode: str = "platforms",
 ) -> AsyncIterator[Campaign]:
-    """A campaign with a world that is not started yet, and three more simulators that live as long as it does."""
+    """A campaign with a world that is not started yet, and three more simulators for its duration."""
     await model.reset()
     with (
         SimulatorProcess(slack_client.MODULE) as slack_process,
@@ -96,7 +96,7 @@ async def everywhere(
                 OnFeishu.with_people(feishu, PEOPLE, GROUPS),
                 OnWecom.with_people(wecom, PEOPLE, GROUPS),
             )
-            # As in SETTINGS: budgets are not what is tested here.
+            # As in SETTINGS: rate limits are not tested here.
             channels = {**lifted(200, 20), "telegram": {"adopt_placeholders": adopt}}
             settings = merged(SETTINGS, {"channels": channels})
             world = EverywhereWorld(
@@ -110,7 +110,7 @@ async def everywhere(
 
 
 class Doubled(Disturbance):
-    """Some events come twice; some processes die between two steps, whichever platform passes there first."""
+    """Some events arrive twice; some processes die at a window, on the platform that reaches it first."""
 
     async def strike(self, campaign: Campaign) -> None:
         campaign.load.disorder = True
@@ -124,15 +124,15 @@ class Doubled(Disturbance):
 
 
 def windows_of(account: str) -> list[Window]:
-    """The windows that a message on this platform passes, each with what leads there."""
+    """The windows that a message on this platform passes, each with its stimulus."""
     found = [window for window in (*WINDOWS, *ELSEWHERE) if window.account in ("", account)]
-    if account == "wecom":  # a /stop that is said while no process is there never arrives
+    if account == "wecom":  # a /stop sent while no process is connected never arrives
         found = [window for window in found if not window.stopped_after]
     return [replace(window, stimulus=("longer",)) if "long" in window.stimulus else window for window in found]
 
 
 async def kills_everywhere(campaign: Campaign) -> None:
-    """SIGKILL at windows on one platform after the other, then at random moments with people writing on all of them."""
+    """SIGKILL at windows on one platform after another, then at random moments while people write on all of them."""
     turns = [(window, account) for account in campaign.load.platforms for window in windows_of(account)]
     campaign.chance.shuffle(turns)
     await campaign.start()
@@ -140,7 +140,7 @@ async def kills_everywhere(campaign: Campaign) -> None:
         places = campaign.load.platforms[account].places
         if (
             window.stopped_after
-        ):  # in a channel of Slack's each mention is a conversation, which only its thread can stop
+        ):  # in a Slack channel each mention is a conversation, which only its thread can stop
             places = [place for place in places if not place.is_group]
         place = campaign.chance.choice(places)
         if not await crash_at(campaign, window, campaign.chance.randint(1, window.passings), place):

@@ -1,4 +1,4 @@
-"""Everything that is known after a campaign: what was said and shown, what the database and the model know."""
+"""The facts after a campaign: what was said and shown, and what the database and the model recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Where = tuple[str, str, str]
 class Reply:
     """One reply of the gateway: its messages as the chat shows them now, in the order of its parts.
 
-    texts: what its messages say, squeezed. settled: the gateway counts it as delivered or given up.
+    texts: of its messages, squeezed. settled: the gateway counts it as delivered or abandoned.
     """
 
     key: str
@@ -51,12 +51,12 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of one account; see gather. rows, runs: of the database, in their order; chats: all messages of
-    the bot that are still there.
+    """The facts of one account; see gather. rows, runs: from the database, in order; chats: all messages of the bot
+    that still exist.
 
-    known_ids: what the outbox knows; recorded: what was ever written into it. wall_ahead: seconds that the wall clock
-    is ahead of the monotonic one, in which everything else here is told. woken: the key for the model of a process that
-    was frozen, and when that was over.
+    known_ids: messages in the outbox now; recorded: all that were ever in it. wall_ahead: seconds by which the wall
+    clock is ahead of the monotonic one, which all other times here use. woken: the model key of each process that was
+    frozen, and when it was resumed.
     """
 
     account: str
@@ -80,12 +80,12 @@ class Facts:
         return float(row.received_at.timestamp()) - self.wall_ahead
 
     def rows_of(self, asked: Asked) -> list[Row[Any]]:
-        """The inbox rows of one message; more than one when it was taken twice."""
+        """The inbox rows of one message; more than one if it was accepted twice."""
         key = (asked.chat, asked.message_id)
         return [row for row in self.rows if (row.chat, row.platform_message_id) == key]
 
     def stale(self) -> list[tuple[Chat, Bubble]]:
-        """Those messages of the bot that it does not know."""
+        """Messages of the bot that the outbox does not know."""
         return [
             (chat, bubble)
             for chat, bubbles in self.chats.items()
@@ -95,7 +95,7 @@ class Facts:
 
 
 async def gather(world: TortureWorld, load: Load, ledger: Ledger) -> list[Facts]:
-    """Ask everybody; the facts of each account. The gateway must not be running any more, or have nothing to do."""
+    """Query all sources; return the facts of each account. The gateway must have ended or be idle."""
     parts, rows, run_rows = ledger.rows(outbox), ledger.rows(inbox), ledger.rows(runs)
     completions, ran, written = await world.model.completions(), effects(world.control), recorded(world.control)
     found = []
@@ -129,7 +129,7 @@ async def gather(world: TortureWorld, load: Load, ledger: Ledger) -> list[Facts]
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A row of the outbox; where[2] is the id of its bubble, "" for none."""
+    """A row of the outbox. where[2]: the id of its bubble, "" for none."""
 
     row: Row[Any]
     where: Where
@@ -141,7 +141,7 @@ def _native(row: Row[Any], native: Callable[[str], str]) -> _Part:
 
 
 def _answers(text: str, markers: set[str]) -> bool:
-    """Whether a request of the model is for one of our messages, and not for a summary of many."""
+    """Whether a request to the model is for one of these messages, and not for a summary of many."""
     return marker_of(text) in markers and "Messages to summarize:" not in text
 
 

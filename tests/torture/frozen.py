@@ -1,4 +1,4 @@
-"""The mode in which the process is stopped without knowing it (SIGSTOP), as on a paused machine, and wakes up again."""
+"""The modes that freeze the process (SIGSTOP), as on a paused machine, and resume it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 IN_USE = 78
 """The exit code of a second process on one data folder."""
 LONG_EVERY = 20
-"""Of so many freezes one lasts as long as the scale says; the others are short."""
+"""One in this many freezes lasts as long as the scale says; the others are short."""
 REST_EVERY = 2
 """As in storms.py."""
 
 
 async def frozen(campaign: Campaign) -> None:
-    """Freeze, try to start a second process beside it, thaw or kill it while frozen."""
+    """Freeze the process, try to start a second one, then resume the first or kill it while frozen."""
     cycle = 0
     while campaign.report.kills < campaign.scale.kills:
         if not campaign.world.alive:
@@ -63,15 +63,15 @@ async def _freeze(campaign: Campaign, cycle: int) -> None:
 
 
 def beside(folder: Path, name: str) -> Path:
-    """A new folder in that one."""
+    """Create a folder in `folder`."""
     made = folder / name
     made.mkdir()
     return made
 
 
 async def fenced(campaign: Campaign) -> None:
-    """Two processes with one PostgreSQL: the first is frozen until its lease has run out and the second has taken over;
-    woken up, it must show nothing any more and end by itself."""
+    """Two processes with one PostgreSQL: the first is frozen until its lease has expired and the second has taken over;
+    when resumed, it must show nothing more and end by itself."""
     try:
         server = PostgresServer()
     except PostgresMissing as error:
@@ -100,9 +100,9 @@ async def _take_over(campaign: Campaign, first: TortureWorld, second: TortureWor
         first.life.replaced = True
         await asyncio.sleep(campaign.scale.frozen)
         campaign.world, campaign.disturbed = second, True
-        # Frozen in mid transaction it keeps the lease's row locked, until the server ends its connection.
+        # Frozen in a transaction, it keeps the lease's row locked until the server ends its connection.
         while not await campaign.start():
-            # It may still be asking for the lease: another one beside it would only find its data folder in use.
+            # It may still be requesting the lease: another process would only find its data folder in use.
             if second.alive:
                 if await second.polls():
                     break
@@ -122,6 +122,6 @@ async def _take_over(campaign: Campaign, first: TortureWorld, second: TortureWor
 
 
 def _calls_of(world: TortureWorld, pid: int, since: float) -> list[str]:
-    """The calls of a process from that time on that show something."""
+    """The visible calls of a process from that time on."""
     lines = [line.split() for line in (world.control / CALLS_FILE).read_text().splitlines()]
     return [m for who, at, m in lines if int(who) == pid and float(at) > since and m.lower() in VISIBLE]

@@ -1,4 +1,4 @@
-"""What the gateway's database says, read from outside and never written."""
+"""The gateway's database, read from outside and never written."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ OPEN_RUNS = ("pending", "running", "waiting")
 
 
 class Ledger:
-    """url: as the gateway's own. A SQLite file is opened read-only: a writing connection would tidy up after a crash.
+    """Reads the database. url: the gateway's. A SQLite file is opened read-only: a writing connection would recover it.
 
-    Only while the gateway runs or after its last end: the last reader of a crashed file cannot but recover it.
+    Use it only while the gateway runs or after its final end: the last reader of a crashed file always recovers it.
     """
 
     def __init__(self, url: str) -> None:
@@ -41,7 +41,7 @@ class Ledger:
             yield tx
 
     def open_work(self) -> dict[str, int]:
-        """How much of each kind is not finished; empty when everything is."""
+        """Number of unfinished items of each kind; empty if there are none."""
         unfinished = outbox.c.delivered_at.is_(None) & outbox.c.abandoned.is_(None)
         with self._reading() as tx:
             counts = {
@@ -52,13 +52,13 @@ class Ledger:
         return {name: count for name, count in counts.items() if count}
 
     def rows(self, table: Any) -> list[Row[Any]]:
-        """All rows of a table, in the order in which they were made."""
+        """All rows of a table, oldest first."""
         with self._reading() as tx:
             return list(tx.execute(select(table).order_by(*list(table.c)[:2])))
 
 
 def integrity(file: Path) -> str:
-    """SQLite's own verdict on a file: "ok", or what is broken."""
+    """The result of SQLite's integrity check: "ok", or what is broken."""
     engine = create_engine(f"sqlite:///file:{file}?mode=ro&uri=true", poolclass=NullPool)
     with engine.connect() as tx:
         return "; ".join(str(line) for line in tx.scalars(text("PRAGMA integrity_check")))

@@ -1,4 +1,4 @@
-"""What people say to the tortured gateway: messages with unique markers, whose right answers are known beforehand."""
+"""The messages that people send to the gateway, with unique markers; the correct answers are known beforehand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.torture.platform import Place, Platform
 
 LONG_NUMBERS, LONGER_NUMBERS = 2600, 6000
-"""Counted up to: some 12 000 characters, three messages of Telegram's; and 29 000, two messages on any platform."""
+"""Last numbers of a count: about 12 000 characters, three Telegram messages; and 29 000, two messages anywhere."""
 SCRIPTS = {
     "say": "!say Answer to {marker}.",
     "stream": "!say Begin {marker}:\n!tokens 20 15\n!say End {marker}.",
@@ -46,21 +46,21 @@ SCRIPTS = {
         "!say Delegated {marker}."
     ),
 }
-"""Kind -> what the message says; the model simulator obeys it (tests/simulators/model/directives.py)."""
+"""Kind -> text of the message, which the model simulator obeys (tests/simulators/model/directives.py)."""
 COMMANDS = {"status": "/status", "stop": "/stop", "new": "/new {marker}"}
 ACTS_FILE = "acts"
-"""In a thread's workspace: gets a line MARKER for each time that a command really ran."""
+"""A file in a thread's workspace that gets a line MARKER each time a command actually runs."""
 WEIGHTS = {"say": 30, "stream": 25, "tool": 20, "long": 8, "status": 5, "stop": 6, "new": 6}
 REDELIVERED, REORDERED = 0.1, 0.1
-"""Shares of updates that a disturbed platform delivers twice, or behind the next one's number."""
+"""Shares of updates that a disturbed platform delivers twice, or after the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """One message of a person. kind: a key of SCRIPTS or COMMANDS; message_id, reached: see platform.Spoken.
 
-    at, until: between these it was written (monotonic seconds). must_stop: a /stop has to win over its answer;
-    no_repeat: no model call of it may be made twice.
+    at, until: it was written between these (monotonic seconds). must_stop: a /stop has to prevent its answer;
+    no_repeat: none of its model calls may be made twice.
     """
 
     marker: str
@@ -83,8 +83,8 @@ class Asked:
 
 @dataclass
 class Load:
-    """Talks on behalf of everybody. platforms: by account. disorder: some events come twice or out of order. weights:
-    how often each kind of message is said. nap: seconds that commands sleep in the background, and no other process.
+    """Writes messages for all people. platforms: by account. disorder: some events arrive twice or out of order.
+    weights: of the kinds of message. nap: seconds that commands sleep in the background, and no other process.
     """
 
     platforms: Mapping[str, Platform]
@@ -97,11 +97,11 @@ class Load:
 
     @property
     def places(self) -> list[Place]:
-        """All of them, in the order of the accounts."""
+        """All places, in the order of the accounts."""
         return [place for platform in self.platforms.values() for place in platform.places]
 
     async def talk(self, pause: float, silence: asyncio.Event) -> None:
-        """Say something every `pause` seconds or so, until there is to be silence."""
+        """Say something about every `pause` seconds until `silence` is set."""
         while not silence.is_set():
             (kind,) = self.chance.choices(list(self.weights), list(self.weights.values()))
             await self.say(kind, self.chance.choice(self.places))
@@ -118,7 +118,7 @@ class Load:
         no_repeat: bool = False,
         number: int | None = None,
     ) -> Asked:
-        """One message, of anybody there unless a person is named; returns when it waits at the platform."""
+        """Send one message, from a random person unless one is given; return once the platform has it."""
         platform = self.platforms[place.account]
         marker = f"m{next(self._numbers):05d}"
         words = {"marker": marker, "numbers": LONG_NUMBERS, "more_numbers": LONGER_NUMBERS, "nap": self.nap}
@@ -152,12 +152,12 @@ class Load:
 
 
 def squeezed(text: str) -> str:
-    """Without white space, which Markdown and the borders of messages may change."""
+    """Remove white space, which Markdown and the splitting of messages may change."""
     return "".join(text.split())
 
 
 def expected(texts: Iterable[str]) -> str:
-    """The answer to a turn of these messages, squeezed: what the model says behind its last round of tool calls."""
+    """The answer to a turn of these messages, squeezed: the model's text after its last round of tool calls."""
     script = parse("\n".join(texts))
     assert script is not None
     steps = script.round(sum(isinstance(step, Call) for step in script.steps))
@@ -174,5 +174,5 @@ def expected(texts: Iterable[str]) -> str:
 
 
 def final_words(asked: Asked) -> str:
-    """The last words of the whole answer, squeezed; no draft shows them."""
+    """The last words of the complete answer, squeezed, which no draft contains."""
     return expected([asked.text])[-len(f"Endm{'0' * 5}.") :]

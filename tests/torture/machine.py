@@ -1,5 +1,5 @@
-"""The modes in which the machine fails the process: no room on the disk, a database that cannot be written, a clock
-that jumps."""
+"""The modes in which the machine causes trouble: a full disk, a database that cannot be written, a clock that
+jumps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DISK_BYTES = 24 * 1024 * 1024
 BYTES_PER_KILL = 1024 * 1024
-"""Room for what is stored from one kill to the next, so that only the filler fills the disk."""
+"""Space for the data stored from one kill to the next, so that only the filler fills the disk."""
 HOUR = 3600.0
 FREED = 0.5
 """Share of troubles that end before the process is killed."""
@@ -28,7 +28,7 @@ READ_ONLY = "read-only"
 
 
 class NotPossible(Exception):
-    """This machine or user cannot do it; the text says why."""
+    """Raised when this machine or user cannot run a mode; the text says why."""
 
 
 @contextlib.contextmanager
@@ -50,7 +50,7 @@ def small_disk(folder: Path, kills: int) -> Iterator[None]:
 
 
 def fill(file: Path) -> None:
-    """Take all the room that is left."""
+    """Fill all remaining space."""
     with file.open("ab", buffering=0) as filler:
         for size in (1024 * 1024, 4096, 1):
             try:
@@ -62,7 +62,7 @@ def fill(file: Path) -> None:
 
 
 class Trouble(Disturbance):
-    """Something about the machine, which ends before the kill or outlives it."""
+    """A problem of the machine that ends before the kill or outlasts it."""
 
     def begin(self, campaign: Campaign) -> None:
         raise NotImplementedError
@@ -84,7 +84,7 @@ class Trouble(Disturbance):
 
 
 class FullDisk(Trouble):
-    """No room for a single byte in the data folder."""
+    """A data folder without space for a single byte."""
 
     def begin(self, campaign: Campaign) -> None:
         fill(campaign.world.data_dir / "filler")
@@ -94,7 +94,7 @@ class FullDisk(Trouble):
 
 
 class ReadOnly(Trouble):
-    """The database takes no writes."""
+    """A database that accepts no writes."""
 
     def begin(self, campaign: Campaign) -> None:
         (campaign.world.control / READ_ONLY_FILE).touch()
@@ -104,7 +104,7 @@ class ReadOnly(Trouble):
 
 
 class JumpingClock(Disturbance):
-    """The wall clock is an hour wrong, ahead or behind, and right again; it is never the same for long."""
+    """A wall clock that changes often: an hour ahead, an hour behind, or right."""
 
     async def strike(self, campaign: Campaign) -> None:
         await campaign.live()
@@ -121,7 +121,7 @@ class JumpingClock(Disturbance):
 
 
 async def full_disk(campaign: Campaign) -> None:
-    """Kills before, while and after the disk is full."""
+    """Kill before, while and after the disk is full."""
     campaign.patient = True
     with small_disk(campaign.world.data_dir, campaign.scale.kills):
         try:
@@ -133,18 +133,18 @@ async def full_disk(campaign: Campaign) -> None:
 
 
 async def read_only(campaign: Campaign) -> None:
-    """Kills before, while and after the database is read-only."""
+    """Kill before, while and after the database is read-only."""
     campaign.patient = True
     await storm(campaign, ReadOnly())
     _must_show(campaign, READ_ONLY)
 
 
 async def jumping_clock(campaign: Campaign) -> None:
-    """Kills while the clock jumps."""
+    """Kill while the clock jumps."""
     await storm(campaign, JumpingClock())
 
 
 def _must_show(campaign: Campaign, text: str) -> None:
-    """The trouble really reached the process: its log says so."""
+    """Check that the trouble reached the process, according to its log."""
     if text not in campaign.world.log:
         campaign.report.blame("missed_windows", f"the log never says {text!r}")

@@ -1,4 +1,4 @@
-"""The mode in which everything else takes turns: each life of the process has another trouble."""
+"""The mode that alternates between the others: each life of the process has a different problem."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Freeze(Disturbance):
-    """A short pause of which the process knows nothing."""
+    """A short pause that the process does not notice."""
 
     async def strike(self, campaign: Campaign) -> None:
         await campaign.live()
@@ -25,7 +25,7 @@ class Freeze(Disturbance):
 
 
 class Turns(Disturbance):
-    """One of several disturbances at a time."""
+    """Several disturbances in turn, one at a time."""
 
     def __init__(self, *several: Disturbance) -> None:
         self._several = several
@@ -41,7 +41,7 @@ class Turns(Disturbance):
 
 
 async def mixed(campaign: Campaign) -> None:
-    """Kills in the middle of everything."""
+    """Kill under all disturbances in turn."""
     campaign.patient = True
     with small_disk(campaign.world.data_dir, campaign.scale.kills):
         try:

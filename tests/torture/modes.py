@@ -1,4 +1,4 @@
-"""The modes by name, and how one is run from nothing to its report."""
+"""The modes by name, and a function that runs one from start to report."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ async def alone(
     adopt: bool,
     mode: str,
 ) -> AsyncIterator[Campaign]:
-    """A campaign with Telegram and nothing else."""
+    """A campaign with Telegram only."""
     async with await Campaign.of(mode, telegram, model, folder, seed=seed, scale=scale, adopt=adopt) as campaign:
         yield campaign
 
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """run: what it does, up to the end or up to `Campaign.finish`. kills: in the long run. within: what it runs in, a
-    context manager as `alone`. seconds: it takes no longer for each of its kills, and the settle time twice."""
+    """A mode of torture. run: the work, with or without the final `Campaign.finish`. kills: default number. within: its
+    context manager, like `alone`. seconds: time limit per kill, in addition to twice the settle time."""
 
     run: Callable[[Campaign], Awaitable[None]]
     kills: int = 200
@@ -89,7 +89,7 @@ async def run_mode(
     scale: Scale,
     adopt: bool = False,
 ) -> Report:
-    """One mode, bounded in time; its report says what came of it, also when it could not be finished."""
+    """Run one mode with a time limit; return its report, even if it could not be finished."""
     mode = MODES[name]
     limit = scale.kills * mode.seconds + 2 * scale.settle + (1 + scale.kills / 20) * scale.frozen
     async with mode.within(telegram, model, folder, seed=seed, scale=scale, adopt=adopt, mode=name) as campaign:

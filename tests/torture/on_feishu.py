@@ -20,7 +20,7 @@ VISIBLE = frozenset(
     }
 )
 REPEATED_AFTER = (0.3, 0.6, 1.2, 2.4, 4.8, 9.6)
-"""Seconds. Feishu repeats after about 15 s, 5 min, 1 h and 6 h; here that time is compressed, and stands still while
+"""Seconds. Feishu repeats after about 15 s, 5 min, 1 h and 6 h; here that time is compressed, and does not pass while
 no process is connected (the simulator's own rule)."""
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 VISIBLE = frozenset({"chat.postMessage", "chat.update"})
 REPEATED_AFTER = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds. Slack repeats at once, after one minute and after five; here that time is compressed, and since processes
-die more often than in any five minutes, an event has more tries."""
+"""Seconds. Slack repeats at once, after one minute and after five; here that time is compressed, and events have more
+tries, because processes die much more often."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class OnSlack:
         await self.simulator.set_timing(retry_delays=REPEATED_AFTER)
 
     def typed(self, text: str, place: Place, *, command: bool) -> str:
-        # A line that begins with a slash is not sent as a message by Slack's clients.
+        # Slack's clients do not send a line that begins with a slash as a message.
         return f"@{self.simulator.name} {text}" if place.is_group or command else text
 
     async def say(self, text: str, place: Place, person: Person, number: int | None = None) -> Spoken:

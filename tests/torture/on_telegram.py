@@ -28,7 +28,7 @@ class OnTelegram:
 
     @classmethod
     def with_people(cls, simulator: TelegramSimulator, people: int, groups: int, *, adopts: bool = False) -> OnTelegram:
-        """So many private chats, and groups in which all of them are. Ids differ from those of another bot's world."""
+        """Create private chats, and groups with all these people. Ids differ from those in other bots' worlds."""
         number = simulator.bot_id % 1000
         persons = tuple(Person(30_000 + 100 * number + n, f"Person{n}") for n in range(people))
         rooms = tuple(Room(-1002000000000 - 10 * number - n, "supergroup", f"Group {n}") for n in range(groups))

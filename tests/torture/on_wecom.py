@@ -1,4 +1,4 @@
-"""WeCom, for the torture. Nothing comes twice here, nothing can be changed, and pushed messages have no key."""
+"""WeCom, for the torture. Nothing is redelivered, nothing can be edited, and pushed messages have no key."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class OnWecom:
         await self.simulator.configure(limits={"per_minute": 100_000, "per_hour": 1_000_000})
 
     async def before_start(self) -> None:
-        """A process is about to be started: `is_ready` waits for its subscription and no older one."""
+        """Prepare for the start of a process: `is_ready` waits for its subscription, not for an older one."""
         self._subscriptions = (await self.simulator.status()).subscriptions
 
     def typed(self, text: str, place: Place, *, command: bool) -> str:
-        return text  # the simulator's client writes the bot's name in front of what is said in a group
+        return text  # the simulator's client puts the bot's name before messages in a group
 
     async def say(self, text: str, place: Place, person: Person, number: int | None = None) -> Spoken:
         room = place.room if isinstance(place.room, Room) else None
@@ -98,7 +98,7 @@ class OnWecom:
         await self.simulator.wait_connected(times=self._subscriptions + 1, timeout=timeout)
 
     async def is_idle(self, quiet: float, timeout: float) -> bool:
-        # Streams of killed processes stay open; whether one of the living is, its outbox knows.
+        # Streams of killed processes stay open; an open stream of a live process shows in the outbox.
         return await in_time(self.simulator.wait_idle(quiet=quiet, timeout=timeout, streams=True))
 
     async def problems(self) -> list[str]:
@@ -106,7 +106,7 @@ class OnWecom:
 
 
 def told_apart(ids: Iterable[str]) -> list[str]:
-    """The same ids, but of equal ones only the last keeps it: the gateway can only know that."""
+    """Make ids unique: of equal ones only the last is unchanged, the only one that the gateway can know."""
     listed = list(ids)
     left = Counter(listed)
     result = []
@@ -121,19 +121,19 @@ def _id_of(message: SeenMessage) -> str:
 
 
 def _bubble_of(frames: Iterable[SeenFrame]) -> dict[int, str]:
-    """The bubble that each applied frame made or changed: every push makes one, a stream's first frame does."""
+    """The bubble that each applied frame created or changed: a push creates one, as does a stream's first frame."""
     makers: dict[tuple[str, str], list[int]] = {}
     for frame in frames:
         if frame.applied:
             stream = str((frame.body.get("stream") or {}).get("id", ""))
-            # A pushed message is told by its frame, which has a req_id of its own.
+            # A pushed message is identified by its frame, which has its own req_id.
             makers.setdefault((stream or _in_req_id(frame.req_id), stream or frame.req_id), []).append(frame.index)
     names = told_apart(message_id for message_id, _ in makers)
     return {index: name for name, indices in zip(names, makers.values(), strict=True) for index in indices}
 
 
 def _in_req_id(req_id: str) -> str:
-    """A pushed text has no id of its own; the gateway's is in the frame's."""
+    """The gateway's id of a pushed text, which is part of the frame's; the text has none of its own."""
     return req_id.removeprefix(f"{PUSH}_").partition("_")[0]
 
 

@@ -1,4 +1,4 @@
-"""The judge: from what was said and what is there afterwards, everything that broke a promise. Pure."""
+"""The judge: finds every broken promise from the messages sent and the final state. Pure."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ NOT_YET = tuple(squeezed(sentence.partition("{")[0]) for sentence in PUT_OFF)
 PASSED_ON = squeezed(EN.steered)
 DEAD_LETTER = squeezed(EN.gave_up.partition("{")[0])
 RECORDING_SECONDS = 5.0
-"""The longest that the id of a sent message may take to be recorded: a kill later than that did not hit W5."""
+"""Longest time in which the id of a sent message must be recorded: a later kill did not hit W5."""
 STORING_SECONDS = 2.0
-"""The longest that a process may take to store what it has read, where nobody would send that again. Only the time in
-which it reached its database counts: until then it can but keep it, and a kill loses that."""
+"""Longest time in which a process must store what it has read, where the platform does not redeliver. Only time with a
+reachable database counts: until then events are in memory only, and a kill loses them."""
 
 WAKING_SECONDS = 1.0
-"""Within which a process that wakes up sends what it was about to send."""
+"""Time within which a resumed process sends what it was about to send."""
 
 
 class Judge:
-    """Of one account. patient: the database could not be written at times, so recording may have taken any time."""
+    """The judge of one account. patient: the database was not always writable, so recording may take any time."""
 
     def __init__(self, facts: Facts, report: Report, *, patient: bool = False) -> None:
         self._facts = facts
@@ -83,7 +83,7 @@ class Judge:
         return self._text(asked, replies[0])
 
     def _unstored(self, asked: Asked) -> None:
-        """It never came in: a loss, but for what no platform sends twice and no process had the time to store."""
+        """Judge an unstored message: lost, unless the platform does not redeliver and no process had time."""
         if not self._facts.promises.redelivers and not asked.is_command and self._shows(asked):
             self._report.blame("lost", f"{asked.marker} ({asked.kind}) is answered and was never stored")
         elif not self._facts.promises.redelivers and self._nobody_took(asked):
@@ -99,7 +99,7 @@ class Judge:
             return not asked.reached or life is not None
         if life.leaving is not None and asked.until >= life.leaving:
             return True
-        # Its connection may be seen to be gone a moment before the process itself is.
+        # Its connection may be seen to end shortly before the process does.
         if life.killed and life.could_store(asked.until) <= STORING_SECONDS:
             return True
         return not asked.reached and (life.connected is None or asked.at <= life.connected)
@@ -110,22 +110,22 @@ class Judge:
 
     def _command(self, asked: Asked, replies: list[Reply]) -> None:
         if asked.kind == "stop":
-            return  # its answer may be the end of the answer that it stopped
+            return  # its answer may be part of the answer that it stopped
         if len(replies) != 1 or not replies[0].messages:
             kind = "duplicated_finals" if replies else "lost"
             self._report.blame(kind, f"{asked.marker} (/{asked.kind}) has {len(replies)} replies")
 
     def _shows(self, asked: Asked) -> list[Bubble]:
-        """The messages with the end of its answer, whatever the database says."""
+        """The messages that contain the end of its answer, regardless of the database."""
         words = final_words(asked)
         bubbles = self._facts.chats.get((asked.account, asked.chat), [])
         return [bubble for bubble in bubbles if words in squeezed(bubble.text)]
 
     def _copies(self, asked: Asked, reply: Reply) -> None:
-        """The chat alone, whatever the database says: the end of an answer stands there once."""
+        """Check that the end of an answer appears once in the chat, regardless of the database."""
         known = self._facts.known_ids
         shown = [b for b in self._shows(asked) if (asked.account, asked.chat, b.message_id) in known]
-        # What a reply repeats since nothing can be changed is judged by its text.
+        # Repetitions within a reply, where nothing can be edited, are judged by its text.
         if not self._facts.promises.edits:
             shown = [bubble for bubble in shown if bubble not in reply.messages[:-1]]
         if len(shown) > 1:
@@ -157,11 +157,11 @@ class Judge:
 
     @staticmethod
     def _heard(run: Row[Any] | None) -> list[str]:
-        """What a run was told last while it worked, which the model then answers instead."""
+        """The last message passed to the run while it was active, which the model then answers instead."""
         return [] if run is None else [each.text for each in run.input.steered][-1:]
 
     def _passed_on(self, asked: Asked, run: Row[Any] | None) -> str:
-        """What is said below a message that another answer took in, squeezed; "" for any other. One has to know it."""
+        """The notice for a message that another run included, squeezed, else "". Some run must have received it."""
         if run is None or run.detail != JOINED:
             return ""
         told = (each.text for run in self._facts.runs for each in run.input.steered)
@@ -171,7 +171,7 @@ class Judge:
         return PASSED_ON
 
     def _said(self, asked: Asked, reply: Reply, wanted: str) -> str:
-        """What the reply says, squeezed; and what it left above that is judged."""
+        """The text of the reply, squeezed. Judges the bubbles left above it."""
         if reply.messages and reply.messages[-1].unfinished and reply.settled:
             self._report.blame("open_placeholders", f"the answer to {asked.marker} is never finished")
         if self._facts.promises.edits:
@@ -187,8 +187,8 @@ class Judge:
         return said.text
 
     def _twice(self, bubble: Bubble, what: str) -> None:
-        """A whole answer that stands there again: excused where the platform tells nobody what it has taken, and the
-        process died before it could record that."""
+        """Judge a repeated answer: excused if the platform does not report what it accepted and the process died before
+        it could record that."""
         if self._facts.promises.finds_finals or not self._died_showing(bubble):
             self._report.blame("duplicated_finals", what)
             return
@@ -196,11 +196,11 @@ class Judge:
         self._report.note(f"said twice (killed before it was recorded): {what}")
 
     def _died_showing(self, bubble: Bubble) -> bool:
-        """Whether the process that changed the message last was killed soon after."""
+        """Whether the process that last changed the message was killed soon afterwards."""
         life = [life for life in self._facts.lives if life.began <= bubble.changed_at][-1]
         return life.killed and (life.ended or 0.0) - bubble.changed_at <= RECORDING_SECONDS
 
-    # What is there and should not be.
+    # Things that should not exist.
 
     def _stale(self, chat: Chat, bubble: Bubble) -> None:
         what = f"message {bubble.message_id} in {chat[1]} is known to nobody: {bubble.text[:60]!r}"
@@ -226,7 +226,7 @@ class Judge:
         call = next((c for c in self._facts.calls if (c.chat, c.message_id) == where), None)
         if call is None or (*chat, bubble.message_id) in self._facts.recorded:
             return False
-        # What a killed process had written to its socket may arrive after its end.
+        # Data that a killed process wrote to its socket may arrive after its end.
         life = [life for life in self._facts.lives if life.began <= call.arrived][-1]
         answered = call.answered and call.finished is not None
         in_time = (life.ended or 0.0) - (call.finished or 0.0) <= RECORDING_SECONDS
@@ -238,7 +238,7 @@ class Judge:
                 self._report.blame("rerun_tools", f"the tool ran {times} times for {marker}")
 
     def _model_calls(self) -> None:
-        """Whole answers of the model that were asked for again: allowed where the kill came before their checkpoint."""
+        """Judge repeated model calls: allowed if the kill happened before their checkpoint."""
         done: Counter[tuple[str, int]] = Counter()
         for record in self._facts.completions:
             if record.state == "done" and record.status == 200:
@@ -259,7 +259,7 @@ class Judge:
         for run in sorted(self._facts.runs, key=lambda run: min(run.inbox_ids, default=0)):
             by_conversation.setdefault(run.conversation, []).append(run)
         for conversation, runs in by_conversation.items():
-            # What was passed on is answered by another; what was stopped or dropped says so at once, out of turn.
+            # Messages passed on are answered by another run; stopped or dropped ones are reported at once, out of turn.
             own = [run for run in runs if run.detail != JOINED]
             replies = [reply for run in own if (reply := self._facts.replies.get(run.reply_key)) and reply.messages]
             shown = [reply for reply in replies if not _is_notice(reply)]
@@ -282,17 +282,17 @@ class Judge:
                     self._report.blame("order_violations", f"{conversation}: two runs worked at once: {what}")
 
     def _calls_of(self, run: Row[Any], asked: Mapping[str, list[Record]]) -> list[Record]:
-        """The model's calls for a run, also with the words that it was told while it worked."""
+        """The model calls of a run, including those with messages passed to it while it was active."""
         own = next((self._by_id[i].marker for i in run.inbox_ids if i in self._by_id), "")
         told = [marker_of(each.text) for each in run.input.steered]
         return [call for marker in (own, *told) for call in asked.get(marker, ())]
 
     def _is_late(self, call: Record) -> bool:
-        """Whether its process was frozen between its last look whether it may act and the call (docs/scaling.md)."""
+        """Whether its process was frozen between its last lease check and the call (docs/scaling.md)."""
         return any(_key_of(call) == key and 0 <= call.started - at < WAKING_SECONDS for key, at in self._facts.woken)
 
     def _recovery(self) -> None:
-        """Start of a process until it first shows something, where something waited for it."""
+        """Record the time from the start of a process to its first visible call, if messages were waiting."""
         finished = sorted(self._answered_at())
         for life in self._facts.lives[1:]:
             waited = any(at < life.began < done for at, done in finished)
@@ -303,7 +303,7 @@ class Judge:
                 self._report.recovery.append(round(first - life.began, 3))
 
     def _answered_at(self) -> Iterator[tuple[float, float]]:
-        """(since when a process could have known of it, answered) of each message."""
+        """(earliest time at which a process could know it, time of the answer) of each message."""
         for asked in self._facts.asked:
             for row in self._facts.rows_of(asked):
                 known = asked.at if self._facts.promises.at_once else self._facts.stored_at(row)
@@ -313,7 +313,7 @@ class Judge:
 
 
 def _rounds(messages: list[dict[str, Any]]) -> int:
-    """Results of tools since the person spoke. Earlier turns do not count: a summary may have replaced some of them."""
+    """Number of tool results since the user's message. Not of earlier turns, which a summary may have replaced."""
     roles = [message["role"] for message in messages]
     return roles[::-1].index("user") if "user" in roles else 0
 
@@ -323,5 +323,5 @@ def _key_of(call: Record) -> str:
 
 
 def _is_notice(reply: Reply) -> bool:
-    """Whether it says that a person's own /stop or /new ended it."""
+    """Whether it reports that the person's own /stop or /new ended it."""
     return any(sentence in reply.text for sentence in STOPPED)

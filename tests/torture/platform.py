@@ -1,5 +1,5 @@
-"""What the torture needs of a platform: people who write there, and what stands in its chats. One reader for each of
-them (on_telegram.py, on_slack.py, on_feishu.py, on_wecom.py); load.py speaks by it, facts.py reads by it."""
+"""The interface of a platform for the torture: people who write, and the content of chats. One implementation for each
+platform (on_telegram.py, on_slack.py, on_feishu.py, on_wecom.py); load.py writes and facts.py reads through it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promises:
-    """What the gateway can keep on a platform, given what that offers.
+    """The guarantees that the gateway can give on a platform, given the platform's features.
 
-    redelivers: what was not acknowledged comes again. at_once: as soon as a process is there, and not when the platform
-    next tries. edits: what was sent can change, so an interrupted answer goes
-    on in its message. finds_drafts: a message that was sent and not recorded is found again, or made only once.
-    finds_finals: at least one with an answer in it is.
+    redelivers: unacknowledged events are redelivered. at_once: as soon as a process is connected, not at the platform's
+    next try. edits: sent messages can be edited, so an interrupted answer continues in its message. finds_drafts:
+    a message that was sent but not recorded is found again, or created only once. finds_finals: this is true at least
+    of messages with an answer.
     """
 
     redelivers: bool = True
@@ -31,8 +31,8 @@ class Promises:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A conversation and who speaks there. chat: its id as the gateway stores it; room, people: as the simulator's
-    client wants them."""
+    """A conversation and its people. chat: its id as the gateway stores it; room, people: as the simulator's client
+    expects them."""
 
     account: str
     chat: str
@@ -43,8 +43,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A person's message. message_id: as the gateway stores it. reached: the platform has handed it to the gateway or
-    will do so; without that it is lost there. again: by which the platform can deliver it once more, None if it cannot.
+    """A person's message. message_id: as the gateway stores it. reached: the platform has passed it to the gateway or
+    will do so; otherwise it is lost. again: key for redelivery by the platform, None if it cannot redeliver.
     """
 
     message_id: str
@@ -53,7 +53,7 @@ class Spoken:
 
 
 class Timed(Protocol):
-    """What the clients' messages of most platforms tell in the same way."""
+    """Properties that most clients' messages share."""
 
     @property
     def posted_at(self) -> float: ...
@@ -63,9 +63,9 @@ class Timed(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bubble:
-    """A message of the bot as a person sees it now. order: its place in the chat. Times are monotonic seconds.
+    """A message of the bot as a person sees it now. order: its position in the chat. Times are monotonic seconds.
 
-    unfinished: the platform shows that more is to come, and nothing can change that any more.
+    unfinished: the platform shows it as incomplete, which can no longer change.
     """
 
     message_id: str
@@ -77,7 +77,7 @@ class Bubble:
 
     @classmethod
     def of(cls, message: Timed, message_id: str, text: str, order: int) -> Bubble:
-        """From a message as a simulator's client sees it."""
+        """Create a bubble from a message of a simulator's client."""
         return cls(
             message_id=message_id,
             text=text,
@@ -89,9 +89,9 @@ class Bubble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call that shows something. message_id: of what it made or changed, "" if it did neither.
+    """A visible call. message_id: of the message that it created or changed, "" if neither.
 
-    applied: the platform carried it out. answered: and said so. finished: when it did.
+    applied: the platform carried it out. answered: it also confirmed that. finished: time of the answer.
     """
 
     chat: str
@@ -103,7 +103,7 @@ class Call:
 
     @classmethod
     def of(cls, record: SeenCall, chat: str | None, message_id: str | None, *, accepted: bool) -> Call:
-        """From an HTTP request. accepted: the answer, if there was one, tells of no failure."""
+        """Create a call from an HTTP request. accepted: the response, if any, reports no failure."""
         return cls(
             chat=chat or "",
             message_id=message_id or "",
@@ -125,41 +125,41 @@ class Platform(Protocol):
     def places(self) -> Sequence[Place]: ...
 
     async def prepare(self) -> None:
-        """Make the places known, before the first process starts."""
+        """Register the places, before the first process starts."""
 
     def typed(self, text: str, place: Place, *, command: bool) -> str:
-        """What somebody types there so that the bot is meant."""
+        """The text as a person types it to address the bot."""
 
     async def say(self, text: str, place: Place, person: Any, number: int | None = None) -> Spoken:
-        """One message; returns when the platform has it. number: one of `reserve`."""
+        """Send one message; return once the platform has it. number: one of `reserve`."""
 
     async def reserve(self) -> tuple[int, int] | None:
-        """Two numbers in a row, to be used out of their order; None where events have none."""
+        """Reserve two consecutive numbers, to be used out of order; None if events have no numbers."""
 
     async def deliver_again(self, spoken: Spoken) -> None:
-        """The same event once more."""
+        """Deliver the same event again."""
 
     async def bubbles(self, place: Place) -> list[Bubble]:
-        """What the bot wrote there and what is still there, in the order of the chat."""
+        """The messages of the bot that still exist, in the order of the chat."""
 
     async def calls(self) -> list[Call]:
-        """All calls that show something, in order of arrival."""
+        """All visible calls, in order of arrival."""
 
     def native(self, message_id: str) -> str:
-        """The id of a bubble, from the one that the gateway stores."""
+        """Convert an id stored by the gateway to that of a bubble."""
 
     async def is_ready(self, timeout: float) -> None:
         """Wait until the newest process is connected. Raises AssertionError."""
 
     async def is_idle(self, quiet: float, timeout: float) -> bool:
-        """Whether, within the time, nothing was under way for `quiet` seconds."""
+        """Whether nothing was in progress for `quiet` seconds, at some time before the timeout."""
 
     async def problems(self) -> list[str]:
-        """What the gateway did that the platform's rules never allow."""
+        """Actions of the gateway that the platform's rules never allow."""
 
 
 async def in_time(waiting: Awaitable[None]) -> bool:
-    """Whether what a simulator's client waits for has come; it raises an AssertionError when it has not."""
+    """Whether a wait of a simulator's client succeeded, instead of raising AssertionError."""
     try:
         await waiting
     except AssertionError:

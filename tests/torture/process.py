@@ -1,10 +1,10 @@
-"""`python -m tests.torture.process run --config FILE`: the gateway as an operator starts it, with a trap in it.
+"""`python -m tests.torture.process run --config FILE`: the gateway as an operator starts it, with crash windows.
 
 TORTURE_FOLDER   the control folder: crash points, switches, records (crash.py, disturbed.py, tools.py)
-TORTURE_SABOTAGE names of protections to take away (sabotage.py), separated by commas
-TORTURE_LEASE    seconds of the database's lease, where there is one
-TORTURE_QUIET    seconds that a process has to live before it tries what was at work at two deaths
-CRASH_AT         a window and its passing, such as W5:3, armed from the start
+TORTURE_SABOTAGE names of protections to remove (sabotage.py), separated by commas
+TORTURE_LEASE    seconds of the database's lease, if it has one
+TORTURE_QUIET    seconds that a process has to live before it retries runs that were active at two deaths
+CRASH_AT         a window and its nth passing, such as W5:3, armed from the start
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.torture.seams import AfterImport
 
 
 def prepare() -> None:
-    """Change what is to be changed; nothing of the product has run yet."""
+    """Install all changes, before any code of the product has run."""
     folder = Path(os.environ["TORTURE_FOLDER"])
     seams = AfterImport()
     seams.install()

@@ -1,4 +1,4 @@
-"""What a campaign found, as JSON and as tables; and the gate that it has to pass."""
+"""The results of a campaign, as JSON and as tables, and the gate that they have to pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MOST_DETAILS = 60
 RECOVERY_P95 = 5.0
-"""Seconds from the start of the process to the first thing that it shows."""
+"""Seconds from the start of the process to its first visible call."""
 ZERO = (
     *("lost", "duplicated_finals", "wrong_texts", "open_placeholders", "unaccounted_bubbles", "rerun_tools"),
     *("order_violations", "dead_letters", "failures", "ignored_stops", "lost_steps", "open_inbox", "unsettled"),
@@ -38,20 +38,20 @@ COUNTED = (
 class Report:
     """The figures of one mode.
 
-    kills: SIGKILLs, of them crashes at a window; stops: planned ones; refused_starts: ended by themselves because the
-    disk was full. notices: messages that a person's own /stop or /new ended; passed_on: those that the answer at work
-    took in. stale_bubbles: messages that no record
-    knows, each of a process that was killed at W5, or unfinished ones that nothing can change; unaccounted_bubbles: any
-    other. unacked: messages that a platform without acknowledgements gave to nobody, or to a process that died at once;
-    said_twice: whole answers that stand there again, since such a platform tells nobody what it has taken.
-    broken_rules: what a platform never allows. untold_tools: commands that did not run, of which the model was told
-    nothing; left_running: processes of commands that outlived theirs; left_behind: files that nothing needs any more.
-    repeated_model_calls: whole answers that were asked for again; lost_steps: those whose checkpoint existed.
-    late_calls: requests that a process sent to the model when it woke up, as it was frozen right before. unsettled:
-    times that work stood still.
-    recovery: seconds, one entry per process that found work. disturbances: of a cluster, by kind; takeovers: seconds
-    from one of them until another process did what the disturbed one had done. adopted: `adopt_placeholders` was on.
-    platforms: of a mode with several, what was found on each; the counts here are then their sums.
+    kills: SIGKILLs, including crashes at a window; stops: planned ones; refused_starts: processes that ended by
+    themselves because the disk was full. notices: messages that a person's own /stop or /new ended; passed_on: those
+    that an active run included. stale_bubbles: messages without a record, each of a process that was killed at W5, or
+    unfinished ones that cannot be changed; unaccounted_bubbles: any others. unacked: messages that a platform without
+    acknowledgements passed to no process, or to one that died at once; said_twice: whole answers that were repeated
+    because such a platform does not report what it accepted.
+    broken_rules: what a platform never allows. untold_tools: commands that did not run without the model being
+    informed; left_running: processes of commands that outlived the gateway's; left_behind: files no longer needed.
+    repeated_model_calls: whole answers that were requested again; lost_steps: those whose checkpoint existed.
+    late_calls: requests to the model that a process sent when it was resumed, having been frozen right before them.
+    unsettled: times that work came to a standstill. recovery: seconds, one entry per process that found work.
+    disturbances: of a cluster, by kind; takeovers: seconds from one of them until another process did the work of the
+    disturbed one. adopted: `adopt_placeholders` was on.
+    platforms: of a mode with several, the results of each; the counts here are then their sums.
     """
 
     mode: str
@@ -102,11 +102,11 @@ class Report:
     platforms: list[Report] = field(default_factory=list)
 
     def part(self, account: str) -> Report:
-        """An empty report for one platform of this mode."""
+        """Create an empty report for one platform of this mode."""
         return Report(account, self.seed, adopted=self.adopted, kills=self.kills, integrity=self.integrity)
 
     def add(self, part: Report) -> None:
-        """Count in what was found on one platform."""
+        """Add the results of one platform."""
         for count in (*ZERO, *COUNTED):
             setattr(self, count, getattr(self, count) + getattr(part, count))
         for line in part.details:
@@ -115,7 +115,7 @@ class Report:
         self.platforms.append(part)
 
     def blame(self, count: str, why: str) -> None:
-        """One more of something that must not be."""
+        """Count one more violation."""
         setattr(self, count, getattr(self, count) + 1)
         self.note(f"{count}: {why}")
 
@@ -124,11 +124,11 @@ class Report:
             self.details.append(text)
 
     def recovered(self, share: float) -> float:
-        """That quantile of the recovery times in seconds; 0 without any."""
+        """This quantile of the recovery times in seconds; 0 if there are none."""
         return quantile(self.recovery, share)
 
     def problems(self, recovery_p95: float = RECOVERY_P95) -> list[str]:
-        """Why the gate stays shut; empty when it opens."""
+        """Reasons for not passing the gate; empty if it is passed."""
         if self.skipped:
             return []
         found = [f"{name} = {value}" for name in ZERO if (value := getattr(self, name))]
@@ -147,7 +147,7 @@ class Report:
 
 
 def quantile(seconds: Sequence[float], share: float) -> float:
-    """Of some times; 0 without any."""
+    """The quantile of some times; 0 if there are none."""
     ordered = sorted(seconds)
     return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
 
@@ -167,11 +167,11 @@ COLUMNS: tuple[tuple[str, str], ...] = (
 
 
 OF_PLATFORMS: tuple[tuple[str, str], ...] = (*COLUMNS, ("unacked", "unacked"), ("said twice", "said_twice"))
-"""The columns where there are several platforms."""
+"""The columns for modes with several platforms."""
 
 
 def markdown(reports: Sequence[Report]) -> str:
-    """The tables of docs/reliability.md: of all modes with Telegram alone, and of each with several platforms."""
+    """The tables of docs/reliability.md: one of all modes with Telegram only, and one per mode with several."""
     alone = [report for report in reports if not report.platforms]
     several = [_table([*report.platforms, report], OF_PLATFORMS) for report in reports if report.platforms]
     taken = [_takeovers(report) for report in reports if report.takeovers]
@@ -201,12 +201,12 @@ def _table(reports: Sequence[Report], columns: Sequence[tuple[str, str]]) -> str
 
 
 def write(file: Path, reports: Sequence[Report]) -> None:
-    """All figures as JSON."""
+    """Write all figures as JSON."""
     file.write_text(json.dumps([report.to_json() for report in reports], indent=1, ensure_ascii=False) + "\n")
 
 
 def read(file: Path) -> list[Report]:
-    """What `write` wrote."""
+    """Read a file of `write`."""
     return [_from_json(entry) for entry in json.loads(file.read_text())]
 
 

@@ -1,5 +1,5 @@
-"""The mode in which no process lives long: a restart storm, while the agent runs commands. None of what it interrupts
-is to be blamed for it."""
+"""The mode in which no process lives long: a restart storm while the agent runs commands. No interrupted run may be
+blamed for the deaths."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 IN_A_STORM = {"bash": 26, "file": 8, "tool": 10, "say": 24, "stream": 18, "long": 4, "status": 4, "stop": 3, "new": 3}
 UPTIME = (0.2, 2.4)
-"""Seconds that a process lives in a restart storm, at random in between."""
+"""Range of seconds that a process lives in a restart storm."""
 UNHURRIED = 0.6
-"""Seconds between two messages in a restart storm, about."""
+"""Average seconds between two messages in a restart storm."""
 LULL = 100
-"""Kills of a restart storm without a rest."""
+"""Kills in a restart storm between two pauses."""
 BACKLOG_SECONDS = 2.5
-"""That one message may take at most when a storm is over, before the backlog counts as stuck."""
+"""Most seconds per message after a storm before the backlog counts as stuck."""
 
 
 async def restart_storm(campaign: Campaign) -> None:
-    """SIGKILL again and again before a process has lived for three seconds, every second one counted from the moment
-    at which it receives; a third of the messages has a command run. Raises NotPossible."""
+    """Kill each process before it has lived for three seconds, counted from its first poll for every second process;
+    a third of the messages run a command. Raises NotPossible."""
     prepare_commands(campaign, IN_A_STORM)
     campaign.world.quiet = campaign.scale.quiet
     while campaign.report.kills < campaign.scale.kills:
         if campaign.report.kills:
-            await campaign.kill()  # the one that lived through the rest
+            await campaign.kill()  # the process that survived the pause
         lull = min(campaign.report.kills + LULL, campaign.scale.kills)
         async with campaign.talking(UNHURRIED):
             while campaign.report.kills < lull:

@@ -1,4 +1,4 @@
-"""In the launched process: takes one protection away, so that a test can show that the suite would notice."""
+"""Runs in the launched process: removes one protection, so that a test can show that the suite would notice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _no_intent(intend: Callable[..., Any]) -> Callable[..., Any]:
-    """The outbox does not learn of a message before it is sent."""
+    """Do not record a message in the outbox before it is sent."""
 
     @functools.wraps(intend)
     async def nothing(*args: Any, **kwargs: Any) -> None:
@@ -24,7 +24,7 @@ def _no_intent(intend: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _no_keys(publish: Callable[..., Any]) -> Callable[..., Any]:
-    """No event is ever a duplicate: each delivery gets a key of its own."""
+    """Give each delivery its own key, so that no event is ever a duplicate."""
 
     @functools.wraps(publish)
     async def with_new_keys(bus: Any, events: Any) -> None:
@@ -34,7 +34,7 @@ def _no_keys(publish: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _no_guard(begin: Callable[..., Any]) -> Callable[..., Any]:
-    """What is known of a tool call is kept from EffectGuard, which so lets every call through."""
+    """Hide recorded tool calls from EffectGuard, which then allows every call."""
 
     @functools.wraps(begin)
     async def unknown(*args: Any, **kwargs: Any) -> None:
@@ -44,7 +44,7 @@ def _no_guard(begin: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _no_commit(publish: Callable[..., Any]) -> Callable[..., Any]:
-    """Events count as stored, so that they are acknowledged, and are not."""
+    """Report events as stored, so that they are acknowledged, without storing them."""
 
     @functools.wraps(publish)
     async def acknowledged(*args: Any, **kwargs: Any) -> bool:
@@ -54,7 +54,7 @@ def _no_commit(publish: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _nothing(original: Callable[..., Any]) -> Callable[..., Any]:
-    """It does nothing and gives nothing back."""
+    """Do nothing and return None."""
 
     @functools.wraps(original)
     def nothing(*args: Any, **kwargs: Any) -> None:
@@ -73,10 +73,10 @@ SABOTAGE: dict[str, dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]
     "no-reading-on-wecom": {"channels.wecom.receiving:Receiver.take": _nothing},
     "no-guard": {"bot.store.run_events:StoreEffectLog.begin": _no_guard},
 }
-"""Name -> what is replaced, by what."""
+"""Name -> {target: replacement}."""
 
 
 def commit_sabotage(seams: AfterImport, name: str) -> None:
-    """Take the protection of that name away."""
+    """Remove the protection of that name."""
     for target, change in SABOTAGE[name].items():
         seams.replace(target, change)

@@ -1,5 +1,5 @@
-"""Where nothing that was sent can change, an answer that a process died in is said anew below what it had shown. What
-such a reply says in the end, and what it left above that. Pure; asked by oracle.py."""
+"""Analysis of replies on a platform without edits, where an answer that a crash interrupted is repeated below its first
+part: the final text of such a reply, and the bubbles left above it. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from tests.torture.platform import Bubble
 
 STATUS = "\n\n> "
-"""What stands below the text of a message that is being worked on (channels/wecom/outbound.py)."""
+"""Separator of the status below the text of an unfinished message (channels/wecom/outbound.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaidAnew:
-    """text: of the messages that count, squeezed. stale: acknowledgements that the message waits, and what is visibly
-    unfinished, with a beginning of the answer or only a status. twice: with the whole answer. wrong: anything else that
-    stands above, such as a part that looks whole."""
+    """The parts of a reply. text: of the messages that count, squeezed. stale: acknowledgements that the message waits,
+    and visibly unfinished messages with a beginning of the answer or only a status. twice: messages with the whole
+    answer. wrong: any others above the answer, such as a part that looks complete."""
 
     text: str
     stale: tuple[Bubble, ...] = ()
@@ -27,10 +27,10 @@ class SaidAnew:
 
 
 def said_anew(reply: Reply, wanted: str, waits: tuple[str, ...]) -> SaidAnew:
-    """wanted: the whole answer, waits: how acknowledgements begin, all squeezed."""
+    """Analyze a reply. wanted: the whole answer, waits: the beginnings of acknowledgements, all squeezed."""
     texts = reply.texts
     begin = next((n for n in reversed(range(len(texts))) if "".join(texts[n:]) == wanted), None)
-    if begin is None:  # it ends otherwise, in a notice: what is unfinished above it is not part of that
+    if begin is None:  # it ends in a notice, which unfinished messages above it are not part of
         above = zip(reply.messages[:-1], texts, strict=False)
         left = [message for message, text in above if message.unfinished or text.startswith(waits)]
         kept = [text for text, message in zip(texts, reply.messages, strict=True) if message not in left]

@@ -1,4 +1,4 @@
-"""Puts something around functions of modules that may not be loaded yet: they are wrapped right after their import."""
+"""Wraps functions of modules that may not be loaded yet, right after their import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class AfterImport:
-    """A finder in front of all others; it leaves the finding to them and changes a module once it was executed."""
+    """A finder before all others; it delegates to them and changes a module once it has been executed."""
 
     def __init__(self) -> None:
         self._changes: dict[str, list[Callable[[ModuleType], None]]] = defaultdict(list)
@@ -25,14 +25,14 @@ class AfterImport:
         sys.meta_path.insert(0, self)
 
     def change(self, module: str, change: Callable[[ModuleType], None]) -> None:
-        """Call `change` with the module, at once when it is loaded already."""
+        """Call `change` with the module, at once if it is already loaded."""
         if module in sys.modules:
             change(sys.modules[module])
         else:
             self._changes[module].append(change)
 
     def replace(self, target: str, replace: Callable[[Any], Any]) -> None:
-        """Put what `replace` makes of it in the place of "module:Class.name" or "module:name"."""
+        """Replace "module:Class.name" or "module:name" by what `replace` returns for it."""
         module, _, path = target.partition(":")
         self.change(module, lambda loaded: _replace(loaded, path, replace))
 
@@ -70,7 +70,7 @@ def _replace(module: ModuleType, path: str, replace: Callable[[Any], Any]) -> No
 
 
 def resolve(target: str) -> Any:
-    """The function behind "module:Class.name", imported. Raises ImportError or AttributeError when it is no more."""
+    """Import the function "module:Class.name". Raises ImportError or AttributeError if it no longer exists."""
     module, _, path = target.partition(":")
     found: Any = importlib.import_module(module)
     for part in path.split("."):

@@ -1,4 +1,4 @@
-"""The modes in which the process is killed under load again and again, while something else may be wrong as well."""
+"""The modes that repeatedly kill the process under load, possibly with another disturbance."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 PLANNED = 0.1
 """Share of deaths that are planned stops."""
 EARLY = 0.15
-"""Share of deaths before the process even polls."""
+"""Share of deaths before the process polls."""
 RESTED = 2
-"""After so many lives one lasts until everything is answered: what was at work at more deaths would wait for a quiet
-process, and what is tested here is work in full swing."""
+"""Number of lives after which one lasts until everything is answered: runs that were active at more deaths would wait
+for a quiet process, but these modes test work under load."""
 
 
 class Disturbance:
-    """What is wrong besides the kills; this one is nothing. Modes override what they need."""
+    """A disturbance in addition to the kills; this one does nothing. Modes override what they need."""
 
     async def strike(self, campaign: Campaign) -> None:
-        """Something goes wrong now."""
+        """Begin the disturbance."""
 
     async def lift(self, campaign: Campaign) -> None:
-        """Everything is as it should be again."""
+        """End the disturbance."""
 
 
 async def storm(campaign: Campaign, disturbance: Disturbance) -> None:
@@ -63,5 +63,5 @@ async def _live_and_die(campaign: Campaign, disturbance: Disturbance) -> None:
 
 
 async def random_kills(campaign: Campaign) -> None:
-    """SIGKILL at random moments, and nothing else."""
+    """Kill at random moments, without any other disturbance."""
     await storm(campaign, Disturbance())

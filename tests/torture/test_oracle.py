@@ -1,4 +1,4 @@
-"""What the judge makes of a platform that sends nothing twice and on which nothing can be changed (WeCom)."""
+"""The judge on a platform without redelivery and without edits (WeCom)."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def judged(
     calls: tuple[Call, ...] = (),
     first: Life = KILLED,
 ) -> Report:
-    """The report on one message and its reply. known: how many of the bubbles the gateway knows, the last ones. first:
-    the process that was there before AFTER."""
+    """The report on one message and its reply. known: the gateway knows this many of the bubbles, the last ones. first:
+    the process before AFTER."""
     parts = shown if known is None else shown[len(shown) - known :]
     received = datetime.fromtimestamp(message.at, UTC)
     row: Any = SimpleNamespace(
@@ -99,7 +99,7 @@ def test_an_unfinished_beginning_above_the_answer_is_a_stale_bubble(begun: str) 
 @pytest.mark.parametrize(
     ("above", "count"),
     [
-        # A part that looks whole.
+        # A part that looks complete.
         (bubble("Begin m00001:\none two"), "wrong_texts"),
         (bubble("Begin of something else", unfinished=True), "wrong_texts"),
         # The whole answer, and no process that died before it could record that.
@@ -133,13 +133,13 @@ def test_an_answer_that_is_never_finished_is_left_open() -> None:
 @pytest.mark.parametrize(
     ("message", "count"),
     [
-        # Nobody was connected, or the process died at once.
+        # No process was connected, or it died at once.
         (asked(0.5, reached=False), "unacked"),
         (asked(20.5, reached=False), "unacked"),
         (asked(19.9), "unacked"),
         (asked(19.9, reached=False), "unacked"),
         (asked(89.5), "unacked"),
-        # A process was there and had the time.
+        # A process was connected and had enough time.
         (asked(10.0, reached=False), "lost"),
         (asked(10.0), "lost"),
         (asked(30.0), "lost"),
@@ -191,7 +191,7 @@ def test_recovery_is_measured_where_a_process_found_work() -> None:
     shown = Call(chat="person0", message_id="b1", arrived=24.5, finished=24.6, applied=True, answered=True)
     before = judged(asked(19.0), bubble(ANSWER, "b1", at=24.6), calls=(shown,))
     assert before.recovery == [3.5]
-    # Stored after that process had begun, so it could not show anything of it earlier.
+    # Stored after that process had begun, so it could not answer earlier.
     assert judged(asked(24.0), bubble(ANSWER, "b1", at=24.6), calls=(shown,)).recovery == []
 
 

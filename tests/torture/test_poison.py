@@ -1,4 +1,4 @@
-"""A message that really kills the process is found and given up, and everybody else is answered."""
+"""A message that kills the process is found and abandoned, and all others are answered."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(600)  # as in test_torture.py
 EN = texts_for("en")
 MOST_DEATHS = 5
-"""Three alone with it; or more, when others were at work at some of them."""
+"""Three with no other run active; more if others were active at some of them."""
 
 
 async def started_again_and_again(campaign: Campaign) -> int:
-    """Until everything is answered; returns how often the process died by itself."""
+    """Restart the process until everything is answered; return how often it died by itself."""
     deaths = 0
     while not await campaign.rests():
         if not campaign.world.alive:
@@ -39,7 +39,7 @@ async def started_again_and_again(campaign: Campaign) -> int:
 async def test_a_tool_that_aborts_the_process(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path, kind: str
 ) -> None:
-    """abort: the same call again at every start; aborts: another one each time, so that each start gets further."""
+    """abort: the same call at every start; aborts: a different one each time, so that each start progresses."""
     scale = Scale(kills=0)
     async with await Campaign.of("poison", telegram, model, tmp_path, seed=7, scale=scale) as campaign:
         load = campaign.load
@@ -54,7 +54,7 @@ async def test_a_tool_that_aborts_the_process(
             place = next(place for place in load.places if place.chat == asked.chat)
             shown = [b for b in await platform.bubbles(place) if final_words(asked) in squeezed(b.text)]
             assert len(shown) == 1, asked
-        # A draft may stand above them: it was sent, and the process died before it could write that down.
+        # A draft may precede them: it was sent, and the process died before recording it.
         *_, given_up, answer = await campaign.world.telegram.bot_messages(poisoned.room)
         assert EN.gave_up.partition("{")[0] in given_up.text
         assert [button["text"] for button in given_up.buttons] == [EN.button_retry]

@@ -1,4 +1,4 @@
-"""The table of crash windows and the table of sabotage name functions of the product: they still exist."""
+"""The functions of the product that the tables of crash windows and of sabotage name still exist."""
 
 from __future__ import annotations
 

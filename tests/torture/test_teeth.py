@@ -1,4 +1,4 @@
-"""The suite has teeth: with a protection taken away, its gate stays shut."""
+"""The suite has teeth: with a protection removed, its gate is not passed."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.timeout(600)  # as in test_torture.py
 @pytest.mark.parametrize(
     ("sabotage", "window", "passing", "caught"),
     [
-        # In mid answer: the next process cannot know of the message in which the killed one had begun.
+        # Within an answer: the next process cannot know the message that the killed one had begun.
         ("no-intent", "W13", 20, "unaccounted_bubbles"),
-        # What was committed but not acknowledged comes again.
+        # Events that were committed but not acknowledged are redelivered.
         ("no-keys", "W2", 1, "duplicated_finals"),
         # The tool had acted, and the resumed run calls it again.
         ("no-guard", "W7", 1, "rerun_tools"),
@@ -52,13 +52,13 @@ async def test_a_missing_protection_is_noticed(
 async def test_what_goes_wrong_on_one_of_four_platforms_is_noticed_there(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path
 ) -> None:
-    """Slack's events are acknowledged and not stored; what Feishu repeats counts as new; WeCom is not listened to."""
+    """Slack's events are acknowledged without being stored, Feishu's repetitions count as new, WeCom's are ignored."""
     sabotage = "no-commit-on-slack,no-keys,no-reading-on-wecom"
     scale = Scale(kills=1, settle=30.0)
     async with everywhere(telegram, model, tmp_path, seed=3, scale=scale, sabotage=sabotage) as campaign:
         await campaign.start()
         first = {account: platform.places[0] for account, platform in campaign.load.platforms.items()}
-        # Committed and not acknowledged, so it comes again.
+        # Committed but not acknowledged, so it is redelivered.
         campaign.world.arm("W2")
         await campaign.load.say("say", first["feishu"])
         await campaign.dead()

@@ -1,4 +1,4 @@
-"""The short torture: every window once, a few kills of every other mode. `make torture` is the long one."""
+"""The short torture: every window once, a few kills in every other mode. `make torture` runs the long one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.simulators.telegram.client import TelegramSimulator
     from tests.torture.report import Report
 
-# These times only say when to give up, on a machine that may have much else to do.
+# These times only limit the wait, on a machine that may be busy.
 pytestmark = pytest.mark.timeout(600)
 RECOVERY_SECONDS = 60.0
 SETTLE_SECONDS = 60.0
@@ -28,7 +28,7 @@ SEED = 7
 
 
 def passes(report: Report) -> None:
-    """Fails with everything that is known."""
+    """Fail with all known details."""
     problems = report.problems(recovery_p95=RECOVERY_SECONDS)
     assert not problems, "\n".join([*problems, *report.details, report.folder])
 
@@ -37,7 +37,7 @@ def passes(report: Report) -> None:
 async def test_a_crash_at_every_window(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path, adopt: bool
 ) -> None:
-    """In two worlds; the second one adopts, and so must not leave a bubble at W5."""
+    """Runs in two worlds; the second adopts placeholders, and so must not leave a bubble at W5."""
     windows = [w for number, w in enumerate(WINDOWS) if number % 2 == adopt or (adopt and w.name == "W5")]
     scale = Scale(kills=len(windows), again=0.0, settle=SETTLE_SECONDS)
     async with await Campaign.of("windows", telegram, model, tmp_path, seed=SEED, scale=scale, adopt=adopt) as campaign:

@@ -1,5 +1,5 @@
-"""The mode in which everything that the agent can do takes part, on four platforms at once: skills, memory, subagents,
-decisions of persons, and words that an answer takes in while it is made."""
+"""The mode in which all features of the agent take part, on four platforms at once: skills, memory, subagents,
+approvals, and messages that an active run includes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BODY = "Run the script and say the number of words."
 
 
 class Decided(Doubled):
-    """Somebody on Telegram allows what waits there; elsewhere, and of what nobody sees in time, the time decides."""
+    """A person on Telegram approves pending calls; elsewhere, or if not seen in time, approvals expire."""
 
     async def strike(self, campaign: Campaign) -> None:
         await super().strike(campaign)
@@ -54,18 +54,18 @@ class Decided(Doubled):
         for place in campaign.load.platforms["telegram"].places:
             for message in await telegram.bot_messages(place.room):
                 if any(button["text"] == ALLOW for button in message.buttons):
-                    with contextlib.suppress(AssertionError):  # decided meanwhile
+                    with contextlib.suppress(AssertionError):  # already decided
                         await telegram.press(message.message_id, ALLOW, chat=place.room, user=place.people[0])
 
 
 async def together(campaign: Campaign) -> None:
-    """Kills at random moments and at windows. Raises NotPossible."""
+    """Kill at random moments and at windows. Raises NotPossible."""
     if shutil.which("bwrap", path="/usr/bin:/bin") is None:
         raise NotPossible("bubblewrap is not installed")
     campaign.world.settings = merged(campaign.world.settings, SETTINGS)
     campaign.load.weights = WEIGHTS
     put_skill(campaign.world.data_dir / "skills" / "custom", "count-words", "Counts words.", body=BODY)
-    await campaign.start()  # what is said before a platform has ever been read may rightly be lost
+    await campaign.start()  # messages sent before the first connection to a platform may be lost
     await storm(campaign, Decided())
     if not campaign.world.alive:
         await campaign.start()
@@ -77,7 +77,7 @@ async def together(campaign: Campaign) -> None:
 
 
 async def _all_learnt(campaign: Campaign) -> None:
-    """Until nothing waits to be learnt; what is not told in time, `_remembered` tells."""
+    """Wait until nothing is left to be learned; `_remembered` reports what is not learned in time."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LEARNING_SECONDS):
             while await asyncio.to_thread(campaign.ledger.rows, memory_queue):
@@ -85,7 +85,7 @@ async def _all_learnt(campaign: Campaign) -> None:
 
 
 def _remembered(campaign: Campaign) -> None:
-    """What was told in a message that is answered is known."""
+    """Check that facts from answered messages are in the memory."""
     files = (campaign.world.data_dir / "users").glob("*/memory.json")
     known = {marker_of(line) for file in files for line in file.read_text().split("my number is ")[1:]}
     ended = [run.input for run in campaign.ledger.rows(runs) if run.state == RunState.SUCCESS]
@@ -97,7 +97,7 @@ def _remembered(campaign: Campaign) -> None:
 
 
 async def _took_part(campaign: Campaign) -> None:
-    """Each of them was really used at least once."""
+    """Check that each feature was used at least once."""
     records = await campaign.world.model.completions()
     used = {
         "a skill": any(BODY in text for record in records for text in _told(record)),
@@ -113,5 +113,5 @@ async def _took_part(campaign: Campaign) -> None:
 
 
 def _told(record: Record) -> list[str]:
-    """What tools said to the model."""
+    """The tool results in a request to the model."""
     return [str(message["content"]) for message in record.body["messages"] if message["role"] == "tool"]

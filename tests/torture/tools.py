@@ -1,4 +1,4 @@
-"""The tools that the simulated model calls: their side effects can be counted from outside."""
+"""Tools for the simulated model, whose side effects can be counted from outside."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EFFECTS_FILE = "effects"
-"""Gets a line MARKER CALL_ID for each time that the tool really ran."""
+"""Gets a line MARKER CALL_ID each time a tool actually runs."""
 WORK_SECONDS = 0.05
 
 
 def make_tools(folder: Path) -> list[BaseTool]:
-    """The tools of the launched gateway. folder: where the effects are written."""
+    """The tools of the launched gateway. folder: for the file of effects."""
 
     async def act(marker: str, call_id: str) -> None:
         with (folder / EFFECTS_FILE).open("a") as file:
@@ -54,7 +54,7 @@ def make_tools(folder: Path) -> list[BaseTool]:
 
 
 def effects(folder: Path) -> list[tuple[str, str]]:
-    """(marker, call id) of each time that a tool ran, in order."""
+    """(marker, call id) of each run of a tool, in order."""
     file = folder / EFFECTS_FILE
     if not file.exists():
         return []

@@ -1,7 +1,7 @@
-"""The crash windows: moments between two steps, each as a seam of the product at which the process kills itself.
+"""The crash windows: moments between two steps, each given by a seam of the product at which the process kills itself.
 
-The product knows nothing of this table. `crash.py` wraps the seams in the launched process, `at_windows.py` drives it
-there.
+The product does not know this table. `crash.py` wraps the seams in the launched process; `at_windows.py` makes it reach
+them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ def _always(arguments: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """What the process is killed in: `side` of a call of `seam` ("module:Class.method") that `counts`.
+    """A moment of a kill: `side` of a call of `seam` ("module:Class.method") that `counts`.
 
-    linger: seconds before the kill, so that what runs beside the seam gets done. stimulus: kinds of messages
-    (load.SCRIPTS) that lead here, all of them once for each passing. passings: the latest one at which to kill.
-    resumes: the killed run goes on from a checkpoint that holds all model calls so far, so that no model call may be
-    repeated. stopped_after: the person says /stop before the next process starts. account: the only platform on which
-    it is passed, "" for all.
+    linger: seconds before the kill, so that concurrent work completes. stimulus: kinds of messages (load.SCRIPTS) that
+    reach it, each sent once per passing. passings: the last one at which to kill. resumes: the killed run continues
+    from a checkpoint with all model calls so far, so that none may be repeated. stopped_after: the person sends /stop
+    before the next process starts. account: the only platform on which it is reached, "" for all.
     """
 
     name: str
@@ -71,7 +70,7 @@ WINDOWS: tuple[Window, ...] = (
         name="W3",
         seam="bot.runs.manager:RunManager.execute",
         side="before",
-        # Meanwhile the next poll leaves, which is Telegram's acknowledgement.
+        # Until then the next poll is sent, which acknowledges the update to Telegram.
         linger=0.1,
         state="acknowledged, the run has not started",
     ),
@@ -79,7 +78,7 @@ WINDOWS: tuple[Window, ...] = (
         name="W4",
         seam="bot.delivery.reply:Reply.intended_early",
         side="after",
-        passings=1,  # not of messages that wait for the answer before them
+        passings=1,  # not for messages that wait for the previous answer
         state="a run has started, the intent of its first message is committed, it is not sent",
     ),
     Window(
@@ -172,7 +171,7 @@ ELSEWHERE: tuple[Window, ...] = (
     Window(
         name="W5-feishu", account="feishu", seam="channels.feishu.channel:FeishuChannel.send", side="after", state=SENT
     ),
-    # Answers and notices are streams there; what a command says is sent.
+    # Answers and notices are streams there; replies to commands are sent.
     Window(
         name="W5-wecom",
         account="wecom",
@@ -181,7 +180,7 @@ ELSEWHERE: tuple[Window, ...] = (
         stimulus=("status",),
         state=SENT,
     ),
-    # A stream is opened for an answer that takes a while and is the first in its line.
+    # A stream is opened for an answer that takes a while and is first in its queue.
     Window(
         name="W5-stream",
         account="wecom",
@@ -201,7 +200,7 @@ ELSEWHERE: tuple[Window, ...] = (
         state="the stream ends with the final text, that is not recorded",
     ),
 )
-"""What W5 and W9 are on the other platforms; the other windows are the same on all."""
+"""W5 and W9 on the other platforms; the other windows are the same on all."""
 
 
 IN_CLUSTER: tuple[Window, ...] = (
@@ -210,7 +209,7 @@ IN_CLUSTER: tuple[Window, ...] = (
         name="C2",
         seam="bot.workers.queue:OutlivingJobs.fetch_job",
         side="after",
-        # Most looks find no job.
+        # Most polls find no job.
         passings=3,
         state="a worker was given a job, and does not know of it yet",
     ),
@@ -225,4 +224,4 @@ IN_CLUSTER: tuple[Window, ...] = (
     Window(name="C5", seam="bot.workers.jobs:Outlet.end", side="before", state="a run has told all, not committed"),
     Window(name="C6", seam="bot.workers.jobs:Outlet.end", side="after", state="a run's end is committed"),
 )
-"""Where gateways and workers are processes of their own."""
+"""Windows of clusters, where gateways and workers are separate processes."""

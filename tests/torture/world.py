@@ -1,4 +1,4 @@
-"""The gateway's process with a trap in it, between the simulators, and the record of its lives and deaths."""
+"""The gateway's process with crash windows, connected to the simulators, and the record of its lives and deaths."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ START_SECONDS = 60.0
 END_SECONDS = 30.0
 MODULE = "tests.torture.process"
 START_REFUSALS = ("antler: database", "the agent cannot be built")
-"""What the log of a process says that cannot start: the database does not open, or (a little later) the checkpoints."""
+"""Log lines of a process that cannot start: the database, or (a little later) the checkpoints, cannot be opened."""
 
 SETTINGS: dict[str, Any] = {
     "access": {"dm": "open", "i_accept_public": True},
-    # The suite talks faster than people, and wants to see the crash and not the wait for a budget.
+    # The suite writes faster than people, and tests crashes, not waits for rate limits.
     "channels": {"telegram": {"rate": {"per_second": 200, "per_chat_per_second": 20, "per_group_per_minute": 1200}}},
-    # Each message has an answer of its own, however fast the next one comes.
+    # Each message has its own answer, however soon the next one arrives.
     "conversations": {"busy": "queue", "join_seconds": 0},
     "limits": {"queued_per_conversation": 500, "messages_per_minute": 10_000, "message_burst": 1000},
     "shutdown_grace_seconds": 8,
@@ -40,7 +40,7 @@ SETTINGS: dict[str, Any] = {
 
 
 class StillAlive(AssertionError):
-    """A process that had to end, or to poll, did not."""
+    """Raised when a process that had to end, or to poll, did not."""
 
 
 @dataclass(slots=True)
@@ -48,10 +48,10 @@ class Life:
     """One process. Times are monotonic seconds of the machine. ending: "" while it lives, then "kill" (SIGKILL from
     outside), "crash W5:1" (at a window), "stop" (SIGTERM, exit code 0) or "exit N" (by itself or after SIGTERM).
 
-    connected: when it was known to receive from every platform, None if that was not waited for. leaving: when it was
-    told to stop. disturbed: something was wrong around it (a full disk) when it began, harmed: at any time; then it may
-    refuse to start. frozen: it was stopped for some time. replaced: another process took its work over meanwhile, so
-    that it could not record what it had sent. outages: from when to when its database was out of its reach.
+    connected: when it was known to receive from every platform, None if that was not awaited. leaving: when it was
+    asked to stop. disturbed: there was a problem with the machine (a full disk) when it began, harmed: at any time;
+    then it may refuse to start. frozen: it was frozen for some time. replaced: another process then took over its work,
+    so that it could not record what it had sent. outages: begin and end of each period without its database.
     """
 
     pid: int
@@ -71,7 +71,7 @@ class Life:
         return self.replaced or self.ending == "kill" or self.ending.startswith("crash ")
 
     def could_store(self, since: float) -> float:
-        """Seconds from then to its end in which it reached its database."""
+        """Seconds from then to its end in which it could reach its database."""
         ended = self.ended if self.ended is not None else math.inf
         could, at = 0.0, since
         for began, to in (*sorted(self.outages), (ended, ended)):
@@ -85,11 +85,11 @@ class Life:
 
 @dataclass
 class TortureWorld(World):
-    """sabotage: names of protections to take away. lease: seconds of the database's lease, quiet: that a process has to
-    live before it tries what was at work at two deaths; 0 for the real ones.
+    """A world whose process can be killed. sabotage: names of protections to remove. lease: seconds of the database's
+    lease, quiet: seconds that a process must live before it retries runs active at two deaths; 0: the real ones.
 
-    lives: of all processes on the same work. woken: the model key of each process that was frozen, and when it woke up.
-    control_folder: of another world, whose lives are these too.
+    lives: of all processes on the same work. woken: the model key of each frozen process, and when it was resumed.
+    control_folder: of another world that shares its lives with this one.
     """
 
     sabotage: str = ""
@@ -109,7 +109,7 @@ class TortureWorld(World):
 
     @property
     def life(self) -> Life:
-        """This world's newest one."""
+        """The newest life of this world."""
         assert self._life is not None
         return self._life
 
@@ -146,12 +146,12 @@ class TortureWorld(World):
         return self.process
 
     async def launch(self, crash_at: str = "") -> Life:
-        """Start a process and return at once. crash_at: a window and its passing, armed from the start."""
+        """Start a process and return at once. crash_at: a window and its nth passing, armed from the start."""
         await self._launch({"CRASH_AT": crash_at} if crash_at else {})
         return self.life
 
     async def polls(self, seconds: float = START_SECONDS) -> bool:
-        """Wait until the process receives; False when it ended instead. Raises StillAlive when it does neither."""
+        """Wait until the process receives; False if it ended instead. Raises StillAlive if it does neither."""
         assert self.process is not None
         polled = asyncio.create_task(self._receives(seconds))
         ended = asyncio.create_task(self.process.wait())
@@ -171,22 +171,22 @@ class TortureWorld(World):
                     await task
 
     async def _receives(self, seconds: float) -> None:
-        """Until the newest process is connected to its platform."""
+        """Wait until the newest process is connected to its platform."""
         await self.telegram.wait_polled(seconds)
 
     def arm(self, crash_at: str) -> None:
-        """From now on the process dies at that window's nth passing."""
+        """Let the process die at that window's nth passing from now on."""
         file = self.control / ARMED_FILE
         draft = file.with_suffix(".new")
         draft.write_text(crash_at)
         draft.replace(file)
 
     def disarm(self) -> None:
-        """No window is armed any more."""
+        """Disarm all windows."""
         (self.control / ARMED_FILE).unlink(missing_ok=True)
 
     async def over(self, timeout: float = END_SECONDS) -> Life:
-        """Wait for the end of the process, however it comes. Raises StillAlive."""
+        """Wait for the end of the process, whatever the cause. Raises StillAlive."""
         assert self.process is not None
         try:
             code = await asyncio.wait_for(self.process.wait(), timeout)
@@ -210,23 +210,23 @@ class TortureWorld(World):
 
     @property
     def gave_up_starting(self) -> bool:
-        """Whether the newest process says that it ended because it could not start."""
+        """Whether the newest process logged that it ended because it could not start."""
         last = self.log.rpartition("is connected as")[2]
         return any(sentence in last for sentence in START_REFUSALS)
 
     async def murder(self) -> Life:
-        """SIGKILL, from outside."""
+        """Kill the process from outside (SIGKILL)."""
         self._signal(signal.SIGKILL)
         return await self.over()
 
     async def retire(self) -> Life:
-        """SIGTERM: a planned stop."""
+        """Stop the process as planned (SIGTERM)."""
         self.life.leaving = time.monotonic()
         self._signal(signal.SIGTERM)
         return await self.over()
 
     def freeze(self) -> None:
-        """SIGSTOP: alive and doing nothing, as a paused machine."""
+        """Pause the process (SIGSTOP), as on a paused machine."""
         self.life.frozen = True
         self._signal(signal.SIGSTOP)
 
@@ -240,7 +240,7 @@ class TortureWorld(World):
                 os.kill(self.life.pid, number)
 
     async def bury(self) -> None:
-        """Make sure that nothing of it is left running."""
+        """Make sure that no process is left running."""
         if self.alive:
             self.thaw()
             await self.murder()
